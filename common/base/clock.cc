@@ -1,0 +1,36 @@
+#include "common/base/clock.h"
+
+#include "absl/time/clock.h"
+
+namespace lockstep {
+namespace {
+
+class RealClock : public Clock {
+ public:
+  absl::Time Now() override { return absl::Now(); }
+
+  bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return true;
+    cv->WaitWithTimeout(mutex, left);
+    return absl::Now() >= deadline;
+  }
+};
+
+}  // namespace
+
+Clock* Clock::Real() {
+  static Clock* const clock = new RealClock;
+  return clock;
+}
+
+void Clock::Sleep(absl::Duration duration) {
+  Mutex mutex;
+  CondVar never_signalled;
+  const absl::Time deadline = Now() + duration;
+  MutexLock lock(&mutex);
+  while (!WaitUntil(&never_signalled, &mutex, deadline)) {
+  }
+}
+
+}  // namespace lockstep

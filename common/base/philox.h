@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_COMMON_BASE_PHILOX_H_
+#define LOCKSTEP_COMMON_BASE_PHILOX_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+// Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
+// SC 2011): a counter-based generator. Block i of a stream is a pure function of
+// (key, stream, i), so any number can be computed without those before it, on
+// any machine, in any order. Copyable, holds no memory. Thread-compatible.
+class Philox {
+ public:
+  using Block = std::array<uint32_t, 4>;
+
+  // `key` is usually the run's seed; `stream` tells the uses apart.
+  Philox(uint64_t key, uint64_t stream) : key_(key), stream_(stream) {}
+
+  // The generator of a (step, slot) under a named use: dropout of one layer, augmentation, ...
+  static Philox ForSlot(uint64_t seed, absl::string_view use, int64_t step, int64_t slot);
+
+  // Four independent uniform 32-bit numbers.
+  Block At(uint64_t index) const;
+
+  // Sequential use: fills from block 0 on.
+  // Uniform in [0, 1), 24 bits.
+  void FillUniform(absl::Span<float> out) const;
+  // Standard normal, by Box and Muller in double precision, rounded to float.
+  void FillNormal(absl::Span<float> out) const;
+
+  // [0, 1) from 32 random bits.
+  static float ToUniform(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
+
+ private:
+  uint64_t key_;
+  uint64_t stream_;
+};
+
+// A 64-bit hash that is the same on every machine and in every release (FNV-1a, then a
+// finalizer). For deriving stream numbers and fingerprints; not for secrets.
+uint64_t StableHash(absl::string_view text, uint64_t seed = 0);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_PHILOX_H_

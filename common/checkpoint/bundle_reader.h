@@ -1,0 +1,60 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_READER_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_READER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/io/file_system.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+#include "proto/checkpoint.pb.h"
+
+namespace lockstep {
+
+// Reads one checkpoint in TensorFlow's V2 bundle format, TensorFlow's own (any number of data
+// shards, partitioned variables by their slices) or ours. Thread-safe after Open.
+class BundleReader {
+ public:
+  // Opens and checks the index. Errors: NotFound without an index file; DataLoss for a damaged one.
+  static absl::StatusOr<std::unique_ptr<BundleReader>> Open(FileSystem* fs, const std::string& prefix);
+
+  const std::string& prefix() const { return prefix_; }
+  // Sorted; partitioned variables once, under their full name.
+  std::vector<std::string> names() const;
+  bool Contains(absl::string_view name) const;
+
+  struct Entry {
+    DataType dtype;
+    Shape shape;
+    uint64_t bytes;
+  };
+  // NotFound names the key and the checkpoint.
+  absl::StatusOr<Entry> Describe(absl::string_view name) const;
+
+  // Reads a tensor and verifies its checksum. NotFound, DataLoss, or the file's error.
+  absl::StatusOr<Tensor> Read(absl::string_view name) const;
+  // The same into memory of the caller's; `out` must have Entry.bytes bytes.
+  absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const;
+
+  // Reads everything and verifies every checksum.
+  absl::Status Verify() const;
+
+ private:
+  BundleReader(FileSystem* fs, std::string prefix);
+
+  FileSystem* const fs_;
+  const std::string prefix_;
+  std::map<std::string, BundleEntryProto> entries_;
+  std::vector<std::unique_ptr<RandomAccessFile>> shards_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_READER_H_

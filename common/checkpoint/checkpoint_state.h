@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_STATE_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_STATE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/io/file_system.h"
+#include "proto/checkpoint.pb.h"
+
+namespace lockstep {
+
+// The text file "checkpoint" of a logdir, which lists its checkpoints, oldest first. People edit it
+// to choose another one. Paths are stored relative to the directory, so that it can be moved.
+
+// Absent file: nullopt. Relative entries come back joined with `directory`.
+// Errors: InvalidArgument when the file does not parse or names no newest checkpoint.
+absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* fs, const std::string& directory);
+
+// Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended when it is not the last.
+// Prefixes inside `directory` are stored relative to it.
+absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
+                                  std::vector<std::string> all_prefixes);
+
+// The prefix of the newest checkpoint that the state file names and whose index exists; nullopt when there is none.
+absl::optional<std::string> LatestCheckpoint(FileSystem* fs, const std::string& directory);
+
+bool CheckpointExists(FileSystem* fs, const std::string& prefix);
+
+// Removes index, data shards and .meta of a checkpoint. Absent files are no error.
+absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix);
+
+// The step in "…/model.ckpt-123"; nullopt when the prefix has none.
+absl::optional<int64_t> StepOfCheckpoint(absl::string_view prefix);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_STATE_H_

@@ -1,0 +1,85 @@
+#ifndef LOCKSTEP_COMMON_IO_FILE_SYSTEM_H_
+#define LOCKSTEP_COMMON_IO_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Errors of all calls name the path and the cause: NotFound, PermissionDenied,
+// ResourceExhausted (disk full), AlreadyExists, FailedPrecondition or Internal.
+
+// A file being written from its start. Not thread-safe. Destroying without Close loses nothing
+// that was appended, but hides its error.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual absl::Status Append(absl::string_view data) = 0;
+  // Hands what is buffered to the operating system.
+  virtual absl::Status Flush() = 0;
+  // Flush, then wait until it is on the device.
+  virtual absl::Status Sync() = 0;
+  // Flush and close; call once.
+  virtual absl::Status Close() = 0;
+};
+
+// Positional reads. Thread-safe.
+class RandomAccessFile {
+ public:
+  virtual ~RandomAccessFile() = default;
+  virtual uint64_t size() const = 0;
+  // Reads exactly `n` bytes at `offset` into `out`; OutOfRange when the file ends before.
+  virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;
+};
+
+// Files, as every other class sees them. Thread-safe.
+class FileSystem {
+ public:
+  // The machine's files; never destroyed.
+  static FileSystem* Real();
+
+  virtual ~FileSystem() = default;
+
+  // Truncates an existing file.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+  // Names, not paths, sorted, without "." and "..".
+  virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
+  // With parents; OK when it exists.
+  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+  // Atomically replaces `to`.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // Makes renames and removals in the directory durable.
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+
+  // Takes an exclusive lock that ends with the returned object or the process, however it dies.
+  // FailedPrecondition when another process (or another lock object) holds it.
+  class Lock {
+   public:
+    virtual ~Lock() = default;
+  };
+  virtual absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) = 0;
+};
+
+// Whole small files.
+absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path);
+// Writes "<path>.tmp", syncs, renames it over `path` and syncs the directory: readers see the old or
+// the new contents, never less.
+absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data);
+
+// "a/b" and "c" to "a/b/c"; an absolute second path stands alone.
+std::string JoinPath(absl::string_view directory, absl::string_view name);
+absl::string_view Basename(absl::string_view path);
+absl::string_view Dirname(absl::string_view path);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_IO_FILE_SYSTEM_H_

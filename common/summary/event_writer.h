@@ -1,0 +1,52 @@
+#ifndef LOCKSTEP_COMMON_SUMMARY_EVENT_WRITER_H_
+#define LOCKSTEP_COMMON_SUMMARY_EVENT_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/io/file_system.h"
+#include "proto/event.pb.h"
+
+namespace lockstep {
+
+// Writes one event file as TensorBoard reads it: <directory>/events.out.tfevents.<10-digit
+// seconds>.<host name>[.<n>], first record file_version "brain.Event:2", flushed at once so that the
+// file is visible. Thread-safe. A full disk never stops the run: the first error of a streak is
+// logged, later events are tried again.
+class EventWriter {
+ public:
+  // Creates the directory and the file; a name that exists already gets a numbered suffix.
+  static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory);
+  // Closes.
+  ~EventWriter();
+
+  // Stamps wall_time (when 0) and appends. After Close: dropped, with one warning.
+  void Write(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void WriteScalar(absl::string_view tag, float value, int64_t step);
+  void WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
+
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file);
+
+  Clock* const clock_;
+  const std::string path_;
+  Mutex mutex_;
+  std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool warned_closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SUMMARY_EVENT_WRITER_H_

@@ -1,0 +1,44 @@
+#ifndef LOCKSTEP_COMMON_TENSOR_DTYPE_H_
+#define LOCKSTEP_COMMON_TENSOR_DTYPE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep {
+
+// Bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
+size_t SizeOf(DataType dtype);
+
+// "float32", "int64", ...; "invalid" for unknown ones.
+absl::string_view NameOf(DataType dtype);
+
+// The DataType of a C++ type: DataTypeOf<float>::value.
+template <typename T>
+struct DataTypeOf;
+template <>
+struct DataTypeOf<float> {
+  static constexpr DataType value = DT_FLOAT;
+};
+template <>
+struct DataTypeOf<double> {
+  static constexpr DataType value = DT_DOUBLE;
+};
+template <>
+struct DataTypeOf<int32_t> {
+  static constexpr DataType value = DT_INT32;
+};
+template <>
+struct DataTypeOf<int64_t> {
+  static constexpr DataType value = DT_INT64;
+};
+template <>
+struct DataTypeOf<uint8_t> {
+  static constexpr DataType value = DT_UINT8;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TENSOR_DTYPE_H_

@@ -1,0 +1,76 @@
+#ifndef LOCKSTEP_COMMON_TENSOR_TENSOR_H_
+#define LOCKSTEP_COMMON_TENSOR_TENSOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep {
+
+// A typed array in aligned memory, row-major. Copies share the memory; the
+// contents may be written through any of them, so treat a tensor that was
+// handed over as constant. Thread-compatible.
+class Tensor {
+ public:
+  // Empty: DT_INVALID, a scalar's shape, no memory.
+  Tensor() = default;
+  // Contents are not initialized. `dtype` must have a fixed size.
+  Tensor(DataType dtype, Shape shape);
+
+  // From values in row-major order; their number must be the shape's.
+  template <typename T>
+  static Tensor FromValues(Shape shape, absl::Span<const T> values);
+
+  // Errors: InvalidArgument when dtype, shape and content disagree.
+  static absl::StatusOr<Tensor> FromProto(const TensorProto& proto);
+  TensorProto ToProto() const;
+
+  DataType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t num_elements() const { return buffer_ ? shape_.num_elements() : 0; }
+  // The contents; size = num_elements x element size.
+  absl::string_view bytes() const;
+  char* data() { return buffer_ ? buffer_->data() : nullptr; }
+
+  // T must be the element type of dtype().
+  template <typename T>
+  absl::Span<T> flat();
+  template <typename T>
+  absl::Span<const T> flat() const;
+
+ private:
+  DataType dtype_ = DT_INVALID;
+  Shape shape_;
+  std::shared_ptr<AlignedBuffer> buffer_;
+};
+
+template <typename T>
+Tensor Tensor::FromValues(Shape shape, absl::Span<const T> values) {
+  Tensor tensor(DataTypeOf<T>::value, std::move(shape));
+  std::copy(values.begin(), values.end(), tensor.flat<T>().begin());
+  return tensor;
+}
+
+template <typename T>
+absl::Span<T> Tensor::flat() {
+  if (!buffer_) return {};
+  return {buffer_->as<T>(), buffer_->size() / sizeof(T)};
+}
+
+template <typename T>
+absl::Span<const T> Tensor::flat() const {
+  if (!buffer_) return {};
+  return {buffer_->as<T>(), buffer_->size() / sizeof(T)};
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TENSOR_TENSOR_H_

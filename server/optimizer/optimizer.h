@@ -1,0 +1,60 @@
+#ifndef LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_H_
+#define LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/optimizer.pb.h"
+
+namespace lockstep {
+
+// A scalar that an optimizer keeps beside the variables and that a checkpoint holds under its own
+// name, as TensorFlow does: beta1_power and beta2_power of Adam.
+struct OptimizerScalar {
+  std::string name;
+  float value = 0;
+};
+
+// One update rule, element by element: an element's new value depends on the old value, the
+// gradient, the slots of that element and the numbers of the step alone, so variables may be
+// updated in pieces, in any order, by several threads. The formulas are those of TensorFlow's
+// training ops (tensorflow/core/kernels/training_ops.cc), in float.
+// Apply() may run on several threads between BeginStep() and EndStep(); all else is for one thread at a time.
+class Optimizer {
+ public:
+  // Errors: InvalidArgument names the field that is out of its range.
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const OptimizerConfig& config);
+
+  virtual ~Optimizer() = default;
+
+  // A per-element state array: the checkpoint's key is "<variable>/<name>".
+  struct Slot {
+    std::string name;     // "Momentum", "Adam", "Adam_1", ...
+    float initial_value;  // of every element
+  };
+  virtual absl::Span<const Slot> slots() const = 0;
+
+  // The numbers that Apply uses for the coming update, from the learning rate of that step.
+  virtual void BeginStep(float learning_rate) = 0;
+  // The update is complete: beta powers advance.
+  virtual void EndStep() {}
+
+  // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and
+  // their number), one float division. Pointers need no alignment; `out_*` may be
+  // the same memory as the input of the same kind, but must not overlap it otherwise.
+  // slots_in[k] and slots_out[k] are the arrays of slots()[k].
+  virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
+                     absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const = 0;
+
+  // What a checkpoint keeps beside the slots, and its restoration (unknown names are ignored).
+  virtual std::vector<OptimizerScalar> scalars() const { return {}; }
+  virtual void RestoreScalars(absl::Span<const OptimizerScalar> scalars) {}
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_H_

@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_WORKER_DATA_BATCH_SOURCE_H_
+#define LOCKSTEP_WORKER_DATA_BATCH_SOURCE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/tensor/shape.h"
+#include "worker/data/batch.h"
+
+namespace lockstep {
+
+// What every example of a split looks like; models are built against it.
+struct ExampleSpec {
+  // DT_FLOAT or DT_INT32, and the shape without the batch dimension.
+  DataType features_dtype = DT_FLOAT;
+  Shape features_shape;
+  // DT_INT32 with shape [] and `classes` > 0, or DT_FLOAT with shape [outputs] and `classes` 0.
+  DataType labels_dtype = DT_INT32;
+  Shape labels_shape;
+  int64_t classes = 0;
+};
+
+// Training batches by address: the batch of (step, slot) is a pure function of
+// the data, the configuration and the seed. Thread-safe.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  virtual const ExampleSpec& spec() const = 0;
+
+  // Errors: OutOfRange when a bounded input has ended; DataLoss names a damaged file and record.
+  virtual absl::StatusOr<Batch> Get(int64_t step, int64_t slot) = 0;
+
+  // A hint that Get(step, slot) will come soon. Never blocks.
+  virtual void Prefetch(int64_t step, int64_t slot) {}
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_BATCH_SOURCE_H_
