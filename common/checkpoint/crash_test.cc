@@ -24,7 +24,7 @@ using UnsyncedNames = MemoryFileSystem::UnsyncedNames;
 
 constexpr int64_t kNoStep = -1;
 
-enum class Crash { kKill, kPowerCutLosesNames, kPowerCutKeepsNames };
+enum class Crash { kKill, kPowerCutLosesNames, kPowerCutKeepsNames, kPowerCutKeepsLastName };
 
 // What a chief does with files: find the newest checkpoint, go on from it, save and list.
 class FakeChief {
@@ -103,6 +103,7 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
     const int64_t saved = RunUntilKilled(n, &memory, &killed);
     if (GetParam().crash == Crash::kPowerCutLosesNames) memory.DropUnsyncedData(UnsyncedNames::kLost);
     if (GetParam().crash == Crash::kPowerCutKeepsNames) memory.DropUnsyncedData(UnsyncedNames::kKept);
+    if (GetParam().crash == Crash::kPowerCutKeepsLastName) memory.DropUnsyncedData(UnsyncedNames::kOnlyLastKept);
 
     FakeChief second(&memory, GetParam().max_to_keep);
     const auto start = second.Start();
@@ -132,7 +133,8 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const Crash crash : {Crash::kKill, Crash::kPowerCutLosesNames, Crash::kPowerCutKeepsNames}) {
+  for (const Crash crash :
+       {Crash::kKill, Crash::kPowerCutLosesNames, Crash::kPowerCutKeepsNames, Crash::kPowerCutKeepsLastName}) {
     for (const int64_t max_to_keep : {1, 2}) cases.push_back({max_to_keep, {10, 20, 30}, crash});
   }
   return cases;
