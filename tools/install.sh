@@ -12,8 +12,6 @@ BUILD_PACKAGES=(
 DATA_PACKAGES=(dataset-fashion-mnist)
 # For the checks of ./lockstep test, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 python3-venv)
-# For ./lockstep docker-test, where a Docker engine answers.
-DOCKER_PACKAGES=(docker-compose debootstrap)
 # What Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0)
 

@@ -36,7 +36,7 @@ count_target() {
   SKIPPED=$((SKIPPED + skipped))
   if [[ "${state}" != PASSED ]]; then
     printf -- '---- %s: %s\n' "${label}" "${state}"
-    [[ "${state}" == BUILD ]] || find -L "${folder}" -name test.log -exec tail -n 120 {} +
+    [[ "${state}" == BUILD ]] || find -L "${folder}" -name test.log -exec sed '1,3d' {} + | tail -n 120
   fi
 }
 
@@ -53,7 +53,7 @@ run_phase() {
   while read -r label state seconds; do
     targets=$((targets + 1))
     count_target "${label}" "${state}" "${logs}" "${began}"
-    printf '%s %s (%s)\n' "${seconds}" "${label}" "${name}" >>"${TIMES}"
+    printf '%s %s, %s\n' "${seconds}" "${label}" "${name}" >>"${TIMES}"
   done < <(tail -n "+$((lines + 1))" "${LOG}" | awk '
     # //common/io:crc32c_test    (cached) PASSED in 0.1s
     /^\/\/[^ ]+ .*(PASSED|FLAKY|FAILED|TIMEOUT|NO STATUS|INCOMPLETE)/ {
@@ -104,7 +104,7 @@ run_tests() {
   trap 'rm -f "${TIMES}"' EXIT
 
   if [[ $# -gt 0 ]]; then
-    run_phase "$*" "$@" || true
+    run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then
     run_phase "every test" //... || true
   else
