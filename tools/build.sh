@@ -52,14 +52,15 @@ drop_stale_objects() {
 
 # True when no source, build file or system package is newer than the last build of the binaries.
 is_built() {
-  local stamp="${ROOT}/.bz/built" path
+  local stamp="${ROOT}/.bz/built" path newer
   local -a inputs=()
   [[ -f "${stamp}" && -x "${BIN}/server/chief_main" && -x "${BIN}/worker/worker_main" &&
     -x "${BIN}/cli/lockstep_main" ]] || return 1
   for path in WORKSPACE .bazelrc BUILD proto common server worker cli third_party; do
     [[ -e "${ROOT}/${path}" ]] && inputs+=("${ROOT}/${path}")
   done
-  [[ -z "$(find "${inputs[@]}" /var/lib/dpkg/status -newer "${stamp}" -print -quit)" ]]
+  newer="$(find "${inputs[@]}" /var/lib/dpkg/status -newer "${stamp}" -print -quit)" || return 1
+  [[ -z "${newer}" ]]
 }
 
 build_targets() {

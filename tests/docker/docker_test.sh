@@ -32,6 +32,7 @@ compose() { "${compose_command[@]}" -p "${project}" -f docker/docker-compose.yml
 clean_up() {
   compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
   docker image rm -f "${LOCKSTEP_IMAGE}" >/dev/null 2>&1 || true
+  docker image prune -f --filter "label=lockstep.prebuilt=${project}" >/dev/null 2>&1 || true
   rm -rf "${work}"
 }
 trap clean_up EXIT
@@ -79,8 +80,8 @@ build_image() {
     mkdir -p "${work}/context/tools"
     cp -r lockstep docker "${work}/context"
     cp tools/install.sh tools/build.sh "${work}/context/tools"
-    docker/collect.sh "${work}/context/prebuilt"
-    build+=(--build-arg PREBUILT=prebuilt -f docker/Dockerfile "${work}/context")
+    docker/collect.sh "${work}/context/${project}"
+    build+=(--build-arg "PREBUILT=${project}" -f docker/Dockerfile "${work}/context")
   else
     build+=(-f docker/Dockerfile .)
   fi
