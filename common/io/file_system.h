@@ -20,8 +20,9 @@ namespace lockstep {
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
+  // An Append that fails leaves nothing of `data` in the file, so that it may be tried again.
   virtual absl::Status Append(absl::string_view data) = 0;
-  // Hands what is buffered to the operating system.
+  // Hands what is buffered to the operating system. After an error the rest is kept for the next call.
   virtual absl::Status Flush() = 0;
   // Flush, then wait until it is on the device.
   virtual absl::Status Sync() = 0;

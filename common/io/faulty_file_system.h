@@ -1,0 +1,76 @@
+#ifndef LOCKSTEP_COMMON_IO_FAULTY_FILE_SYSTEM_H_
+#define LOCKSTEP_COMMON_IO_FAULTY_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/io/file_system.h"
+
+namespace lockstep {
+
+// Passes every call on to another file system, for tests, and fails those that it is told to. Counts
+// operations: every call that reads or changes files, those on open files included, except Exists
+// and destructors. So a test can run once, read the count, and then fail or kill the same run at each
+// operation. The other file system must outlive it, and it its files. Thread-safe.
+class FaultyFileSystem : public FileSystem {
+ public:
+  explicit FaultyFileSystem(FileSystem* base) : base_(base) {}
+
+  // Operations tried so far, failed ones included.
+  int64_t operations() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The n-th operation from now fails with `error`; 1 is the next one.
+  void FailOperation(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // So does every later one.
+  void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // n more operations succeed, then the process is dead: nothing reaches the files any more. An Append
+  // that death strikes is half done.
+  void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The disk has room for this many more bytes. An Append that does not fit fails with
+  // ResourceExhausted and leaves nothing.
+  void FillDiskAfter(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on nothing fails.
+  void Heal() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override;
+  bool Exists(const std::string& path) override { return base_->Exists(path); }
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  absl::Status CreateDirectory(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
+
+ private:
+  class Writer;
+  class Reader;
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  // Counts one operation and says whether it fails.
+  absl::Status Begin(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes `bytes` of the disk's room, all or none.
+  absl::Status TakeRoom(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // True for the very operation at which the process dies.
+  bool DiesNow() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  FileSystem* const base_;
+  mutable Mutex mutex_;
+  int64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Numbers of operations, from 1.
+  int64_t first_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
+  int64_t last_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  bool killing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t room_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_IO_FAULTY_FILE_SYSTEM_H_

@@ -1,0 +1,188 @@
+#include "common/io/file_system.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RealFileSystemTest : public ::testing::Test {
+ protected:
+  RealFileSystemTest() {
+    std::string pattern = absl::StrCat(::testing::TempDir(), "/fsXXXXXX");
+    directory_ = ::mkdtemp(&pattern[0]);
+  }
+  std::string Path(absl::string_view name) const { return JoinPath(directory_, name); }
+
+  FileSystem* const fs_ = FileSystem::Real();
+  std::string directory_;
+};
+
+TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
+  auto file = fs_->NewWritableFile(Path("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string large(200000, 'x');
+  ASSERT_TRUE((*file)->Append("small ").ok());
+  ASSERT_TRUE((*file)->Append(large).ok());
+  ASSERT_TRUE((*file)->Append(" end").ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "small " + large + " end");
+
+  auto reader = fs_->NewRandomAccessFile(Path("a"));
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->size(), 200010);
+  char out[4];
+  ASSERT_TRUE((*reader)->Read(200006, 4, out).ok());
+  EXPECT_EQ(absl::string_view(out, 4), " end");
+  const absl::Status past_end = (*reader)->Read(200007, 4, out);
+  EXPECT_EQ(past_end.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(past_end.message()), HasSubstr("ends at byte 200010"));
+}
+
+TEST_F(RealFileSystemTest, KeepsAppendsInMemoryUntilFlush) {
+  auto file = fs_->NewWritableFile(Path("a"));
+  ASSERT_TRUE((*file)->Append("abc").ok());
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "");
+  ASSERT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "abc");
+}
+
+TEST_F(RealFileSystemTest, WritesOutWhenDestroyedWithoutClose) {
+  {
+    auto file = fs_->NewWritableFile(Path("a"));
+    ASSERT_TRUE((*file)->Append("abc").ok());
+  }
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "abc");
+}
+
+TEST_F(RealFileSystemTest, RefusesUseAfterClose) {
+  auto file = fs_->NewWritableFile(Path("a"));
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_EQ((*file)->Append("x").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*file)->Flush().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// RLIMIT_FSIZE makes write(2) short and then fail, as a full disk does.
+TEST_F(RealFileSystemTest, LeavesNothingOfAnAppendThatFails) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  auto file = fs_->NewWritableFile(Path("a"));
+  ASSERT_TRUE((*file)->Append("begin").ok());
+  struct rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct rlimit limit = before;
+  limit.rlim_cur = 100000;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const absl::Status status = (*file)->Append(std::string(200000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("a")));
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "begin");
+  ASSERT_TRUE((*file)->Append("-end").ok());
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "begin-end");
+}
+
+TEST_F(RealFileSystemTest, ReportsAFullDiskAsResourceExhausted) {
+  if (!fs_->Exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  auto file = fs_->NewWritableFile("/dev/full");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append("abc").ok());
+  EXPECT_EQ((*file)->Flush().code(), absl::StatusCode::kResourceExhausted);
+  // What could not be written is kept, so Close meets the same error.
+  EXPECT_EQ((*file)->Close().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(RealFileSystemTest, NamesThePathAndTheCauseInErrors) {
+  const absl::Status missing = fs_->NewRandomAccessFile(Path("missing")).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(missing.message(), absl::StrCat("cannot open ", Path("missing"), ": No such file or directory"));
+  EXPECT_EQ(fs_->NewWritableFile(Path("no/file")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_->NewRandomAccessFile(directory_).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fs_->Remove(Path("missing")).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_->Rename(Path("missing"), Path("b")).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_->ListDirectory(Path("missing")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RealFileSystemTest, CreatesDirectoriesWithTheirParents) {
+  ASSERT_TRUE(fs_->CreateDirectory(Path("x/y/z")).ok());
+  EXPECT_TRUE(fs_->CreateDirectory(Path("x/y/z")).ok());
+  EXPECT_TRUE(fs_->CreateDirectory(Path("x/y/z/")).ok());
+  EXPECT_TRUE(fs_->Exists(Path("x/y/z")));
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
+  EXPECT_EQ(fs_->CreateDirectory(Path("file")).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(fs_->CreateDirectory(Path("file/below")).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RealFileSystemTest, ListsNamesInOrder) {
+  for (const char* name : {"b", "a", "c"}) ASSERT_TRUE(WriteFileAtomically(fs_, Path(name), name).ok());
+  EXPECT_THAT(fs_->ListDirectory(directory_).value(), ElementsAre("a", "b", "c"));
+}
+
+TEST_F(RealFileSystemTest, ReplacesAFileAtomically) {
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "old").ok());
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "new").ok());
+  EXPECT_EQ(ReadFile(fs_, Path("a")).value(), "new");
+  EXPECT_THAT(fs_->ListDirectory(directory_).value(), ElementsAre("a"));
+}
+
+TEST_F(RealFileSystemTest, GivesALockToOneHolderAtATime) {
+  auto lock = fs_->LockFile(Path("lock"));
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  const absl::Status second = fs_->LockFile(Path("lock")).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.message()), HasSubstr(Path("lock")));
+  lock->reset();
+  EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());
+}
+
+TEST_F(RealFileSystemTest, EndsTheLockOfAProcessThatIsKilled) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = fs_->LockFile(Path("lock"));
+    const char byte = lock.ok() ? 'y' : 'n';
+    if (::write(ready[1], &byte, 1) != 1) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 'y');
+  EXPECT_EQ(fs_->LockFile(Path("lock")).status().code(), absl::StatusCode::kFailedPrecondition);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());
+}
+
+TEST(PathTest, JoinsAndSplits) {
+  EXPECT_EQ(JoinPath("a/b", "c"), "a/b/c");
+  EXPECT_EQ(JoinPath("a/b/", "c"), "a/b/c");
+  EXPECT_EQ(JoinPath("a", "/c"), "/c");
+  EXPECT_EQ(JoinPath("", "c"), "c");
+  EXPECT_EQ(JoinPath("a", ""), "a");
+  EXPECT_EQ(JoinPath("/", "c"), "/c");
+  EXPECT_EQ(Basename("a/b/c"), "c");
+  EXPECT_EQ(Basename("c"), "c");
+  EXPECT_EQ(Basename("a/"), "");
+  EXPECT_EQ(Dirname("a/b/c"), "a/b");
+  EXPECT_EQ(Dirname("c"), ".");
+  EXPECT_EQ(Dirname("/c"), "/");
+}
+
+}  // namespace
+}  // namespace lockstep

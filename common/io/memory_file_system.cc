@@ -1,0 +1,253 @@
+#include "common/io/memory_file_system.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+// "a//b/./c/" to "a/b/c": one spelling for each path.
+std::string Normalized(const std::string& path) {
+  std::vector<absl::string_view> parts;
+  for (const absl::string_view part : absl::StrSplit(path, '/', absl::SkipEmpty())) {
+    if (part != ".") parts.push_back(part);
+  }
+  const std::string joined = absl::StrJoin(parts, "/");
+  if (absl::StartsWith(path, "/")) return absl::StrCat("/", joined);
+  return joined.empty() ? "." : joined;
+}
+
+absl::Status NotFound(absl::string_view action, absl::string_view path) {
+  return absl::NotFoundError(absl::StrCat("cannot ", action, " ", path, ": No such file or directory"));
+}
+
+}  // namespace
+
+class MemoryFileSystem::Writer : public WritableFile {
+ public:
+  Writer(MemoryFileSystem* fs, std::string path, std::shared_ptr<File> file)
+      : fs_(fs), path_(std::move(path)), file_(std::move(file)) {}
+  ~Writer() override {
+    if (!closed_) Flush().IgnoreError();  // Cannot fail while open.
+  }
+
+  absl::Status Append(absl::string_view data) override {
+    if (closed_) return Closed();
+    buffer_.append(data.data(), data.size());
+    return absl::OkStatus();
+  }
+  absl::Status Flush() override {
+    if (closed_) return Closed();
+    MutexLock lock(&fs_->mutex_);
+    file_->contents += buffer_;
+    buffer_.clear();
+    return absl::OkStatus();
+  }
+  absl::Status Sync() override {
+    RETURN_IF_ERROR(Flush());
+    MutexLock lock(&fs_->mutex_);
+    file_->synced = file_->contents;
+    return absl::OkStatus();
+  }
+  absl::Status Close() override {
+    RETURN_IF_ERROR(Flush());
+    closed_ = true;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Closed() const {
+    return absl::FailedPreconditionError(absl::StrCat("cannot write to ", path_, ": it is closed"));
+  }
+
+  MemoryFileSystem* const fs_;
+  const std::string path_;
+  const std::shared_ptr<File> file_;
+  std::string buffer_;
+  bool closed_ = false;
+};
+
+class MemoryFileSystem::Reader : public RandomAccessFile {
+ public:
+  Reader(MemoryFileSystem* fs, std::string path, std::shared_ptr<File> file, uint64_t size)
+      : fs_(fs), path_(std::move(path)), file_(std::move(file)), size_(size) {}
+
+  uint64_t size() const override { return size_; }
+  absl::Status Read(uint64_t offset, size_t n, char* out) const override {
+    MutexLock lock(&fs_->mutex_);
+    const std::string& contents = file_->contents;
+    if (offset > contents.size() || n > contents.size() - offset) {
+      return absl::OutOfRangeError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
+                                                ": it ends at byte ", contents.size()));
+    }
+    if (n > 0) std::memcpy(out, contents.data() + offset, n);
+    return absl::OkStatus();
+  }
+
+ private:
+  MemoryFileSystem* const fs_;
+  const std::string path_;
+  const std::shared_ptr<File> file_;
+  const uint64_t size_;
+};
+
+class MemoryFileSystem::HeldLock : public FileSystem::Lock {
+ public:
+  HeldLock(MemoryFileSystem* fs, std::string path, int64_t number) : fs_(fs), path_(std::move(path)), number_(number) {}
+  ~HeldLock() override {
+    MutexLock lock(&fs_->mutex_);
+    const auto it = fs_->locks_.find(path_);
+    if (it != fs_->locks_.end() && it->second == number_) fs_->locks_.erase(it);
+  }
+
+ private:
+  MemoryFileSystem* const fs_;
+  const std::string path_;
+  const int64_t number_;
+};
+
+void MemoryFileSystem::DropUnsyncedData(UnsyncedNames names) {
+  MutexLock lock(&mutex_);
+  if (names == UnsyncedNames::kLost) names_ = durable_names_;
+  // Copies, so that files that are still open write to nowhere.
+  for (auto& [path, file] : names_) file = std::make_shared<File>(File{file->synced, file->synced});
+  durable_names_ = names_;
+  locks_.clear();
+}
+
+void MemoryFileSystem::FlipBits(const std::string& path, uint64_t offset, char mask) {
+  MutexLock lock(&mutex_);
+  std::string& contents = FindOrDie(path)->contents;
+  CHECK_LT(offset, contents.size()) << path;
+  contents[offset] ^= mask;
+}
+
+void MemoryFileSystem::Truncate(const std::string& path, uint64_t size) {
+  MutexLock lock(&mutex_);
+  std::string& contents = FindOrDie(path)->contents;
+  CHECK_LE(size, contents.size()) << path;
+  contents.resize(size);
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(const std::string& path) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckDirectoryOf(path));
+  if (CheckDirectory(path).ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot create ", path, ": Is a directory"));
+  }
+  std::shared_ptr<File>& file = names_[Normalized(path)];
+  // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
+  if (file == nullptr) {
+    file = std::make_shared<File>();
+  } else {
+    file->contents.clear();
+  }
+  return std::make_unique<Writer>(this, path, file);
+}
+
+absl::StatusOr<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::NewRandomAccessFile(const std::string& path) {
+  MutexLock lock(&mutex_);
+  const auto it = names_.find(Normalized(path));
+  if (it == names_.end()) return NotFound("open", path);
+  return std::make_unique<Reader>(this, path, it->second, it->second->contents.size());
+}
+
+bool MemoryFileSystem::Exists(const std::string& path) {
+  MutexLock lock(&mutex_);
+  return names_.count(Normalized(path)) > 0 || CheckDirectory(path).ok();
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryFileSystem::ListDirectory(const std::string& path) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckDirectory(path));
+  const std::string directory = Normalized(path);
+  std::vector<std::string> listed;
+  for (const auto& [name, file] : names_) {
+    if (Dirname(name) == directory) listed.emplace_back(Basename(name));
+  }
+  for (const std::string& name : directories_) {
+    if (name != directory && name != "." && Dirname(name) == directory) listed.emplace_back(Basename(name));
+  }
+  std::sort(listed.begin(), listed.end());
+  return listed;
+}
+
+absl::Status MemoryFileSystem::CreateDirectory(const std::string& path) {
+  MutexLock lock(&mutex_);
+  std::string directory = Normalized(path);
+  while (directories_.insert(directory).second) {
+    if (names_.count(directory) > 0) {
+      directories_.erase(directory);
+      return absl::AlreadyExistsError(
+          absl::StrCat("cannot create the directory ", path, ": ", directory, " is a file"));
+    }
+    directory = std::string(Dirname(directory));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string& to) {
+  MutexLock lock(&mutex_);
+  const auto it = names_.find(Normalized(from));
+  if (it == names_.end()) return NotFound("rename", absl::StrCat(from, " to ", to));
+  RETURN_IF_ERROR(CheckDirectoryOf(to));
+  std::shared_ptr<File> file = std::move(it->second);
+  names_.erase(it);
+  names_[Normalized(to)] = std::move(file);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFileSystem::Remove(const std::string& path) {
+  MutexLock lock(&mutex_);
+  return names_.erase(Normalized(path)) > 0 ? absl::OkStatus() : NotFound("remove", path);
+}
+
+absl::Status MemoryFileSystem::SyncDirectory(const std::string& path) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckDirectory(path));
+  const std::string directory = Normalized(path);
+  for (auto it = durable_names_.begin(); it != durable_names_.end();) {
+    it = Dirname(it->first) == directory ? durable_names_.erase(it) : std::next(it);
+  }
+  for (const auto& [name, file] : names_) {
+    if (Dirname(name) == directory) durable_names_[name] = file;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileSystem::Lock>> MemoryFileSystem::LockFile(const std::string& path) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckDirectoryOf(path));
+  const std::string name = Normalized(path);
+  if (!locks_.emplace(name, last_lock_ + 1).second) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
+  }
+  std::shared_ptr<File>& file = names_[name];
+  if (file == nullptr) file = std::make_shared<File>();
+  return std::make_unique<HeldLock>(this, name, ++last_lock_);
+}
+
+absl::Status MemoryFileSystem::CheckDirectoryOf(const std::string& path) const {
+  return CheckDirectory(std::string(Dirname(Normalized(path))));
+}
+
+absl::Status MemoryFileSystem::CheckDirectory(const std::string& path) const {
+  if (directories_.count(Normalized(path)) > 0) return absl::OkStatus();
+  return NotFound("open the directory", path);
+}
+
+MemoryFileSystem::File* MemoryFileSystem::FindOrDie(const std::string& path) {
+  const auto it = names_.find(Normalized(path));
+  CHECK(it != names_.end()) << "no file " << path;
+  return it->second.get();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+#include "common/io/memory_file_system.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using UnsyncedNames = MemoryFileSystem::UnsyncedNames;
+
+class MemoryFileSystemTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, absl::string_view data) {
+    auto file = fs_.NewWritableFile(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Append(data).ok());
+    ASSERT_TRUE((*file)->Close().ok());
+  }
+  std::string Read(const std::string& path) { return ReadFile(&fs_, path).value(); }
+
+  MemoryFileSystem fs_;
+};
+
+TEST_F(MemoryFileSystemTest, BehavesAsTheRealOne) {
+  EXPECT_EQ(fs_.NewWritableFile("d/a").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(fs_.CreateDirectory("d/sub").ok());
+  Write("d/b", "bb");
+  Write("./d//a", "a");
+  EXPECT_THAT(fs_.ListDirectory("d").value(), ElementsAre("a", "b", "sub"));
+  EXPECT_THAT(fs_.ListDirectory(".").value(), ElementsAre("d"));
+  EXPECT_EQ(Read("d/a"), "a");
+  ASSERT_TRUE(fs_.Rename("d/a", "d/b").ok());
+  EXPECT_EQ(Read("d/b"), "a");
+  EXPECT_FALSE(fs_.Exists("d/a"));
+  EXPECT_EQ(fs_.Remove("d/a").code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(fs_.Remove("d/b").ok());
+  EXPECT_EQ(fs_.NewRandomAccessFile("d/b").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_.ListDirectory("e").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_.NewWritableFile("d").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MemoryFileSystemTest, ShowsAppendsAfterFlush) {
+  auto file = fs_.NewWritableFile("a");
+  ASSERT_TRUE((*file)->Append("abc").ok());
+  EXPECT_EQ(Read("a"), "");
+  ASSERT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(Read("a"), "abc");
+}
+
+TEST_F(MemoryFileSystemTest, LosesUnsyncedContentsInAPowerCut) {
+  auto file = fs_.NewWritableFile("a");
+  ASSERT_TRUE((*file)->Append("synced").ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE(fs_.SyncDirectory(".").ok());
+  ASSERT_TRUE((*file)->Append(" flushed").ok());
+  ASSERT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(Read("a"), "synced flushed");
+  fs_.DropUnsyncedData();
+  EXPECT_EQ(Read("a"), "synced");
+  // Written by a process that is gone.
+  ASSERT_TRUE((*file)->Append(" late").ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  EXPECT_EQ(Read("a"), "synced");
+}
+
+TEST_F(MemoryFileSystemTest, LosesUnsyncedNamesInAPowerCut) {
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "old", "1").ok());
+  ASSERT_TRUE(fs_.Rename("old", "new").ok());
+  fs_.DropUnsyncedData(UnsyncedNames::kLost);
+  EXPECT_TRUE(fs_.Exists("old"));
+  EXPECT_FALSE(fs_.Exists("new"));
+  ASSERT_TRUE(fs_.Remove("old").ok());
+  fs_.DropUnsyncedData(UnsyncedNames::kLost);
+  EXPECT_EQ(Read("old"), "1");
+  ASSERT_TRUE(fs_.Rename("old", "new").ok());
+  ASSERT_TRUE(fs_.SyncDirectory(".").ok());
+  fs_.DropUnsyncedData(UnsyncedNames::kLost);
+  EXPECT_EQ(Read("new"), "1");
+  EXPECT_FALSE(fs_.Exists("old"));
+}
+
+TEST_F(MemoryFileSystemTest, CanKeepANameWhoseContentsAreLost) {
+  Write("a", "never synced");
+  fs_.DropUnsyncedData(UnsyncedNames::kKept);
+  EXPECT_EQ(Read("a"), "");
+}
+
+TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
+  auto lock = fs_.LockFile("lock");
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(fs_.LockFile("./lock").status().code(), absl::StatusCode::kFailedPrecondition);
+  fs_.DropUnsyncedData();
+  auto second = fs_.LockFile("lock");
+  ASSERT_TRUE(second.ok()) << second.status();
+  lock->reset();  // The dead process's: no longer theirs to release.
+  EXPECT_EQ(fs_.LockFile("lock").status().code(), absl::StatusCode::kFailedPrecondition);
+  second->reset();
+  EXPECT_TRUE(fs_.LockFile("lock").ok());
+}
+
+TEST_F(MemoryFileSystemTest, DamagesFilesOnRequest) {
+  Write("a", "abc");
+  fs_.FlipBits("a", 1, 3);
+  EXPECT_EQ(Read("a"), "aac");
+  fs_.Truncate("a", 2);
+  EXPECT_EQ(Read("a"), "aa");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,273 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_system.h"
+
+namespace lockstep {
+namespace {
+
+// Appends are gathered up to this many bytes.
+constexpr size_t kBufferSize = 64 << 10;
+// Linux moves at most 2 GiB - 4 KiB a call.
+constexpr size_t kLargestTransfer = 1 << 30;
+
+absl::StatusCode CodeOfErrno(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::StatusCode::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EFBIG:
+      return absl::StatusCode::kResourceExhausted;
+    case EEXIST:
+      return absl::StatusCode::kAlreadyExists;
+    case EISDIR:
+    case ENOTEMPTY:
+    case EBUSY:
+    case ETXTBSY:
+    case EXDEV:
+      return absl::StatusCode::kFailedPrecondition;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::Status ErrnoToStatus(int error, absl::string_view action, absl::string_view path) {
+  char text[128];
+  const char* cause = ::strerror_r(error, text, sizeof(text));  // GNU's, which may not use `text`.
+  return absl::Status(CodeOfErrno(error), absl::StrCat("cannot ", action, " ", path, ": ", cause));
+}
+
+// open(2), tried again when a signal interrupts it. Returns -1 and errno.
+int OpenFile(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+class PosixWritableFile : public WritableFile {
+ public:
+  PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) { buffer_.reserve(kBufferSize); }
+  ~PosixWritableFile() override {
+    if (fd_ >= 0) Close().IgnoreError();  // As the interface says.
+  }
+
+  absl::Status Append(absl::string_view data) override {
+    if (fd_ < 0) return Closed();
+    if (buffer_.size() + data.size() > kBufferSize) RETURN_IF_ERROR(Flush());
+    if (data.size() <= kBufferSize) {
+      buffer_.append(data.data(), data.size());
+      return absl::OkStatus();
+    }
+    size_t written = 0;
+    const absl::Status status = Write(data, &written);
+    if (status.ok()) {
+      offset_ += written;
+    } else if (written > 0 && (::ftruncate(fd_, offset_) != 0 || ::lseek(fd_, offset_, SEEK_SET) < 0)) {
+      return absl::Status(status.code(), absl::StrCat(status.message(), "; the file is torn at byte ", offset_));
+    }
+    return status;
+  }
+
+  absl::Status Flush() override {
+    if (fd_ < 0) return Closed();
+    size_t written = 0;
+    const absl::Status status = Write(buffer_, &written);
+    offset_ += written;
+    buffer_.erase(0, written);
+    return status;
+  }
+
+  absl::Status Sync() override {
+    RETURN_IF_ERROR(Flush());
+    return ::fsync(fd_) == 0 ? absl::OkStatus() : ErrnoToStatus(errno, "sync", path_);
+  }
+
+  absl::Status Close() override {
+    if (fd_ < 0) return Closed();
+    absl::Status status = Flush();
+    // Never tried again: Linux has released the descriptor even when close is interrupted.
+    if (::close(fd_) != 0 && errno != EINTR && status.ok()) status = ErrnoToStatus(errno, "close", path_);
+    fd_ = -1;
+    return status;
+  }
+
+ private:
+  absl::Status Closed() const {
+    return absl::FailedPreconditionError(absl::StrCat("cannot write to ", path_, ": it is closed"));
+  }
+
+  // `*written` says how much arrived, also after an error.
+  absl::Status Write(absl::string_view data, size_t* written) {
+    while (*written < data.size()) {
+      const size_t n = std::min(data.size() - *written, kLargestTransfer);
+      const ssize_t done = ::write(fd_, data.data() + *written, n);
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return ErrnoToStatus(errno, "write to", path_);
+      *written += done;
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string path_;
+  int fd_;
+  std::string buffer_;
+  // Bytes in the file, without buffer_.
+  off_t offset_ = 0;
+};
+
+class PosixRandomAccessFile : public RandomAccessFile {
+ public:
+  PosixRandomAccessFile(std::string path, int fd, uint64_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+  ~PosixRandomAccessFile() override { ::close(fd_); }
+
+  uint64_t size() const override { return size_; }
+
+  absl::Status Read(uint64_t offset, size_t n, char* out) const override {
+    size_t done = 0;
+    while (done < n) {
+      const ssize_t got = ::pread(fd_, out + done, std::min(n - done, kLargestTransfer), offset + done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return ErrnoToStatus(errno, "read from", path_);
+      if (got == 0) {
+        return absl::OutOfRangeError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
+                                                  ": it ends at byte ", offset + done));
+      }
+      done += got;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const uint64_t size_;
+};
+
+class PosixLock : public FileSystem::Lock {
+ public:
+  explicit PosixLock(int fd) : fd_(fd) {}
+  ~PosixLock() override { ::close(fd_); }
+
+ private:
+  const int fd_;
+};
+
+class PosixFileSystem : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override {
+    const int fd = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (fd < 0) return ErrnoToStatus(errno, "create", path);
+    return std::make_unique<PosixWritableFile>(path, fd);
+  }
+
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
+    const int fd = OpenFile(path, O_RDONLY);
+    if (fd < 0) return ErrnoToStatus(errno, "open", path);
+    struct stat info;
+    int error = ::fstat(fd, &info) == 0 ? 0 : errno;
+    if (error == 0 && S_ISDIR(info.st_mode)) error = EISDIR;
+    if (error != 0) {
+      ::close(fd);
+      return ErrnoToStatus(error, "open", path);
+    }
+    return std::make_unique<PosixRandomAccessFile>(path, fd, info.st_size);
+  }
+
+  bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
+    DIR* const directory = ::opendir(path.c_str());
+    if (directory == nullptr) return ErrnoToStatus(errno, "list", path);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const struct dirent* entry = ::readdir(directory)) {
+      const absl::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+    const int error = errno;
+    ::closedir(directory);
+    if (error != 0) return ErrnoToStatus(error, "list", path);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::Status CreateDirectory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
+    if (errno == ENOENT && Dirname(path) != path && !path.empty()) {
+      RETURN_IF_ERROR(CreateDirectory(std::string(Dirname(path))));
+      if (::mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
+    }
+    const int error = errno;
+    struct stat info;
+    if (error == EEXIST && ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return absl::OkStatus();
+    return ErrnoToStatus(error, "create the directory", path);
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return ErrnoToStatus(errno, "rename", absl::StrCat(from, " to ", to));
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoToStatus(errno, "remove", path);
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    const int fd = OpenFile(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return ErrnoToStatus(errno, "open", path);
+    // Some file systems cannot sync a directory and answer EINVAL: there is nothing more to do on them.
+    const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    ::close(fd);
+    return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "sync", path);
+  }
+
+  absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override {
+    const int fd = OpenFile(path, O_RDWR | O_CREAT);
+    if (fd < 0) return ErrnoToStatus(errno, "create", path);
+    int result;
+    do {
+      result = ::flock(fd, LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) {
+      const int error = errno;
+      ::close(fd);
+      if (error == EWOULDBLOCK) {
+        return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
+      }
+      return ErrnoToStatus(error, "lock", path);
+    }
+    return std::make_unique<PosixLock>(fd);
+  }
+};
+
+}  // namespace
+
+FileSystem* FileSystem::Real() {
+  static FileSystem* const file_system = new PosixFileSystem;
+  return file_system;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,139 @@
+#include "server/ps/initializer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+struct Fans {
+  double in;
+  double out;
+};
+
+// TensorFlow's _compute_fans (init_ops.py): a vector's length counts twice; all dimensions before the last
+// two are the receptive field.
+Fans FansOf(const VariableSpec& variable) {
+  const auto& shape = variable.shape();
+  const int rank = shape.size();
+  if (rank == 0) return {1, 1};
+  if (rank == 1) return {static_cast<double>(shape[0]), static_cast<double>(shape[0])};
+  double field = 1;
+  for (int i = 0; i < rank - 2; ++i) field *= static_cast<double>(shape[i]);
+  return {field * static_cast<double>(shape[rank - 2]), field * static_cast<double>(shape[rank - 1])};
+}
+
+void FillUniformBetween(const Philox& philox, double min, double max, absl::Span<float> out) {
+  philox.FillUniform(out);
+  for (float& x : out) x = static_cast<float>(min + (max - min) * x);
+}
+
+void FillNormalAround(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
+  philox.FillNormal(out);
+  for (float& x : out) x = static_cast<float>(mean + stddev * x);
+}
+
+// Element i of n takes the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
+double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
+  for (;; i += n) {
+    const Philox::Block block = philox.At(i);
+    for (int pair = 0; pair < 4; pair += 2) {
+      // Box and Muller, as Philox::FillNormal.
+      const double u = (static_cast<double>(block[pair]) + 1.0) * 0x1p-32;
+      const double angle = 2.0 * M_PI * static_cast<double>(block[pair + 1]) * 0x1p-32;
+      const double radius = std::sqrt(-2.0 * std::log(u));
+      const double first = radius * std::cos(angle);
+      if (std::abs(first) <= 2) return first;
+      const double second = radius * std::sin(angle);
+      if (std::abs(second) <= 2) return second;
+    }
+  }
+}
+
+void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<float>(mean + stddev * TruncatedAt(philox, i, out.size()));
+  }
+}
+
+// Glorot with fan = fan_in + fan_out, He with fan = fan_in.
+void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float> out) {
+  if (normal) {
+    FillTruncatedNormal(philox, 0, std::sqrt(2 / fan), out);
+  } else {
+    const double limit = std::sqrt(6 / fan);
+    FillUniformBetween(philox, -limit, limit, out);
+  }
+}
+
+absl::Status CheckFinite(absl::string_view field, float value) {
+  if (std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("initializer.", field, " is ", value, ", must be a finite number"));
+}
+
+absl::Status CheckStddev(absl::string_view field, float stddev) {
+  if (std::isfinite(stddev) && stddev >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("initializer.", field, " is ", stddev, ", must be a finite number, 0 or more"));
+}
+
+}  // namespace
+
+absl::Status ValidateInitializer(const Initializer& initializer) {
+  switch (initializer.kind_case()) {
+    case Initializer::kConstant:
+      return CheckFinite("constant.value", initializer.constant().value());
+    case Initializer::kUniform: {
+      const auto& uniform = initializer.uniform();
+      RETURN_IF_ERROR(CheckFinite("uniform.min", uniform.min()));
+      RETURN_IF_ERROR(CheckFinite("uniform.max", uniform.max()));
+      if (uniform.min() <= uniform.max()) return absl::OkStatus();
+      return absl::InvalidArgumentError(absl::StrCat("initializer.uniform.min is ", uniform.min(),
+                                                     ", must not be above max, which is ", uniform.max()));
+    }
+    case Initializer::kNormal:
+      RETURN_IF_ERROR(CheckFinite("normal.mean", initializer.normal().mean()));
+      return CheckStddev("normal.stddev", initializer.normal().stddev());
+    case Initializer::kTruncatedNormal:
+      RETURN_IF_ERROR(CheckFinite("truncated_normal.mean", initializer.truncated_normal().mean()));
+      return CheckStddev("truncated_normal.stddev", initializer.truncated_normal().stddev());
+    case Initializer::kZeros:
+    case Initializer::kGlorot:
+    case Initializer::kHe:
+    case Initializer::KIND_NOT_SET:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
+  const Philox philox(seed, StableHash(absl::StrCat("initializer/", variable.name())));
+  const Initializer& initializer = variable.initializer();
+  const Fans fans = FansOf(variable);
+  switch (initializer.kind_case()) {
+    case Initializer::kConstant:
+      std::fill(out.begin(), out.end(), initializer.constant().value());
+      return;
+    case Initializer::kUniform:
+      return FillUniformBetween(philox, initializer.uniform().min(), initializer.uniform().max(), out);
+    case Initializer::kNormal:
+      return FillNormalAround(philox, initializer.normal().mean(), initializer.normal().stddev(), out);
+    case Initializer::kTruncatedNormal:
+      return FillTruncatedNormal(philox, initializer.truncated_normal().mean(), initializer.truncated_normal().stddev(),
+                                 out);
+    case Initializer::kGlorot:
+      return FillScaled(philox, initializer.glorot().normal(), fans.in + fans.out, out);
+    case Initializer::kHe:
+      return FillScaled(philox, initializer.he().normal(), fans.in, out);
+    case Initializer::kZeros:
+    case Initializer::KIND_NOT_SET:
+      break;
+  }
+  std::fill(out.begin(), out.end(), 0.0f);
+}
+
+}  // namespace lockstep
