@@ -42,7 +42,8 @@ offending() {
     }'
 }
 
-found="$(edges | offending dependency; includes | offending include)"
+found="$(edges | offending dependency)" # A query that fails ends the script here.
+found+="$(includes | offending include)"
 if [[ -n "${found}" ]]; then
   printf 'These break the order of the folders (docs/architecture.md):\n%s\n' "${found}" >&2
   exit 1

@@ -42,7 +42,7 @@ count_target() {
 
 # run_phase NAME ARGUMENTS...: one `bazel test`. Fails when it could not build everything.
 run_phase() {
-  local name="$1" status=0 lines logs began targets=0
+  local name="$1" status=0 lines logs began targets=0 failed_before="${FAILED}"
   shift
   began="${SECONDS}"
   say "testing: ${name}"
@@ -69,7 +69,8 @@ run_phase() {
   [[ "${status}" == 0 || "${status}" == 3 || "${status}" == 4 ]] && return 0
   printf -- '---- %s: bazel test ended with %d\n' "${name}" "${status}"
   tail -n "+$((lines + 1))" "${LOG}" | grep -E -A 12 'ERROR|FAILED:|error:' | head -n 80
-  [[ "${targets}" -gt 0 && "${FAILED}" -gt 0 ]] || FAILED=$((FAILED + 1))
+  # What is not a test and could not be built is counted once.
+  [[ "${FAILED}" -gt "${failed_before}" ]] || FAILED=$((FAILED + 1))
   return 1
 }
 
