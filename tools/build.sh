@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./lockstep: Bazel, its cache, and whether the binaries are up to date.
 # Reads ROOT, CACHE and LOG and calls say, open_log, to_log and logged of the caller.
 

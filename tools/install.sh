@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./lockstep: what has to be installed, and how. Needs dpkg and apt.
 # Reads CACHE (a folder) and calls say, fail, open_log and logged of the caller.
 
@@ -11,7 +12,7 @@ BUILD_PACKAGES=(
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)
 # For the checks of ./lockstep test, and for the virtual environment below.
-TEST_PACKAGES=(clang-14 clang-format-14 python3-venv)
+TEST_PACKAGES=(clang-14 clang-format-14 python3-venv shellcheck)
 # What Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0)
 

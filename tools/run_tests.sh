@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./lockstep: runs the tests, counts their cases, shows the logs of those that failed.
 # The last line is "N passed, N failed". A GoogleTest case, a script test and a check count one each.
 # Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under none.
@@ -113,6 +114,7 @@ run_tests() {
     BAZEL_FLAGS+=(--nocache_test_results)
     run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
     run_check "format" "${ROOT}/tools/check_format.sh"
+    run_check "scripts" "${ROOT}/tools/check_scripts.sh"
     # Programs without a test have to compile too.
     if run_phase "optimised" --nobuild_tests_only //...; then
       run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
