@@ -2,16 +2,18 @@
 
 #include <algorithm>
 
-#include "common/base/philox.h"
-
 namespace lockstep {
 
+Backoff::Backoff(const Options& options, uint64_t seed)
+    : options_(options), random_(seed, StableHash("backoff")), delay_(std::min(options.initial, options.max)) {}
+
 absl::Duration Backoff::Next() {
-  absl::Duration full = options_.initial;
-  for (int i = 0; i < attempt_ && full < options_.maximum; ++i) full *= options_.factor;
-  ++attempt_;
-  const double fraction = Philox::ToUniform(Philox(options_.seed, StableHash("backoff")).At(draws_++)[0]);
-  return std::min(full, options_.maximum) * (1 - options_.jitter * fraction);
+  const double shrink = options_.jitter * static_cast<double>(Philox::ToUniform(random_.At(calls_++)[0]));
+  const absl::Duration next = delay_ * (1 - shrink);
+  delay_ = std::min(delay_ * options_.factor, options_.max);
+  return next;
 }
+
+void Backoff::Reset() { delay_ = std::min(options_.initial, options_.max); }
 
 }  // namespace lockstep

@@ -4,33 +4,35 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "common/base/philox.h"
 
 namespace lockstep {
 
-// How long to wait before each new attempt: exponential, capped, with jitter that depends on the seed alone.
-// Not thread-safe.
+// How long to wait before each further attempt: grows by a factor up to a limit, less a random part, so that
+// many clients of a server that comes back do not call it at the same instant. It does not wait itself.
+// The delays are a function of the options and the seed. Thread-compatible.
 class Backoff {
  public:
   struct Options {
     absl::Duration initial = absl::Milliseconds(100);
-    absl::Duration maximum = absl::Seconds(10);
+    absl::Duration max = absl::Seconds(10);
     double factor = 2;
-    // A wait is between 1 - jitter and 1 times its full length.
+    // A delay d becomes one in ((1 - jitter) * d, d]; in [0, 1].
     double jitter = 0.3;
-    uint64_t seed = 0;
   };
 
-  explicit Backoff(const Options& options) : options_(options) {}
+  Backoff(const Options& options, uint64_t seed);
 
-  // The wait before the next attempt.
+  // The delay before the next attempt.
   absl::Duration Next();
-  // An attempt has succeeded: the next wait is the initial one.
-  void Reset() { attempt_ = 0; }
+  // After a success: the next delay is the first again.
+  void Reset();
 
  private:
   const Options options_;
-  int attempt_ = 0;
-  uint64_t draws_ = 0;
+  const Philox random_;
+  uint64_t calls_ = 0;
+  absl::Duration delay_;
 };
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ class SimulatedClock : public Clock {
   // Moves the time and wakes those whose deadline has come.
   void Advance(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks (in real time, no polling) until `count` threads wait for a deadline on this clock.
+  // Blocks (in real time, no polling) until `count` threads wait for a deadline of this clock that has not come.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -44,9 +44,8 @@ absl::Duration TrainingWorker::chief_wait() const {
 absl::Status TrainingWorker::Run() {
   Backoff::Options backoff_options;
   backoff_options.initial = absl::Milliseconds(50);
-  backoff_options.maximum = absl::Seconds(1);
-  backoff_options.seed = incarnation_;
-  Backoff backoff(backoff_options);
+  backoff_options.max = absl::Seconds(1);
+  Backoff backoff(backoff_options, incarnation_);
   last_contact_ = options_.clock->Now();
   absl::Time next_log = last_contact_;
   while (true) {
