@@ -1,0 +1,75 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_CHIEF_CLIENT_H_
+#define LOCKSTEP_COMMON_CLIENT_CHIEF_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep {
+
+// A worker's end of the training exchange. For one thread. Errors of every call are those of
+// proto/chief.proto: Unavailable and Aborted mean "open a new session and go on".
+class StepChannel {
+ public:
+  virtual ~StepChannel() = default;
+
+  struct Assignment {
+    // The block to compute, unless `finished`.
+    Token token;
+    bool finished = false;
+    std::string finish_message;
+    // What became of the contribution before.
+    Fate fate = FATE_NONE;
+    // The value of each variable at token.step, row-major, aligned to kTensorAlignment. The memory is the
+    // channel's, unchanged until the next AwaitToken.
+    absl::Span<const float* const> values;
+  };
+
+  // Ends the contribution that was sent since the last call, if any, and blocks until the chief
+  // gives a token or says that the run is over.
+  virtual absl::StatusOr<Assignment> AwaitToken() = 0;
+
+  // Losses and update-op values for every slot of the token's block. Once, before the first gradient.
+  virtual absl::Status SendReports(absl::Span<const SlotReport> reports) = 0;
+
+  // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
+  // its elements, aligned to kTensorAlignment, not initialized. Valid until the next AwaitToken.
+  virtual float* GradientBuffer(int variable) = 0;
+  // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
+  virtual absl::Status SendGradient(int variable) = 0;
+
+  // Tells the chief that the worker goes, and closes. Any thread may call Cancel, which makes a blocked
+  // AwaitToken return Cancelled; all later calls fail.
+  virtual void Leave() = 0;
+  virtual void Cancel() = 0;
+};
+
+// The chief, as a worker calls it. Thread-safe. Calls are tried once; errors as in proto/chief.proto.
+class ChiefClient {
+ public:
+  virtual ~ChiefClient() = default;
+
+  virtual absl::StatusOr<GetRunReply> GetRun() = 0;
+  virtual absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) = 0;
+  virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
+  virtual absl::StatusOr<RunStatus> GetStatus() = 0;
+
+  struct StepOptions {
+    uint64_t session_id = 0;
+    int64_t epoch = 0;
+    int64_t startup_delay_steps = 0;
+  };
+  // Opens the Step stream of a session. `model` is what the session declared.
+  virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                                       const ModelSpec& model) = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_CHIEF_CLIENT_H_

@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_STEP_FRAME_H_
+#define LOCKSTEP_COMMON_CLIENT_STEP_FRAME_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "common/sync/slot_block.h"
+#include "common/tensor/float_chunks.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep {
+
+// The messages of the Step stream (proto/chief.proto) as the two ends see them: decoded, with the
+// tensors still in the memory where they lie. Value types.
+
+// Part of one variable's gradient, or value; `content` does not own its memory.
+struct StepPiece {
+  int64_t variable = 0;
+  int64_t offset = 0;  // elements
+  FloatChunks content;
+};
+
+// A StepRequest.
+struct StepFrame {
+  uint64_t session_id = 0;
+  int64_t epoch = 0;
+  int64_t step = 0;
+  SlotBlock block;  // count 0: no contribution
+  std::vector<SlotReport> reports;
+  std::vector<StepPiece> gradients;
+  bool end = false;
+  bool leave = false;
+  int64_t startup_delay_steps = 0;
+};
+
+// A StepReply.
+struct StepReplyFrame {
+  Fate fate = FATE_NONE;
+  int64_t values_step = 0;
+  std::vector<StepPiece> values;
+  // Keeps the memory of `values` alive and unchanged.
+  std::shared_ptr<const void> values_owner;
+  absl::optional<Token> token;
+  bool finished = false;
+  std::string finish_message;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_STEP_FRAME_H_

@@ -1,0 +1,45 @@
+#ifndef LOCKSTEP_COMMON_TENSOR_FLOAT_CHUNKS_H_
+#define LOCKSTEP_COMMON_TENSOR_FLOAT_CHUNKS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Little-endian floats that lie in one or more runs of foreign memory, at any alignment, an element
+// possibly split between two: a tensor as it came from the network. Owns nothing. Thread-compatible.
+class FloatChunks {
+ public:
+  FloatChunks() = default;
+  // One run of n floats.
+  FloatChunks(const float* data, int64_t n);
+
+  // Adds bytes at the end.
+  void Append(absl::string_view bytes);
+
+  size_t bytes() const { return bytes_; }
+  // Whole elements.
+  int64_t size() const { return static_cast<int64_t>(bytes_ / sizeof(float)); }
+
+  // out[i] = element first + i, for i in [0, n). The range must lie inside.
+  void CopyTo(int64_t first, int64_t n, float* out) const;
+  // out[i] += element first + i.
+  void AddTo(int64_t first, int64_t n, float* out) const;
+  // The elements' address when [first, first + n) lies in one run at a float's alignment, else null.
+  const float* Contiguous(int64_t first, int64_t n) const;
+
+ private:
+  // Calls f(destination index, bytes of whole elements) over the range; a split element is assembled first.
+  template <typename F>
+  void ForEachRun(int64_t first, int64_t n, F f) const;
+
+  absl::InlinedVector<absl::string_view, 2> chunks_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TENSOR_FLOAT_CHUNKS_H_

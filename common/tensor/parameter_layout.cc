@@ -1,0 +1,81 @@
+#include "common/tensor/parameter_layout.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloatsPerAlignment = kTensorAlignment / sizeof(float);
+
+absl::StatusOr<int64_t> CheckedElements(const VariableSpec& spec) {
+  if (spec.name().empty()) return absl::InvalidArgumentError("a variable has no name");
+  if (spec.dtype() != DT_FLOAT) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()), "; only float32 is supported"));
+  }
+  const auto shape = Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+  if (!shape.ok()) return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), ": ", shape.status().message()));
+  if (shape->num_elements() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), " has shape ", shape->ToString(),
+                                                   "; every dimension must be positive"));
+  }
+  return shape->num_elements();
+}
+
+}  // namespace
+
+absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) {
+  ParameterLayout layout;
+  absl::flat_hash_map<std::string, int> index;
+  for (const VariableSpec& spec : model.variables()) {
+    ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
+    if (!index.emplace(spec.name(), static_cast<int>(layout.variables_.size())).second) {
+      return absl::InvalidArgumentError(absl::StrCat("two variables are named ", spec.name()));
+    }
+    Variable variable;
+    variable.spec = spec;
+    variable.elements = elements;
+    variable.flat_offset = layout.flat_elements_;
+    variable.first_segment = static_cast<int>(layout.segments_.size());
+    for (int64_t offset = 0; offset < elements; offset += kSegmentElements) {
+      layout.segments_.push_back({static_cast<int>(layout.variables_.size()), offset, variable.flat_offset + offset,
+                                  std::min(kSegmentElements, elements - offset)});
+    }
+    variable.num_segments = static_cast<int>(layout.segments_.size()) - variable.first_segment;
+    if (spec.trainable()) layout.num_trainable_segments_ += variable.num_segments;
+    layout.flat_elements_ += (elements + kFloatsPerAlignment - 1) / kFloatsPerAlignment * kFloatsPerAlignment;
+    layout.variables_.push_back(std::move(variable));
+  }
+  if (layout.num_trainable_segments_ == 0) return absl::InvalidArgumentError("the model has no trainable variable");
+
+  for (const UpdateOpSpec& spec : model.update_ops()) {
+    const auto it = index.find(spec.variable());
+    if (it == index.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("an update op names the unknown variable ", spec.variable()));
+    }
+    if (layout.variables_[it->second].spec.trainable()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an update op names the trainable variable ", spec.variable(), "; only gradients change those"));
+    }
+    if (!UpdateOpSpec::Kind_IsValid(spec.kind())) {
+      return absl::InvalidArgumentError(absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
+    }
+    if (spec.kind() == UpdateOpSpec::MOVING_AVERAGE && !(spec.decay() >= 0 && spec.decay() <= 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
+    }
+    layout.update_ops_.push_back({spec, it->second});
+  }
+  return layout;
+}
+
+}  // namespace lockstep

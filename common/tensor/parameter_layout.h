@@ -1,0 +1,63 @@
+#ifndef LOCKSTEP_COMMON_TENSOR_PARAMETER_LAYOUT_H_
+#define LOCKSTEP_COMMON_TENSOR_PARAMETER_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/variable.pb.h"
+
+namespace lockstep {
+
+// Where every variable of a model lies in one flat array of floats, and how variables are cut into
+// segments. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at
+// most kSegmentElements elements of one variable: the unit in which gradients are summed, updates
+// are applied and values are sent. Immutable.
+class ParameterLayout {
+ public:
+  // 256 KiB of floats: small enough to be summed from cache, large enough to cost no bookkeeping.
+  static constexpr int64_t kSegmentElements = 65536;
+
+  struct Variable {
+    VariableSpec spec;
+    int64_t elements = 0;
+    // Floats from the start of the flat array.
+    int64_t flat_offset = 0;
+    int first_segment = 0;
+    int num_segments = 0;
+  };
+  struct Segment {
+    int variable = 0;
+    // Elements from the start of the variable, and of the flat array.
+    int64_t offset = 0;
+    int64_t flat_offset = 0;
+    int64_t elements = 0;
+  };
+  struct UpdateOp {
+    UpdateOpSpec spec;
+    int variable = 0;
+  };
+
+  // Checks the declaration. Errors: InvalidArgument names the variable or update op and what is wrong: no or repeated
+  // name, unsupported dtype, a dimension that is not positive, no trainable variable, an unknown variable.
+  static absl::StatusOr<ParameterLayout> Create(const ModelSpec& model);
+
+  const std::vector<Variable>& variables() const { return variables_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<UpdateOp>& update_ops() const { return update_ops_; }
+  // Segments of trainable variables.
+  int num_trainable_segments() const { return num_trainable_segments_; }
+  // Elements of the flat array, padding included.
+  int64_t flat_elements() const { return flat_elements_; }
+
+ private:
+  std::vector<Variable> variables_;
+  std::vector<Segment> segments_;
+  std::vector<UpdateOp> update_ops_;
+  int num_trainable_segments_ = 0;
+  int64_t flat_elements_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TENSOR_PARAMETER_LAYOUT_H_

@@ -1,0 +1,76 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_TOKEN_QUEUE_H_
+#define LOCKSTEP_SERVER_CHIEF_TOKEN_QUEUE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/sync/slot_block.h"
+
+namespace lockstep {
+
+// Who computes which slots of the current step: tokens, leased. Pure: no lock, no clock, no I/O. Slots
+// are free, leased or covered. A session holds at most one token.
+//  - With fewer workers than slots a token names a larger aligned block.
+//  - A token whose lease ended, or whose worker left, is void and its slots are free again.
+//  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
+//    more workers than slots, or when the block takes `slow_factor` times as long as others took.
+// Not thread-safe.
+class TokenQueue {
+ public:
+  struct Options {
+    int64_t slots = 1;  // replicas_to_aggregate
+    absl::Duration lease = absl::Seconds(5);
+    // A block that took longer than this many times the usual time for each slot is given out again.
+    double slow_factor = 4;
+  };
+  struct Lease {
+    uint64_t session = 0;
+    SlotBlock block;
+    absl::Time issued;
+    absl::Time deadline;
+    bool backup = false;
+  };
+
+  explicit TokenQueue(const Options& options) : options_(options), covered_(options.slots, false) {}
+
+  // All slots become free, all tokens void.
+  void StartStep();
+
+  // A token for `session`, which must hold none, while `workers` sessions take part; nullopt when there is nothing to do.
+  // `preferred`, the block that the session had last, is taken when it is as good as any: its batches may be prepared.
+  absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
+                                 const absl::optional<SlotBlock>& preferred = absl::nullopt);
+
+  // Moves the deadline. False when the session holds no token.
+  bool Renew(uint64_t session, absl::Time now);
+
+  // The block was contributed: its slots are covered, the session's token is used up.
+  void Cover(const SlotBlock& block, uint64_t session, absl::Time now);
+
+  // The session's token, if any, is void.
+  void Release(uint64_t session);
+
+  // Voids the tokens whose deadline is not after `now`; returns them.
+  std::vector<Lease> Expire(absl::Time now);
+
+  const Lease* FindLease(uint64_t session) const;
+  const std::vector<Lease>& leases() const { return leases_; }
+
+ private:
+  bool IsFree(int64_t slot) const;
+  bool IsFree(const SlotBlock& block) const;
+  absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
+  absl::optional<SlotBlock> BackupBlock(int64_t workers, absl::Time now) const;
+
+  const Options options_;
+  std::vector<bool> covered_;
+  std::vector<Lease> leases_;
+  // How long a slot usually takes: a moving average over contributions; zero before the first.
+  absl::Duration usual_slot_time_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_TOKEN_QUEUE_H_

@@ -1,0 +1,50 @@
+// Adadelta, TensorFlow's ApplyAdadelta (training_ops.cc, AdadeltaOptimizer; Zeiler 2012):
+//   a = a * rho + g * g * (1 - rho)
+//   update = sqrt(u + epsilon) / sqrt(a + epsilon) * g
+//   value -= update * rate
+//   u = u * rho + update * update * (1 - rho)
+// The slots "Adadelta" (a) and "Adadelta_1" (u) start at 0. TensorFlow multiplies by an approximate reciprocal
+// root, whose last bit depends on the processor; here the root and the division are rounded correctly.
+#include <cmath>
+
+#include "server/optimizer/elementwise.h"
+#include "server/optimizer/rules.h"
+
+namespace lockstep {
+namespace {
+
+class Adadelta : public Optimizer {
+ public:
+  Adadelta(float rho, float epsilon) : rho_(rho), epsilon_(epsilon) {}
+
+  absl::Span<const Slot> slots() const override { return slots_; }
+  void BeginStep(float learning_rate) override { rate_ = learning_rate; }
+
+  void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
+             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+                      [rate = rate_, rho = rho_, rest = 1.0f - rho_, epsilon = epsilon_](
+                          float g, float& value, float& accumulator, float& updates) {
+                        accumulator = accumulator * rho + g * g * rest;
+                        const float update = std::sqrt(updates + epsilon) / std::sqrt(accumulator + epsilon) * g;
+                        value -= update * rate;
+                        updates = updates * rho + update * update * rest;
+                      });
+  }
+
+ private:
+  const float rho_;
+  const float epsilon_;
+  const std::vector<Slot> slots_ = {{"Adadelta", 0.0f}, {"Adadelta_1", 0.0f}};
+  float rate_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> CreateAdadelta(const OptimizerConfig::Adadelta& config) {
+  const float rho = config.has_rho() ? config.rho() : 0.95f;
+  const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-8f;
+  return std::make_unique<Adadelta>(rho, epsilon);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+#include "server/optimizer/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+// step / decay_steps, or its integer part.
+double Fraction(int64_t step, int64_t decay_steps, bool staircase) {
+  if (staircase) return static_cast<double>(step / decay_steps);
+  return static_cast<double>(step) / static_cast<double>(decay_steps);
+}
+
+double PiecewiseRate(const LearningRate::Piecewise& piecewise, int64_t step) {
+  const auto& boundaries = piecewise.boundaries();
+  // The first boundary that is not below the step.
+  const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), step);
+  return piecewise.values(static_cast<int>(it - boundaries.begin()));
+}
+
+double PolynomialRate(const LearningRate::Polynomial& polynomial, double initial, int64_t step) {
+  const double end = polynomial.end();
+  const double power = polynomial.power() == 0 ? 1 : polynomial.power();
+  double decay_steps = static_cast<double>(polynomial.decay_steps());
+  double at = static_cast<double>(step);
+  if (polynomial.cycle()) {
+    if (step > 0) decay_steps *= std::ceil(at / decay_steps);
+  } else {
+    at = std::min(at, decay_steps);
+  }
+  return (initial - end) * std::pow(1 - at / decay_steps, power) + end;
+}
+
+double CosineRate(double initial, double alpha, double fraction, double factor) {
+  return initial * ((1 - alpha) * 0.5 * factor * (1 + std::cos(M_PI * fraction)) + alpha);
+}
+
+// The period i in which `fraction` (of the first period's length) lies, and how much of it has passed.
+struct Period {
+  double index;
+  double passed;
+};
+
+Period PeriodOf(double fraction, double t_mul) {
+  if (t_mul == 1) return {std::floor(fraction), fraction - std::floor(fraction)};
+  const double log_t = std::log(t_mul);
+  const auto start = [&](double i) { return std::expm1(i * log_t) / (t_mul - 1); };
+  double i = std::floor(std::log1p(fraction * (t_mul - 1)) / log_t);
+  // The logarithm may be wrong in its last bit where a period begins.
+  constexpr double kSlack = 1e-12;
+  if (start(i + 1) <= fraction * (1 + kSlack)) ++i;
+  return {i, std::max(0.0, (fraction - start(i)) / std::exp(i * log_t))};
+}
+
+double CosineRestartsRate(const LearningRate::CosineRestarts& restarts, double initial, int64_t step) {
+  const double t_mul = restarts.t_mul() == 0 ? 2 : restarts.t_mul();
+  const double m_mul = restarts.m_mul() == 0 ? 1 : restarts.m_mul();
+  const Period period = PeriodOf(Fraction(step, restarts.first_decay_steps(), false), t_mul);
+  return CosineRate(initial, restarts.alpha(), period.passed, std::pow(m_mul, period.index));
+}
+
+double ScheduledRate(const LearningRate& config, int64_t step) {
+  const double initial = config.initial();
+  switch (config.schedule_case()) {
+    case LearningRate::kExponential: {
+      const auto& schedule = config.exponential();
+      return initial * std::pow(static_cast<double>(schedule.decay_rate()),
+                                Fraction(step, schedule.decay_steps(), schedule.staircase()));
+    }
+    case LearningRate::kPiecewise:
+      return PiecewiseRate(config.piecewise(), step);
+    case LearningRate::kPolynomial:
+      return PolynomialRate(config.polynomial(), initial, step);
+    case LearningRate::kInverseTime: {
+      const auto& schedule = config.inverse_time();
+      return initial / (1 + schedule.decay_rate() * Fraction(step, schedule.decay_steps(), schedule.staircase()));
+    }
+    case LearningRate::kCosine: {
+      const auto& schedule = config.cosine();
+      const int64_t at = std::min(step, schedule.decay_steps());
+      return CosineRate(initial, schedule.alpha(), Fraction(at, schedule.decay_steps(), false), 1);
+    }
+    case LearningRate::kCosineRestarts:
+      return CosineRestartsRate(config.cosine_restarts(), initial, step);
+    case LearningRate::SCHEDULE_NOT_SET:
+      break;
+  }
+  return initial;
+}
+
+}  // namespace
+
+float LearningRateAt(const LearningRate& config, int64_t step) {
+  double rate = ScheduledRate(config, step);
+  if (step < config.warmup_steps()) {
+    rate *= static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps());
+  }
+  return static_cast<float>(rate);
+}
+
+}  // namespace lockstep

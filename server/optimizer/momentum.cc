@@ -1,0 +1,50 @@
+// Momentum, TensorFlow's ApplyMomentum (training_ops.cc, MomentumOptimizer):
+//   a = a * momentum + g
+//   value -= a * rate                              plain
+//   value -= g * rate + a * momentum * rate        Nesterov
+// The accumulator starts at 0 and is the slot "Momentum".
+#include "server/optimizer/elementwise.h"
+#include "server/optimizer/rules.h"
+
+namespace lockstep {
+namespace {
+
+class Momentum : public Optimizer {
+ public:
+  Momentum(float momentum, bool nesterov) : momentum_(momentum), nesterov_(nesterov) {}
+
+  absl::Span<const Slot> slots() const override { return slots_; }
+  void BeginStep(float learning_rate) override { rate_ = learning_rate; }
+
+  void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
+             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+    if (nesterov_) {
+      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+                        [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
+                          accumulator = accumulator * momentum + g;
+                          value -= g * rate + accumulator * momentum * rate;
+                        });
+    } else {
+      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+                        [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
+                          accumulator = accumulator * momentum + g;
+                          value -= accumulator * rate;
+                        });
+    }
+  }
+
+ private:
+  const float momentum_;
+  const bool nesterov_;
+  const std::vector<Slot> slots_ = {{"Momentum", 0.0f}};
+  float rate_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> CreateMomentum(const OptimizerConfig::Momentum& config) {
+  const float momentum = config.has_momentum() ? config.momentum() : 0.9f;
+  return std::make_unique<Momentum>(momentum, config.nesterov());
+}
+
+}  // namespace lockstep

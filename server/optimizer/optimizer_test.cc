@@ -1,0 +1,361 @@
+#include "server/optimizer/optimizer.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "common/base/philox.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+OptimizerConfig Config(const std::string& text) {
+  OptimizerConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+std::unique_ptr<Optimizer> Make(const std::string& text) {
+  auto optimizer = Optimizer::Create(Config(text));
+  EXPECT_TRUE(optimizer.ok()) << optimizer.status();
+  return *std::move(optimizer);
+}
+
+uint32_t Bits(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+
+// A variable and its slots, and the application of an optimizer to them in place.
+struct State {
+  State(const Optimizer& optimizer, std::vector<float> initial) : value(std::move(initial)) {
+    for (const auto& slot : optimizer.slots()) slots.emplace_back(value.size(), slot.initial_value);
+  }
+
+  void Apply(const Optimizer& optimizer, const std::vector<float>& gradient, float divisor) {
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    for (auto& slot : slots) {
+      in.push_back(slot.data());
+      out.push_back(slot.data());
+    }
+    optimizer.Apply(value.size(), gradient.data(), divisor, value.data(), value.data(), in, out);
+  }
+
+  std::vector<float> value;
+  std::vector<std::vector<float>> slots;
+};
+
+// One "case" of tests/golden/optimizers_golden.txt.
+struct Case {
+  std::string config;
+  std::vector<std::vector<float>> values;
+  std::map<std::string, std::vector<float>> slots;
+  std::map<std::string, float> scalars;
+};
+
+struct Golden {
+  std::vector<std::vector<float>> gradients;
+  std::vector<float> initial;
+  std::vector<Case> cases;
+};
+
+std::vector<float> Floats(absl::Span<const absl::string_view> words) {
+  std::vector<float> floats;
+  for (const absl::string_view word : words) {
+    uint32_t bits = 0;
+    EXPECT_TRUE(absl::SimpleHexAtoi(word, &bits)) << word;
+    float x;
+    std::memcpy(&x, &bits, sizeof(x));
+    floats.push_back(x);
+  }
+  return floats;
+}
+
+Golden ReadGolden() {
+  Golden golden;
+  std::ifstream file("tests/golden/optimizers_golden.txt");
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    const auto rest = [&](size_t from) { return Floats(absl::MakeSpan(words).subspan(from)); };
+    if (words[0] == "gradient") golden.gradients.push_back(rest(2));
+    if (words[0] == "initial") golden.initial = rest(1);
+    if (words[0] == "case") golden.cases.push_back({line.substr(5), {}, {}, {}});
+    if (words[0] == "value") golden.cases.back().values.push_back(rest(2));
+    if (words[0] == "slot") golden.cases.back().slots[std::string(words[1])] = rest(2);
+    if (words[0] == "scalar") golden.cases.back().scalars[std::string(words[1])] = rest(2)[0];
+  }
+  return golden;
+}
+
+// TensorFlow's rsqrt and pow are approximations, so those rules agree closely; all others to the bit.
+bool IsBitEqual(const OptimizerConfig& config) {
+  return !config.has_adagrad() && !config.has_adadelta() &&
+         !(config.has_ftrl() && config.ftrl().has_learning_rate_power());
+}
+
+void ExpectSame(const std::vector<float>& ours, const std::vector<float>& theirs, bool bit_equal,
+                const std::string& what) {
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (bit_equal) {
+      EXPECT_EQ(Bits(ours[i]), Bits(theirs[i])) << what << " element " << i << ": " << ours[i] << ", " << theirs[i];
+    } else {
+      EXPECT_NEAR(ours[i], theirs[i], 1e-6 * std::max(1.0f, std::abs(theirs[i]))) << what << " element " << i;
+    }
+  }
+}
+
+TEST(OptimizerTest, EqualsTensorFlowOverTwentySteps) {
+  const Golden golden = ReadGolden();
+  ASSERT_EQ(golden.cases.size(), 19);
+  ASSERT_EQ(golden.gradients.size(), 20);
+  for (const Case& expected : golden.cases) {
+    SCOPED_TRACE(expected.config);
+    const OptimizerConfig config = Config(expected.config);
+    const bool bit_equal = IsBitEqual(config);
+    auto optimizer = Make(expected.config);
+    State state(*optimizer, golden.initial);
+    for (size_t step = 0; step < golden.gradients.size(); ++step) {
+      optimizer->BeginStep(config.learning_rate().initial());
+      state.Apply(*optimizer, golden.gradients[step], 1.0f);
+      optimizer->EndStep();
+      ExpectSame(state.value, expected.values[step], bit_equal, absl::StrCat("value after step ", step));
+    }
+    ASSERT_EQ(optimizer->slots().size(), expected.slots.size());
+    for (size_t k = 0; k < state.slots.size(); ++k) {
+      const std::string& name = optimizer->slots()[k].name;
+      ASSERT_EQ(expected.slots.count(name), 1) << name;
+      ExpectSame(state.slots[k], expected.slots.at(name), bit_equal, name);
+    }
+    ASSERT_EQ(optimizer->scalars().size(), expected.scalars.size());
+    for (const OptimizerScalar& scalar : optimizer->scalars()) {
+      ASSERT_EQ(expected.scalars.count(scalar.name), 1) << scalar.name;
+      EXPECT_EQ(Bits(scalar.value), Bits(expected.scalars.at(scalar.name))) << scalar.name;
+    }
+  }
+}
+
+const char* const kEveryRule[] = {
+    "sgd {}",
+    "momentum {}",
+    "momentum { nesterov: true }",
+    "adam {}",
+    "adam { weight_decay: 0.01 }",
+    "adagrad {}",
+    "rmsprop { momentum: 0.5 }",
+    "rmsprop { momentum: 0.5 centered: true }",
+    "adadelta {}",
+    "ftrl { l1: 0.1 l2: 0.01 }",
+    "ftrl { learning_rate_power: -0.3 l1: 0.1 }",
+};
+
+// A random variable with slots as they are in the middle of a training, and a gradient.
+struct Problem {
+  explicit Problem(size_t n, size_t slot_count) : gradient(n), value(n), slots(slot_count, std::vector<float>(n)) {
+    Philox(1, 1).FillNormal(absl::MakeSpan(gradient));
+    Philox(1, 2).FillNormal(absl::MakeSpan(value));
+    for (size_t k = 0; k < slots.size(); ++k) {
+      Philox(1, 3 + k).FillUniform(absl::MakeSpan(slots[k]));
+      // ms - mg * mg of RMSProp stays positive.
+      for (float& x : slots[k]) x = k == 0 ? 1 + x : 0.5f * x;
+    }
+  }
+  std::vector<float> gradient;
+  std::vector<float> value;
+  std::vector<std::vector<float>> slots;
+};
+
+// Copies whose first element lies `shift` floats after an aligned address.
+class Shifted {
+ public:
+  Shifted(const std::vector<float>& values, size_t shift) : memory_(values.size() + 32), shift_(shift) {
+    const size_t misaligned = reinterpret_cast<uintptr_t>(memory_.data()) % 64 / sizeof(float);
+    shift_ += misaligned == 0 ? 0 : 16 - misaligned;
+    std::copy(values.begin(), values.end(), data());
+  }
+  float* data() { return memory_.data() + shift_; }
+
+ private:
+  std::vector<float> memory_;
+  size_t shift_;
+};
+
+// Applies the rule to [0, n) in pieces of at most `piece` elements and returns value and slots, one after another.
+std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& problem, size_t piece, size_t shift,
+                                 bool in_place) {
+  const size_t n = problem.value.size();
+  Shifted gradient(problem.gradient, shift % 16);
+  std::vector<Shifted> in, out;
+  for (size_t k = 0; k <= problem.slots.size(); ++k) {
+    const std::vector<float>& values = k == 0 ? problem.value : problem.slots[k - 1];
+    in.emplace_back(values, (shift + k) % 16);
+    out.emplace_back(std::vector<float>(n), (shift + 3 * k) % 16);
+  }
+  std::vector<Shifted>& target = in_place ? in : out;
+  for (size_t begin = 0; begin < n; begin += piece) {
+    std::vector<const float*> slots_in;
+    std::vector<float*> slots_out;
+    for (size_t k = 1; k <= problem.slots.size(); ++k) {
+      slots_in.push_back(in[k].data() + begin);
+      slots_out.push_back(target[k].data() + begin);
+    }
+    optimizer.Apply(std::min(piece, n - begin), gradient.data() + begin, 3.0f, in[0].data() + begin,
+                    target[0].data() + begin, slots_in, slots_out);
+  }
+  std::vector<float> result;
+  for (Shifted& array : target) result.insert(result.end(), array.data(), array.data() + n);
+  return result;
+}
+
+TEST(OptimizerTest, BitsDoNotDependOnSplitAlignmentOrPlace) {
+  for (const char* rule : kEveryRule) {
+    SCOPED_TRACE(rule);
+    auto optimizer = Make(rule);
+    optimizer->BeginStep(0.07f);
+    const Problem problem(1003, optimizer->slots().size());
+    // One element at a time: no vector instruction is used.
+    const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, false);
+    for (const size_t piece : {1003, 1, 7, 8, 13, 64, 500}) {
+      for (size_t shift = 0; shift < 16; shift += 3) {
+        for (const bool in_place : {false, true}) {
+          const std::vector<float> actual = ApplyInPieces(*optimizer, problem, piece, shift, in_place);
+          ASSERT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)), 0)
+              << "piece " << piece << " shift " << shift << " in place " << in_place;
+        }
+      }
+    }
+  }
+}
+
+TEST(OptimizerTest, DividesTheSumOfGradientsByTheDivisor) {
+  for (const char* rule : kEveryRule) {
+    SCOPED_TRACE(rule);
+    auto optimizer = Make(rule);
+    optimizer->BeginStep(0.1f);
+    State sum(*optimizer, {1, 2, 3});
+    State mean(*optimizer, {1, 2, 3});
+    sum.Apply(*optimizer, {4, -8, 20}, 4);
+    mean.Apply(*optimizer, {1, -2, 5}, 1);
+    EXPECT_EQ(sum.value, mean.value);
+    EXPECT_EQ(sum.slots, mean.slots);
+  }
+}
+
+TEST(OptimizerTest, SgdGivesTheWorkedNumbers) {
+  auto optimizer = Make("sgd {}");
+  optimizer->BeginStep(2.0f);
+  State state(*optimizer, {0.0f, 1.0f});
+  state.Apply(*optimizer, {0.1f + 0.3f, 0.9f + 1.1f}, 2);
+  EXPECT_THAT(state.value, ElementsAre(-0.4f, -1.0f));
+}
+
+TEST(OptimizerTest, NoElementsIsNoWork) {
+  auto optimizer = Make("sgd {}");
+  optimizer->BeginStep(1.0f);
+  optimizer->Apply(0, nullptr, 1, nullptr, nullptr, {}, {});
+}
+
+TEST(OptimizerTest, AdamGoesOnFromItsRestoredPowers) {
+  auto whole = Make("adam {}");
+  State expected(*whole, {1, 2, 3});
+  for (int step = 0; step < 5; ++step) {
+    whole->BeginStep(0.1f);
+    expected.Apply(*whole, {0.1f * step, 1, -1}, 1);
+    whole->EndStep();
+  }
+  auto first = Make("adam {}");
+  State state(*first, {1, 2, 3});
+  for (int step = 0; step < 5; ++step) {
+    first->BeginStep(0.1f);
+    state.Apply(*first, {0.1f * step, 1, -1}, 1);
+    first->EndStep();
+    // A restart after every step.
+    auto next = Make("adam {}");
+    std::vector<OptimizerScalar> scalars = first->scalars();
+    scalars.push_back({"some_other", 7});
+    next->RestoreScalars(scalars);
+    first = std::move(next);
+  }
+  EXPECT_EQ(state.value, expected.value);
+}
+
+TEST(OptimizerTest, AdamStepIsIncompleteUntilEndStep) {
+  auto optimizer = Make("adam {}");
+  optimizer->BeginStep(0.1f);
+  EXPECT_EQ(optimizer->scalars()[0].value, 0.9f);
+  optimizer->EndStep();
+  EXPECT_EQ(optimizer->scalars()[0].value, 0.9f * 0.9f);
+  EXPECT_EQ(optimizer->scalars()[1].value, 0.999f * 0.999f);
+}
+
+TEST(OptimizerTest, AdamWShrinksWithoutGradient) {
+  auto optimizer = Make("adam { weight_decay: 0.5 }");
+  optimizer->BeginStep(0.5f);
+  State state(*optimizer, {1, -2});
+  state.Apply(*optimizer, {0, 0}, 1);
+  EXPECT_THAT(state.value, ElementsAre(0.75f, -1.5f));
+}
+
+TEST(OptimizerTest, FtrlAtRateZeroChangesNothing) {
+  auto optimizer = Make("ftrl { initial_accumulator: 0.25 l1: 0.1 }");
+  optimizer->BeginStep(0.0f);
+  State state(*optimizer, {1, 2});
+  state.Apply(*optimizer, {1, 0}, 1);
+  EXPECT_THAT(state.value, ElementsAre(1, 2));
+  EXPECT_THAT(state.slots[0], ElementsAre(0.25f, 0.25f));
+  EXPECT_THAT(state.slots[1], ElementsAre(0, 0));
+}
+
+TEST(OptimizerTest, FtrlWithStrongL1GivesZeros) {
+  auto optimizer = Make("ftrl { l1: 100 }");
+  optimizer->BeginStep(0.1f);
+  State state(*optimizer, {1, -2, 0});
+  state.Apply(*optimizer, {1, 0.5f, -1}, 1);
+  EXPECT_THAT(state.value, ElementsAre(0, 0, 0));
+}
+
+TEST(OptimizerTest, NamesTheFieldThatIsOutOfRange) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "optimizer has no kind"},
+      {"momentum { momentum: 1 }", "optimizer.momentum.momentum is 1, must be in [0, 1)"},
+      {"momentum { momentum: -0.1 }", "optimizer.momentum.momentum is -0.1"},
+      {"momentum { momentum: nan }", "optimizer.momentum.momentum is nan"},
+      {"adam { beta1: 1 }", "optimizer.adam.beta1 is 1"},
+      {"adam { beta2: -1 }", "optimizer.adam.beta2 is -1"},
+      {"adam { epsilon: 0 }", "optimizer.adam.epsilon is 0, must be a finite number above 0"},
+      {"adam { weight_decay: -0.01 }", "optimizer.adam.weight_decay is -0.01"},
+      {"adam { weight_decay: inf }", "optimizer.adam.weight_decay is inf"},
+      {"adagrad { initial_accumulator: 0 }", "optimizer.adagrad.initial_accumulator is 0"},
+      {"rmsprop { decay: 1.5 }", "optimizer.rmsprop.decay is 1.5"},
+      {"rmsprop { momentum: 2 }", "optimizer.rmsprop.momentum is 2"},
+      {"rmsprop { epsilon: -1 }", "optimizer.rmsprop.epsilon is -1"},
+      {"adadelta { rho: 1 }", "optimizer.adadelta.rho is 1"},
+      {"adadelta { epsilon: 0 }", "optimizer.adadelta.epsilon is 0"},
+      {"ftrl { learning_rate_power: 0.5 }", "optimizer.ftrl.learning_rate_power is 0.5"},
+      {"ftrl { initial_accumulator: -1 }", "optimizer.ftrl.initial_accumulator is -1"},
+      {"ftrl { l1: -1 }", "optimizer.ftrl.l1 is -1"},
+      {"ftrl { l2: nan }", "optimizer.ftrl.l2 is nan"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto optimizer = Optimizer::Create(Config(text));
+    ASSERT_FALSE(optimizer.ok()) << text;
+    EXPECT_EQ(optimizer.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(optimizer.status().message()), HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// Gradient descent, TensorFlow's ApplyGradientDescent (training_ops.cc, GradientDescentOptimizer):
+//   value -= g * rate
+#include "server/optimizer/elementwise.h"
+#include "server/optimizer/rules.h"
+
+namespace lockstep {
+namespace {
+
+class Sgd : public Optimizer {
+ public:
+  absl::Span<const Slot> slots() const override { return {}; }
+  void BeginStep(float learning_rate) override { rate_ = learning_rate; }
+
+  void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
+             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+    ForEachElement<0>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+                      [rate = rate_](float g, float& value) { value -= g * rate; });
+  }
+
+ private:
+  float rate_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> CreateSgd(const OptimizerConfig::Sgd&) { return std::make_unique<Sgd>(); }
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+#ifndef LOCKSTEP_SERVER_PS_BUFFER_POOL_H_
+#define LOCKSTEP_SERVER_PS_BUFFER_POOL_H_
+
+#include <memory>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/tensor/aligned_buffer.h"
+
+namespace lockstep {
+
+// Buffers of one size that come back when their last owner lets go of them. Thread-safe; buffers may outlive the pool.
+class BufferPool {
+ public:
+  // At most `max_spare` unused buffers are kept.
+  BufferPool(size_t bytes, size_t max_spare) : shelf_(std::make_shared<Shelf>(bytes, max_spare)) {}
+
+  // Not initialized.
+  std::shared_ptr<AlignedBuffer> Get();
+
+ private:
+  struct Shelf {
+    Shelf(size_t bytes, size_t max_spare) : bytes(bytes), max_spare(max_spare) {}
+    const size_t bytes;
+    const size_t max_spare;
+    Mutex mutex;
+    std::vector<std::unique_ptr<AlignedBuffer>> spare ABSL_GUARDED_BY(mutex);
+  };
+  const std::shared_ptr<Shelf> shelf_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_BUFFER_POOL_H_

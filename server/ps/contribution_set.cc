@@ -1,0 +1,157 @@
+#include "server/ps/contribution_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
+
+}  // namespace
+
+ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
+    : store_(store), layout_(store->layout()), slots_(slots), segments_left_(layout_.num_trainable_segments()),
+      reports_(slots) {
+  segments_.reserve(layout_.segments().size());
+  for (const auto& segment : layout_.segments()) {
+    const bool trainable = layout_.variables()[segment.variable].spec.trainable();
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements) : nullptr);
+  }
+  finished_.reserve(segments_.size());
+}
+
+absl::Status ContributionSet::CheckReport(const SlotBlock& block, const SlotReport& report) const {
+  if (report.slot() < block.first || report.slot() >= block.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("a report for slot ", report.slot(), " in a contribution to ", block.ToString()));
+  }
+  const auto& ops = layout_.update_ops();
+  if (report.update_size() != static_cast<int>(ops.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", report.slot(), " has ", report.update_size(),
+                                                   " update values; the model has ", ops.size(), " update ops"));
+  }
+  for (int i = 0; i < report.update_size(); ++i) {
+    const size_t expected = static_cast<size_t>(layout_.variables()[ops[i].variable].elements) * sizeof(float);
+    if (report.update(i).size() != expected) {
+      return absl::InvalidArgumentError(absl::StrCat("the update of ", ops[i].spec.variable(), " for slot ", report.slot(),
+                                                     " has ", report.update(i).size(), " bytes, expected ", expected));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContributionSet::AddReports(const SlotBlock& block, absl::Span<const SlotReport> reports) {
+  std::vector<bool> seen(block.count, false);
+  for (const SlotReport& report : reports) {
+    RETURN_IF_ERROR(CheckReport(block, report));
+    if (seen[report.slot() - block.first]) {
+      return absl::InvalidArgumentError(absl::StrCat("two reports for slot ", report.slot()));
+    }
+    seen[report.slot() - block.first] = true;
+  }
+  if (static_cast<int64_t>(reports.size()) != block.count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reports.size(), " reports in a contribution to ", block.ToString(), ", expected ", block.count));
+  }
+  MutexLock lock(&mutex_);
+  for (const SlotReport& report : reports) {
+    Slot& slot = reports_[report.slot()];
+    if (slot.reported) continue;
+    slot.reported = true;
+    slot.loss = report.loss();
+    for (const std::string& update : report.update()) {
+      std::vector<float> values(update.size() / sizeof(float));
+      std::memcpy(values.data(), update.data(), update.size());
+      slot.updates.push_back(std::move(values));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
+  if (piece.variable < 0 || piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
+    return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable, "; the model has ",
+                                                   layout_.variables().size(), " variables"));
+  }
+  const auto& variable = layout_.variables()[piece.variable];
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " at element ", piece.offset,
+                                                   " with ", piece.content.bytes(), " bytes ", what));
+  };
+  if (!variable.spec.trainable()) return error("is for a variable that is not trainable");
+  if (piece.content.bytes() == 0 || piece.content.bytes() % sizeof(float) != 0) return error("has no whole number of float32 elements");
+  if (piece.offset < 0 || piece.offset >= variable.elements || piece.content.size() > variable.elements - piece.offset) {
+    return error(absl::StrCat("does not lie within its ", variable.elements, " elements"));
+  }
+  const bool to_end = piece.offset + piece.content.size() == variable.elements;
+  if (piece.offset % kSegmentElements != 0 || (!to_end && piece.content.size() % kSegmentElements != 0)) {
+    return error(absl::StrCat("is not made of whole pieces of ", kSegmentElements, " elements"));
+  }
+  return absl::OkStatus();
+}
+
+bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
+  const auto& variable = layout_.variables()[piece.variable];
+  bool any_new = false;
+  int index = variable.first_segment + static_cast<int>(piece.offset / kSegmentElements);
+  for (int64_t first = 0; first < piece.content.size(); ++index) {
+    Segment& segment = *segments_[index];
+    const int64_t elements = layout_.segments()[index].elements;
+    bool complete = false;
+    {
+      MutexLock lock(&segment.mutex);
+      const SlotTree::Result result = segment.tree.Add(block, piece.content, first);
+      any_new = any_new || result.outcome != SlotTree::Outcome::kCovered;
+      complete = result.outcome == SlotTree::Outcome::kComplete;
+      if (complete) {
+        segments_begun_.fetch_add(1, std::memory_order_acq_rel);
+        store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
+        segment.tree.ReleaseMemory();
+      }
+    }
+    if (complete) {
+      {
+        MutexLock lock(&mutex_);
+        finished_.push_back(index);
+      }
+      segments_left_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+    first += elements;
+  }
+  return any_new;
+}
+
+absl::optional<int64_t> ContributionSet::non_finite_slot() const {
+  MutexLock lock(&mutex_);
+  for (int64_t slot = 0; slot < slots_; ++slot) {
+    if (reports_[slot].reported && !std::isfinite(reports_[slot].loss)) return slot;
+  }
+  return absl::nullopt;
+}
+
+void ContributionSet::FinishedSegments(size_t n, std::vector<int>* out) const {
+  MutexLock lock(&mutex_);
+  out->assign(finished_.begin() + std::min(n, finished_.size()), finished_.end());
+}
+
+double ContributionSet::MeanLoss() const {
+  MutexLock lock(&mutex_);
+  double sum = 0;
+  for (const Slot& slot : reports_) sum += slot.loss;
+  return sum / static_cast<double>(slots_);
+}
+
+std::vector<std::vector<std::vector<float>>> ContributionSet::TakeUpdates() {
+  MutexLock lock(&mutex_);
+  std::vector<std::vector<std::vector<float>>> updates;
+  updates.reserve(reports_.size());
+  for (Slot& slot : reports_) updates.push_back(std::move(slot.updates));
+  return updates;
+}
+
+}  // namespace lockstep

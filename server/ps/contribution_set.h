@@ -1,0 +1,85 @@
+#ifndef LOCKSTEP_SERVER_PS_CONTRIBUTION_SET_H_
+#define LOCKSTEP_SERVER_PS_CONTRIBUTION_SET_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/base/mutex.h"
+#include "common/client/step_frame.h"
+#include "common/sync/slot_block.h"
+#include "proto/chief.pb.h"
+#include "server/ps/slot_tree.h"
+#include "server/ps/variable_store.h"
+
+namespace lockstep {
+
+// Everything that was contributed to one step. Gradients are summed segment by segment as their pieces
+// arrive (SlotTree), and the optimizer is applied to a segment the moment its sum is complete. What is
+// named by (step, slot) is taken once, from whoever sends it first.
+// Thread-safe; pieces of different segments proceed side by side. `store` must have begun the update
+// and must outlive this.
+class ContributionSet {
+ public:
+  ContributionSet(VariableStore* store, int64_t slots);
+
+  // Losses and update-op values of every slot of `block`. A slot that reported already keeps its first report.
+  // Errors: InvalidArgument when a slot is missing, foreign or repeated, or an update's size is wrong.
+  // A loss that is not finite is no error: see non_finite_slot.
+  absl::Status AddReports(const SlotBlock& block, absl::Span<const SlotReport> reports) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Checks that a piece consists of whole segments of a trainable variable; InvalidArgument names what disagrees.
+  absl::Status CheckPiece(const StepPiece& piece) const;
+
+  // Adds a checked piece of the sum over `block`, whose slots have all reported. Returns whether any of it was new.
+  bool AddPiece(const SlotBlock& block, const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Every trainable segment was applied. Then every slot has reported.
+  bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
+
+  // The first slot, by number, whose loss is NaN or infinite.
+  absl::optional<int64_t> non_finite_slot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool has_applied_segments() const { return segments_begun_.load(std::memory_order_acquire) > 0; }
+
+  // Segments whose new values are final, in the order in which they were finished, from the n-th on.
+  void FinishedSegments(size_t n, std::vector<int>* out) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For a complete set: mean loss over the slots in slot order, and the update values [slot][update op].
+  double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::vector<std::vector<float>>> TakeUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Segment {
+    Segment(int64_t slots, int64_t elements) : tree(slots, elements) {}
+    Mutex mutex;
+    SlotTree tree ABSL_GUARDED_BY(mutex);
+  };
+  struct Slot {
+    bool reported = false;
+    float loss = 0;
+    std::vector<std::vector<float>> updates;
+  };
+
+  absl::Status CheckReport(const SlotBlock& block, const SlotReport& report) const;
+
+  VariableStore* const store_;
+  const ParameterLayout& layout_;
+  const int64_t slots_;
+  // By segment; null for those of non-trainable variables.
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::atomic<int> segments_left_;
+  std::atomic<int> segments_begun_{0};
+  // After the mutex of a segment.
+  mutable Mutex mutex_;
+  std::vector<Slot> reports_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> finished_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_CONTRIBUTION_SET_H_

@@ -1,0 +1,100 @@
+#include "server/ps/initializer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/philox.h"
+
+namespace lockstep {
+namespace {
+
+struct Fans {
+  double in;
+  double out;
+};
+
+// TensorFlow's _compute_fans (init_ops.py): a vector's length counts twice; all dimensions before the last
+// two are the receptive field.
+Fans FansOf(const VariableSpec& variable) {
+  const auto& shape = variable.shape();
+  const int rank = shape.size();
+  if (rank == 0) return {1, 1};
+  if (rank == 1) return {static_cast<double>(shape[0]), static_cast<double>(shape[0])};
+  double field = 1;
+  for (int i = 0; i < rank - 2; ++i) field *= static_cast<double>(shape[i]);
+  return {field * static_cast<double>(shape[rank - 2]), field * static_cast<double>(shape[rank - 1])};
+}
+
+void FillUniformBetween(const Philox& philox, double min, double max, absl::Span<float> out) {
+  philox.FillUniform(out);
+  for (float& x : out) x = static_cast<float>(min + (max - min) * x);
+}
+
+void FillNormalAround(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
+  philox.FillNormal(out);
+  for (float& x : out) x = static_cast<float>(mean + stddev * x);
+}
+
+// Element i of n takes the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
+double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
+  for (;; i += n) {
+    const Philox::Block block = philox.At(i);
+    for (int pair = 0; pair < 4; pair += 2) {
+      // Box and Muller, as Philox::FillNormal.
+      const double u = (static_cast<double>(block[pair]) + 1.0) * 0x1p-32;
+      const double angle = 2.0 * M_PI * static_cast<double>(block[pair + 1]) * 0x1p-32;
+      const double radius = std::sqrt(-2.0 * std::log(u));
+      const double first = radius * std::cos(angle);
+      if (std::abs(first) <= 2) return first;
+      const double second = radius * std::sin(angle);
+      if (std::abs(second) <= 2) return second;
+    }
+  }
+}
+
+void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<float>(mean + stddev * TruncatedAt(philox, i, out.size()));
+  }
+}
+
+// Glorot with fan = fan_in + fan_out, He with fan = fan_in.
+void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float> out) {
+  if (normal) {
+    FillTruncatedNormal(philox, 0, std::sqrt(2 / fan), out);
+  } else {
+    const double limit = std::sqrt(6 / fan);
+    FillUniformBetween(philox, -limit, limit, out);
+  }
+}
+
+}  // namespace
+
+void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
+  const Philox philox(seed, StableHash(absl::StrCat("initializer/", variable.name())));
+  const Initializer& initializer = variable.initializer();
+  const Fans fans = FansOf(variable);
+  switch (initializer.kind_case()) {
+    case Initializer::kConstant:
+      std::fill(out.begin(), out.end(), initializer.constant().value());
+      return;
+    case Initializer::kUniform:
+      return FillUniformBetween(philox, initializer.uniform().min(), initializer.uniform().max(), out);
+    case Initializer::kNormal:
+      return FillNormalAround(philox, initializer.normal().mean(), initializer.normal().stddev(), out);
+    case Initializer::kTruncatedNormal:
+      return FillTruncatedNormal(philox, initializer.truncated_normal().mean(), initializer.truncated_normal().stddev(),
+                                 out);
+    case Initializer::kGlorot:
+      return FillScaled(philox, initializer.glorot().normal(), fans.in + fans.out, out);
+    case Initializer::kHe:
+      return FillScaled(philox, initializer.he().normal(), fans.in, out);
+    case Initializer::kZeros:
+    case Initializer::KIND_NOT_SET:
+      break;
+  }
+  std::fill(out.begin(), out.end(), 0.0f);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#include "server/ps/slot_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& content, int64_t first) {
+  Result result;
+  if (complete_) return result;
+  for (const Node& node : nodes_) {
+    if (node.block.Contains(block)) return result;
+  }
+  nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
+                              [&block](const Node& node) { return block.Contains(node.block); }),
+               nodes_.end());
+  result.outcome = Outcome::kAdded;
+
+  const auto take_sibling = [this](const SlotBlock& of, Node* out) {
+    const auto sibling = SiblingOf(of, slots_);
+    if (!sibling) return false;
+    const auto it = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.block == *sibling; });
+    if (it == nodes_.end()) return false;
+    *out = std::move(*it);
+    nodes_.erase(it);
+    return true;
+  };
+
+  // The first addition reads the content where it lies; the addition of two floats commutes, so it does
+  // not matter which of the two siblings came first.
+  Node node;
+  if (take_sibling(block, &node)) {
+    content.AddTo(first, elements_, node.sum.as<float>());
+    node.block = Join(node.block, block);
+  } else {
+    node.block = block;
+    if (block.count == slots_) {
+      complete_ = true;
+      result.outcome = Outcome::kComplete;
+      result.sum = content.Contiguous(first, elements_);
+      if (result.sum != nullptr) return result;
+    }
+    node.sum = AlignedBuffer(static_cast<size_t>(elements_) * sizeof(float));
+    content.CopyTo(first, elements_, node.sum.as<float>());
+  }
+  for (Node sibling; take_sibling(node.block, &sibling);) {
+    FloatChunks(sibling.sum.as<float>(), elements_).AddTo(0, elements_, node.sum.as<float>());
+    node.block = Join(node.block, sibling.block);
+  }
+  nodes_.push_back(std::move(node));
+  if (nodes_.back().block.count == slots_) {
+    complete_ = true;
+    result.outcome = Outcome::kComplete;
+    result.sum = nodes_.back().sum.as<float>();
+  }
+  return result;
+}
+
+void SlotTree::ReleaseMemory() { nodes_.clear(); }
+
+}  // namespace lockstep

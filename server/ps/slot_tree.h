@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_SERVER_PS_SLOT_TREE_H_
+#define LOCKSTEP_SERVER_PS_SLOT_TREE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/sync/slot_block.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/float_chunks.h"
+
+namespace lockstep {
+
+// The sum of one segment's gradients over the slots of one step, formed along the fixed binary tree
+// over slot numbers, ((g0+g1)+(g2+g3))+..., in whatever order and by whatever blocks they arrive: the
+// bits do not depend on it. Holds at most one partial sum for each complete node whose sibling is
+// missing. Not thread-safe.
+class SlotTree {
+ public:
+  // `slots` = replicas_to_aggregate; `elements` = floats of the segment.
+  SlotTree(int64_t slots, int64_t elements) : slots_(slots), elements_(elements) {}
+
+  enum class Outcome {
+    kCovered,   // the block was covered already; nothing changed
+    kAdded,     // taken, the sum is not complete yet
+    kComplete,  // taken, and now all slots are in
+  };
+  struct Result {
+    Outcome outcome = Outcome::kCovered;
+    // kComplete: the sum over all slots. Valid until the next call, or as long as `content` when the
+    // block was the whole tree.
+    const float* sum = nullptr;
+  };
+
+  // Adds the sum over `block`, a node of the tree: elements [first, first + elements) of `content`. A larger
+  // block replaces the smaller ones inside it.
+  Result Add(const SlotBlock& block, const FloatChunks& content, int64_t first);
+
+  // Frees the memory; the tree stays complete.
+  void ReleaseMemory();
+
+ private:
+  struct Node {
+    SlotBlock block;
+    AlignedBuffer sum;
+  };
+
+  const int64_t slots_;
+  const int64_t elements_;
+  // Complete nodes, none inside another, none the sibling of another.
+  std::vector<Node> nodes_;
+  bool complete_ = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_SLOT_TREE_H_

@@ -1,0 +1,116 @@
+#include "server/ps/slot_tree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kElements = 37;
+
+std::vector<float> Gradient(int64_t slot) {
+  std::vector<float> gradient(kElements);
+  Philox(7, static_cast<uint64_t>(slot)).FillNormal(absl::MakeSpan(gradient));
+  return gradient;
+}
+
+// The sum over [begin, begin + size) cut at `slots`, straight from the definition.
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots) {
+  if (size == 1) return Gradient(begin);
+  std::vector<float> left = TreeSum(begin, size / 2, slots);
+  if (begin + size / 2 >= slots) return left;
+  const std::vector<float> right = TreeSum(begin + size / 2, size / 2, slots);
+  for (size_t i = 0; i < left.size(); ++i) left[i] = left[i] + right[i];
+  return left;
+}
+
+int64_t CeilPower(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+std::vector<float> BlockSum(const SlotBlock& block, int64_t slots) {
+  return TreeSum(block.first, CeilPower(block.count), slots);
+}
+
+bool SameBits(const float* sum, const std::vector<float>& expected) {
+  return std::memcmp(sum, expected.data(), expected.size() * sizeof(float)) == 0;
+}
+
+SlotTree::Result AddBlock(SlotTree* tree, const SlotBlock& block, int64_t slots, std::vector<float>* storage) {
+  *storage = BlockSum(block, slots);
+  return tree->Add(block, FloatChunks(storage->data(), kElements), 0);
+}
+
+TEST(SlotTreeTest, TheSumHasTheSameBitsInEveryOrderOfArrival) {
+  for (int64_t slots : {1, 2, 3, 4, 5, 6}) {
+    const std::vector<float> expected = BlockSum({0, slots}, slots);
+    std::vector<int64_t> order(slots);
+    for (int64_t i = 0; i < slots; ++i) order[i] = i;
+    do {
+      SlotTree tree(slots, kElements);
+      std::vector<float> storage;
+      for (int64_t i = 0; i < slots; ++i) {
+        const auto result = AddBlock(&tree, {order[i], 1}, slots, &storage);
+        if (i + 1 < slots) {
+          EXPECT_EQ(result.outcome, SlotTree::Outcome::kAdded);
+        } else {
+          ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
+          EXPECT_TRUE(SameBits(result.sum, expected)) << slots << " slots";
+        }
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
+  for (int64_t slots : {4, 7, 8, 13}) {
+    const std::vector<float> expected = BlockSum({0, slots}, slots);
+    std::vector<SlotBlock> blocks;
+    for (int64_t first = 0; first < slots; ++first) {
+      for (int64_t count = 1; first + count <= slots; ++count) {
+        if (IsTreeNode({first, count}, slots)) blocks.push_back({first, count});
+      }
+    }
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      SlotTree tree(slots, kElements);
+      std::vector<float> storage;
+      SlotTree::Result result;
+      for (uint64_t i = 0; result.outcome != SlotTree::Outcome::kComplete; ++i) {
+        ASSERT_LT(i, 10000u);
+        const SlotBlock block = blocks[Philox(seed, 1).At(i)[0] % blocks.size()];
+        result = AddBlock(&tree, block, slots, &storage);
+      }
+      EXPECT_TRUE(SameBits(result.sum, expected)) << slots << " slots, seed " << seed;
+    }
+  }
+}
+
+TEST(SlotTreeTest, ASecondCopyOfACoveredBlockChangesNothing) {
+  SlotTree tree(4, kElements);
+  std::vector<float> storage;
+  EXPECT_EQ(AddBlock(&tree, {0, 2}, 4, &storage).outcome, SlotTree::Outcome::kAdded);
+  const std::vector<float> wrong(kElements, 1e9f);
+  EXPECT_EQ(tree.Add({1, 1}, FloatChunks(wrong.data(), kElements), 0).outcome, SlotTree::Outcome::kCovered);
+  EXPECT_EQ(tree.Add({0, 2}, FloatChunks(wrong.data(), kElements), 0).outcome, SlotTree::Outcome::kCovered);
+  const auto result = AddBlock(&tree, {2, 2}, 4, &storage);
+  ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
+  EXPECT_TRUE(SameBits(result.sum, BlockSum({0, 4}, 4)));
+  EXPECT_EQ(tree.Add({0, 4}, FloatChunks(wrong.data(), kElements), 0).outcome, SlotTree::Outcome::kCovered);
+}
+
+TEST(SlotTreeTest, AWholeBlockIsUsedWhereItLies) {
+  SlotTree tree(4, kElements);
+  std::vector<float> storage;
+  const auto result = AddBlock(&tree, {0, 4}, 4, &storage);
+  ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
+  EXPECT_EQ(result.sum, storage.data());
+}
+
+}  // namespace
+}  // namespace lockstep

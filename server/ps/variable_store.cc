@@ -1,0 +1,244 @@
+#include "server/ps/variable_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "glog/logging.h"
+#include "server/ps/initializer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kGlobalStep[] = "global_step";
+// Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
+constexpr size_t kSpareValueBuffers = 2;
+
+Shape ShapeOf(const VariableSpec& spec) {
+  return *Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+}
+
+absl::string_view BytesOf(const AlignedBuffer& flat, const ParameterLayout::Variable& variable) {
+  return {reinterpret_cast<const char*>(flat.as<float>() + variable.flat_offset),
+          static_cast<size_t>(variable.elements) * sizeof(float)};
+}
+
+std::string SlotKey(const ParameterLayout::Variable& variable, absl::string_view slot) {
+  return absl::StrCat(variable.spec.name(), "/", slot);
+}
+
+void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
+  for (size_t i = 0; i < value.size(); ++i) {
+    switch (op.kind()) {
+      case UpdateOpSpec::ASSIGN:
+        variable[i] = value[i];
+        break;
+      case UpdateOpSpec::ASSIGN_ADD:
+        variable[i] += value[i];
+        break;
+      default:  // MOVING_AVERAGE; ParameterLayout::Create admits no other
+        variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
+                                                                     const OptimizerConfig& optimizer) {
+  ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
+  for (const auto& variable : layout.variables()) {
+    const absl::Status status = ValidateInitializer(variable.spec.initializer());
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("variable ", variable.spec.name(), ": ", status.message()));
+    }
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
+  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule)));
+}
+
+VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer)
+    : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
+      optimizer_(std::move(optimizer)),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers) {}
+
+std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() const {
+  // Not from the pool: after a snapshot an extra set of slots must not stay for ever.
+  return std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_->flat_elements()) * sizeof(float));
+}
+
+void VariableStore::Initialize(uint64_t seed) {
+  step_ = 0;
+  values_ = pool_.Get();
+  std::memset(values_->data(), 0, values_->size());
+  for (const auto& variable : layout_->variables()) {
+    InitializeVariable(variable.spec, seed,
+                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
+  }
+  slots_.clear();
+  for (const auto& slot : optimizer_->slots()) {
+    slots_.push_back(NewSlotBuffer());
+    std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
+  }
+  slots_shared_ = false;
+}
+
+absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::string& key,
+                                         const ParameterLayout::Variable& variable, AlignedBuffer* flat) const {
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
+  const Shape shape = ShapeOf(variable.spec);
+  if (entry.dtype != DT_FLOAT || entry.shape != shape) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ", NameOf(entry.dtype),
+                                                   entry.shape.ToString(), ", the model declares float32",
+                                                   shape.ToString()));
+  }
+  return reader.ReadInto(key, absl::MakeSpan(reinterpret_cast<char*>(flat->as<float>() + variable.flat_offset),
+                                             static_cast<size_t>(variable.elements) * sizeof(float)));
+}
+
+absl::Status VariableStore::RestoreSlots(const BundleReader& reader,
+                                         std::vector<std::shared_ptr<AlignedBuffer>>* slots) const {
+  for (size_t k = 0; k < slots->size(); ++k) {
+    for (const auto& variable : layout_->variables()) {
+      if (!variable.spec.trainable()) continue;
+      RETURN_IF_ERROR(
+          ReadVariable(reader, SlotKey(variable, optimizer_->slots()[k].name), variable, (*slots)[k].get()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const BundleReader& reader) const {
+  std::vector<OptimizerScalar> scalars = optimizer_->scalars();
+  for (OptimizerScalar& scalar : scalars) {
+    ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(scalar.name));
+    if (tensor.dtype() != DT_FLOAT || tensor.num_elements() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", scalar.name, " is ",
+                                                     NameOf(tensor.dtype()), tensor.shape().ToString(),
+                                                     ", expected a float32 scalar"));
+    }
+    scalar.value = tensor.flat<float>()[0];
+  }
+  return scalars;
+}
+
+absl::Status VariableStore::Restore(const BundleReader& reader) {
+  ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStep));
+  if (global_step.dtype() != DT_INT64 || global_step.num_elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ",
+                                                   NameOf(global_step.dtype()), global_step.shape().ToString(),
+                                                   ", expected an int64 scalar"));
+  }
+  Initialize(/*seed=*/0);
+  for (const auto& variable : layout_->variables()) {
+    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
+  }
+  RETURN_IF_ERROR(RestoreSlots(reader, &slots_));
+  ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
+  optimizer_->RestoreScalars(scalars);
+  step_ = global_step.flat<int64_t>()[0];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> VariableStore::WarmStart(const BundleReader& reader) {
+  std::vector<std::string> missing;
+  for (const auto& variable : layout_->variables()) {
+    if (!reader.Contains(variable.spec.name())) {
+      missing.push_back(variable.spec.name());
+      continue;
+    }
+    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
+  }
+  return missing;
+}
+
+void VariableStore::BeginUpdate(float learning_rate) {
+  CHECK(next_values_ == nullptr) << "an update is in progress";
+  optimizer_->BeginStep(learning_rate);
+  next_values_ = pool_.Get();
+  next_slots_ = slots_;
+  if (slots_shared_) {
+    for (auto& slot : next_slots_) slot = NewSlotBuffer();
+  }
+}
+
+void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
+  const ParameterLayout::Segment& place = layout_->segments()[segment];
+  absl::InlinedVector<const float*, 3> slots_in;
+  absl::InlinedVector<float*, 3> slots_out;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    slots_in.push_back(slots_[k]->as<float>() + place.flat_offset);
+    slots_out.push_back(next_slots_[k]->as<float>() + place.flat_offset);
+  }
+  optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset,
+                    next_values_->as<float>() + place.flat_offset, slots_in, absl::MakeConstSpan(slots_out));
+}
+
+void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
+  for (const auto& variable : layout_->variables()) {
+    if (variable.spec.trainable()) continue;
+    std::memcpy(next_values_->as<float>() + variable.flat_offset, values_->as<float>() + variable.flat_offset,
+                static_cast<size_t>(variable.elements) * sizeof(float));
+  }
+  for (const std::vector<std::vector<float>>& slot : updates) {
+    for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
+      const auto& update_op = layout_->update_ops()[op];
+      Fold(update_op.spec, slot[op],
+           next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
+    }
+  }
+  optimizer_->EndStep();
+  values_ = std::move(next_values_);
+  next_values_ = nullptr;
+  slots_ = std::move(next_slots_);
+  next_slots_.clear();
+  slots_shared_ = false;
+  ++step_;
+}
+
+VariableStore::Snapshot VariableStore::TakeSnapshot() {
+  Snapshot snapshot;
+  snapshot.step = step_;
+  snapshot.layout = layout_;
+  snapshot.values = values_;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    snapshot.slot_names.push_back(optimizer_->slots()[k].name);
+    snapshot.slots.push_back(slots_[k]);
+  }
+  snapshot.scalars = optimizer_->scalars();
+  slots_shared_ = true;
+  if (next_values_ != nullptr) {
+    // An update has begun that would write into the slots in place; it has applied nothing yet.
+    for (size_t k = 0; k < next_slots_.size(); ++k) {
+      if (next_slots_[k] == slots_[k]) next_slots_[k] = NewSlotBuffer();
+    }
+  }
+  return snapshot;
+}
+
+absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer) {
+  for (const auto& variable : snapshot.layout->variables()) {
+    const Shape shape = ShapeOf(variable.spec);
+    RETURN_IF_ERROR(writer->Add(variable.spec.name(), DT_FLOAT, shape, BytesOf(*snapshot.values, variable)));
+    if (!variable.spec.trainable()) continue;
+    for (size_t k = 0; k < snapshot.slots.size(); ++k) {
+      RETURN_IF_ERROR(writer->Add(SlotKey(variable, snapshot.slot_names[k]), DT_FLOAT, shape,
+                                  BytesOf(*snapshot.slots[k], variable)));
+    }
+  }
+  for (const OptimizerScalar& scalar : snapshot.scalars) {
+    RETURN_IF_ERROR(writer->Add(
+        scalar.name, DT_FLOAT, Shape(),
+        absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
+  }
+  return writer->Add(kGlobalStep, DT_INT64, Shape(),
+                     absl::string_view(reinterpret_cast<const char*>(&snapshot.step), sizeof(snapshot.step)));
+}
+
+}  // namespace lockstep

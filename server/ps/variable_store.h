@@ -1,0 +1,102 @@
+#ifndef LOCKSTEP_SERVER_PS_VARIABLE_STORE_H_
+#define LOCKSTEP_SERVER_PS_VARIABLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/bundle_writer.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/parameter_layout.h"
+#include "proto/optimizer.pb.h"
+#include "proto/variable.pb.h"
+#include "server/optimizer/optimizer.h"
+#include "server/ps/buffer_pool.h"
+
+namespace lockstep {
+
+// The variables of a model with their optimizer state, and the number of updates that were applied to
+// them. Values are versions: an update writes a new buffer while the old one, shared by all who send or
+// save it, stays unchanged. Optimizer slots are updated in place, except in the first update after a
+// snapshot: a snapshot copies nothing.
+// Life: Initialize or Restore, then for every step BeginUpdate, ApplySegment for every trainable segment,
+// CommitUpdate. Thread-safety: ApplySegment may run on several threads for different segments; everything
+// else is for one thread at a time, and not beside ApplySegment, but for next_values().
+class VariableStore {
+ public:
+  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong.
+  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer);
+
+  // A consistent state, to be written in the background. Keeps its memory alive by itself.
+  struct Snapshot {
+    int64_t step = 0;
+    std::shared_ptr<const ParameterLayout> layout;
+    std::vector<std::string> slot_names;
+    std::vector<OptimizerScalar> scalars;
+    std::shared_ptr<const AlignedBuffer> values;
+    std::vector<std::shared_ptr<const AlignedBuffer>> slots;
+  };
+
+  // Step 0, every variable from (seed, name), slots at their start.
+  void Initialize(uint64_t seed);
+  // Everything from a checkpoint that a snapshot wrote. NotFound, InvalidArgument or DataLoss name the key; the store
+  // is then unusable until Initialize or another Restore.
+  absl::Status Restore(const BundleReader& reader);
+  // After Initialize: takes the variables that the checkpoint has (it may be TensorFlow's), returns the names that it lacks.
+  // InvalidArgument when a shape or dtype differs.
+  absl::StatusOr<std::vector<std::string>> WarmStart(const BundleReader& reader);
+
+  // The update from step() to step() + 1 starts.
+  void BeginUpdate(float learning_rate);
+  // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`.
+  void ApplySegment(int segment, const float* sum, float divisor);
+  // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables
+  // and makes the new values current.
+  void CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
+
+  const ParameterLayout& layout() const { return *layout_; }
+  std::shared_ptr<const ParameterLayout> shared_layout() const { return layout_; }
+  int64_t step() const { return step_; }
+  // The flat array of the current version.
+  std::shared_ptr<const AlignedBuffer> values() const { return values_; }
+  // The version that the update in progress writes: segments that were applied are final. Null when there is none.
+  std::shared_ptr<const AlignedBuffer> next_values() const { return next_values_; }
+
+  // Between updates only, or in one in which no segment was applied yet.
+  Snapshot TakeSnapshot();
+
+ private:
+  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer);
+
+  // Not initialized.
+  std::shared_ptr<AlignedBuffer> NewSlotBuffer() const;
+  absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
+  absl::Status ReadVariable(const BundleReader& reader, const std::string& key, const ParameterLayout::Variable& variable,
+                            AlignedBuffer* flat) const;
+  absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
+
+  const std::shared_ptr<const ParameterLayout> layout_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  BufferPool pool_;
+
+  int64_t step_ = 0;
+  std::shared_ptr<AlignedBuffer> values_;
+  std::vector<std::shared_ptr<AlignedBuffer>> slots_;
+  // Some snapshot holds `slots_`: the next update must not write into them.
+  bool slots_shared_ = false;
+  // The update in progress.
+  std::shared_ptr<AlignedBuffer> next_values_;
+  std::vector<std::shared_ptr<AlignedBuffer>> next_slots_;
+};
+
+// Writes variables, slots ("<variable>/<slot>"), the optimizer's scalars and global_step (int64).
+absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_VARIABLE_STORE_H_
