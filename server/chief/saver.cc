@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_writer.h"
 #include "glog/logging.h"
@@ -10,7 +9,10 @@
 namespace lockstep {
 
 absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
-  ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, options.directory, options.keep));
+  CheckpointManager::Options retention;
+  retention.directory = options.directory;
+  retention.max_to_keep = options.keep;
+  ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, std::move(retention)));
   return std::unique_ptr<Saver>(new Saver(std::move(options), std::move(manager)));
 }
 
@@ -50,7 +52,7 @@ void Saver::Loop() {
       waiting_.reset();
       writing_ = true;
     }
-    const std::string prefix = JoinPath(options_.directory, absl::StrCat("model.ckpt-", snapshot.step));
+    const std::string prefix = manager_->PrefixOf(snapshot.step);
     const int64_t step = snapshot.step;
     const absl::Status status = Write(snapshot, prefix);
     snapshot = VariableStore::Snapshot();  // its memory goes before anyone is told
