@@ -5,7 +5,7 @@
 namespace lockstep {
 
 ComputeContext::ComputeContext(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
 
 ComputeContext::~ComputeContext() {
@@ -18,8 +18,12 @@ ComputeContext::~ComputeContext() {
 }
 
 void ComputeContext::ParallelFor(int64_t blocks, absl::FunctionRef<void(int64_t)> body) {
+  ParallelForThreads(blocks, [&](int64_t block, int) { body(block); });
+}
+
+void ComputeContext::ParallelForThreads(int64_t blocks, absl::FunctionRef<void(int64_t, int)> body) {
   if (workers_.empty() || blocks <= 1) {
-    for (int64_t block = 0; block < blocks; ++block) body(block);
+    for (int64_t block = 0; block < blocks; ++block) body(block, 0);
     return;
   }
   Loop loop{body, blocks};
@@ -29,7 +33,7 @@ void ComputeContext::ParallelFor(int64_t blocks, absl::FunctionRef<void(int64_t)
     ++loops_;
   }
   loop_started_.SignalAll();
-  RunBlocks(&loop);
+  RunBlocks(&loop, 0);
   MutexLock lock(&mutex_);
   // A worker that has not woken yet finds no loop; one that has must leave before `loop` goes.
   loop_ = nullptr;
@@ -41,15 +45,15 @@ void ComputeContext::ParallelRanges(int64_t size, int64_t grain, absl::FunctionR
               [&](int64_t block) { body(block * grain, std::min(size, (block + 1) * grain)); });
 }
 
-void ComputeContext::RunBlocks(Loop* loop) {
+void ComputeContext::RunBlocks(Loop* loop, int thread) {
   for (;;) {
     const int64_t block = loop->next.fetch_add(1, std::memory_order_relaxed);
     if (block >= loop->blocks) return;
-    loop->body(block);
+    loop->body(block, thread);
   }
 }
 
-void ComputeContext::Work() {
+void ComputeContext::Work(int thread) {
   uint64_t seen = 0;
   for (;;) {
     Loop* loop;
@@ -61,7 +65,7 @@ void ComputeContext::Work() {
       loop = loop_;
       ++inside_;
     }
-    RunBlocks(loop);
+    RunBlocks(loop, thread);
     {
       MutexLock lock(&mutex_);
       --inside_;

@@ -30,19 +30,23 @@ class ComputeContext {
   // Calls body(0) ... body(blocks - 1), each once, in any order, and returns when all have returned.
   void ParallelFor(int64_t blocks, absl::FunctionRef<void(int64_t block)> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same over [0, size) in ranges of `grain`, the last one shorter: body(begin, end).
+  // The same with the number of the thread that computes, in [0, threads()), for scratch memory: body(block, thread).
+  void ParallelForThreads(int64_t blocks, absl::FunctionRef<void(int64_t block, int thread)> body)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // ParallelFor over [0, size) in ranges of `grain`, the last one shorter: body(begin, end).
   void ParallelRanges(int64_t size, int64_t grain, absl::FunctionRef<void(int64_t begin, int64_t end)> body)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Loop {
-    absl::FunctionRef<void(int64_t)> body;
+    absl::FunctionRef<void(int64_t, int)> body;
     const int64_t blocks;
     std::atomic<int64_t> next{0};
   };
 
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  static void RunBlocks(Loop* loop);
+  void Work(int thread) ABSL_LOCKS_EXCLUDED(mutex_);
+  static void RunBlocks(Loop* loop, int thread);
 
   Mutex mutex_;
   CondVar loop_started_;
