@@ -17,24 +17,34 @@ struct Image {
   int64_t channels;
 };
 
-// out(r, c) = in(r + down, c + right), `outside` where that is no pixel; columns mirrored when `flip`.
+void MirrorRow(int64_t columns, int64_t channels, float* row) {
+  if (channels == 1) {
+    std::reverse(row, row + columns);
+    return;
+  }
+  for (int64_t left = 0, right = columns - 1; left < right; ++left, --right) {
+    std::swap_ranges(row + left * channels, row + (left + 1) * channels, row + right * channels);
+  }
+}
+
+// out(r, c) = in(r + down, c + right), `outside` where that is no pixel; then mirrored when `flip`.
 void Transform(const Image& image, const float* in, int64_t down, int64_t right, bool flip, float outside, float* out) {
-  const int64_t row_elements = image.columns * image.channels;
+  const int64_t channels = image.channels;
+  const int64_t row_elements = image.columns * channels;
+  // Columns of `out`, before it is mirrored, that show a part of `in`.
+  const int64_t first = std::min(std::max<int64_t>(-right, 0), image.columns);
+  const int64_t last = std::max(std::min(image.columns - right, image.columns), first);
   for (int64_t r = 0; r < image.rows; ++r, out += row_elements) {
     const int64_t from_row = r + down;
     if (from_row < 0 || from_row >= image.rows) {
       std::fill_n(out, row_elements, outside);
       continue;
     }
-    for (int64_t c = 0; c < image.columns; ++c) {
-      const int64_t from_column = (flip ? image.columns - 1 - c : c) + right;
-      float* pixel = out + c * image.channels;
-      if (from_column < 0 || from_column >= image.columns) {
-        std::fill_n(pixel, image.channels, outside);
-      } else {
-        std::copy_n(in + from_row * row_elements + from_column * image.channels, image.channels, pixel);
-      }
-    }
+    const float* from = in + from_row * row_elements + (first + right) * channels;
+    std::fill_n(out, first * channels, outside);
+    std::copy_n(from, (last - first) * channels, out + first * channels);
+    std::fill(out + last * channels, out + row_elements, outside);
+    if (flip) MirrorRow(image.columns, channels, out);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "worker/data/idx.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -88,7 +87,7 @@ class IdxDataset : public Dataset {
       : Dataset(spec, static_cast<int64_t>(labels.size()), /*has_weights=*/false),
         images_(std::move(images)),
         labels_(std::move(labels)),
-        pixel_values_(normalization.PixelValues()) {}
+        normalization_(normalization) {}
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
@@ -103,7 +102,7 @@ class IdxDataset : public Dataset {
       } else {
         RETURN_IF_ERROR(images_->Read(index, 1, row.data()));
       }
-      for (int64_t i = 0; i < pixels; ++i) features[i] = pixel_values_[image[i]];
+      normalization_.FromBytes({image, static_cast<size_t>(pixels)}, features);
       features += pixels;
       *labels++ = labels_[index];
     }
@@ -112,7 +111,7 @@ class IdxDataset : public Dataset {
 
   const std::unique_ptr<IdxArray> images_;
   const std::vector<uint8_t> labels_;
-  const std::array<float, 256> pixel_values_;
+  const Normalization normalization_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 #ifndef LOCKSTEP_WORKER_DATA_NORMALIZATION_H_
 #define LOCKSTEP_WORKER_DATA_NORMALIZATION_H_
 
-#include <array>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -24,8 +24,8 @@ class Normalization {
   float operator()(float x) const { return (x - mean_) / stddev_; }
   void Apply(absl::Span<float> values) const;
 
-  // What the bytes of an image become: entry b is b / 255, normalized.
-  std::array<float, 256> PixelValues() const;
+  // What the bytes of an image become: b / 255, normalized.
+  void FromBytes(absl::Span<const uint8_t> bytes, float* out) const;
 
  private:
   Normalization(float mean, float stddev) : mean_(mean), stddev_(stddev) {}
