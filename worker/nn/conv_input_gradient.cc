@@ -5,6 +5,9 @@
 namespace lockstep {
 namespace {
 
+// Groups of images, each with memory for one padded image; also the most threads that are of use.
+constexpr int64_t kGroups = 16;
+
 int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.stride; }
 
 // Zeros before the first output: the first input positions would read there.
@@ -78,14 +81,17 @@ void ConvInputGradient::Compute(ComputeContext* compute, int64_t batch, const fl
   PackKernel(kernel);
   const int64_t output_size = geometry_.y.output * geometry_.x.output * filters_;
   const int64_t input_size = geometry_.y.input * geometry_.x.input * geometry_.channels;
-  if (padded_.needed()) padded_.Reserve(compute->threads());
-  compute->ParallelForThreads(batch, [&](int64_t image, int thread) {
-    const float* gradient = output_gradient + image * output_size;
-    if (padded_.needed()) {
-      padded_.Copy(thread, gradient);
-      gradient = padded_.image(thread);
+  const int64_t grain = (batch + kGroups - 1) / kGroups;
+  if (padded_.needed()) padded_.Reserve(kGroups);
+  compute->ParallelRanges(batch, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t image = begin; image < end; ++image) {
+      const float* gradient = output_gradient + image * output_size;
+      if (padded_.needed()) {
+        padded_.Copy(begin / grain, gradient);
+        gradient = padded_.image(begin / grain);
+      }
+      ComputeImage(gradient, input_gradient + image * input_size);
     }
-    ComputeImage(gradient, input_gradient + image * input_size);
   });
 }
 

@@ -57,7 +57,7 @@ class ConvInputGradient {
   int64_t panels_size_ = 0;
   Workspace<float> panels_;
   Workspace<float> reversed_;
-  // One image for each thread.
+  // One image for each group.
   PaddedImages padded_;
 };
 
