@@ -86,6 +86,18 @@ TEST_F(MemoryFileSystemTest, CanKeepANameWhoseContentsAreLost) {
   EXPECT_EQ(Read("a"), "");
 }
 
+TEST_F(MemoryFileSystemTest, EveryChangeGivesAFileALaterTime) {
+  const auto time = [&] { return (*fs_.NewRandomAccessFile("a"))->modification_time(); };
+  Write("a", "one");
+  const absl::Time first = time();
+  EXPECT_EQ(time(), first);
+  Write("a", "two");
+  const absl::Time second = time();
+  EXPECT_GT(second, first);
+  fs_.FlipBits("a", 0, 1);
+  EXPECT_GT(time(), second);
+}
+
 TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
   auto lock = fs_.LockFile("lock");
   ASSERT_TRUE(lock.ok());

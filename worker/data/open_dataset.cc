@@ -14,10 +14,6 @@
 namespace lockstep {
 namespace {
 
-std::string Path(const DatasetOptions& options, const std::string& name) {
-  return options.base_directory.empty() ? name : JoinPath(options.base_directory, name);
-}
-
 absl::StatusOr<InputConfig::Split> FindSplit(const InputConfig& config, absl::string_view name) {
   std::vector<std::string> names;
   for (const InputConfig::Split& split : config.split()) {
@@ -37,8 +33,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const InputConfig& config, 
   std::unique_ptr<Dataset> dataset;
   switch (split.source_case()) {
     case InputConfig::Split::kIdx:
-      return OpenIdxDataset(options.fs, Path(options, split.idx().images()), Path(options, split.idx().labels()),
-                            normalization);
+      return OpenIdxDataset(options.fs, JoinPath(options.base_directory, split.idx().images()),
+                            JoinPath(options.base_directory, split.idx().labels()), normalization);
     case InputConfig::Split::kSynthetic: {
       ASSIGN_OR_RETURN(dataset, CreateSyntheticDataset(split.synthetic(), seed));
       break;
