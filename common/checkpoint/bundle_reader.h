@@ -19,10 +19,12 @@
 namespace lockstep {
 
 // Reads one checkpoint in TensorFlow's V2 bundle format, TensorFlow's own (any number of data
-// shards, partitioned variables by their slices) or ours. Thread-safe after Open.
+// shards, partitioned variables by their slices) or ours. Damage, also deliberate, is DataLoss that
+// names the file and the variable. Thread-safe after Open.
 class BundleReader {
  public:
-  // Opens and checks the index. Errors: NotFound without an index file; DataLoss for a damaged one.
+  // Opens and checks the index. Errors: NotFound without an index file; DataLoss for a damaged one or when
+  // a data file is missing or too short; Unimplemented for a compressed index or a big-endian machine's.
   static absl::StatusOr<std::unique_ptr<BundleReader>> Open(FileSystem* fs, const std::string& prefix);
 
   const std::string& prefix() const { return prefix_; }
@@ -33,12 +35,14 @@ class BundleReader {
   struct Entry {
     DataType dtype;
     Shape shape;
+    // What ReadInto needs: elements x element size; for strings the size of their encoding in the file.
     uint64_t bytes;
   };
   // NotFound names the key and the checkpoint.
   absl::StatusOr<Entry> Describe(absl::string_view name) const;
 
-  // Reads a tensor and verifies its checksum. NotFound, DataLoss, or the file's error.
+  // Reads a tensor and verifies its checksum. NotFound, DataLoss, Unimplemented for strings and other types
+  // without a fixed size, or the file's error.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
   // The same into memory of the caller's; `out` must have Entry.bytes bytes.
   absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const;
@@ -48,10 +52,21 @@ class BundleReader {
 
  private:
   BundleReader(FileSystem* fs, std::string prefix);
+  absl::Status ReadIndex();
+  absl::Status OpenShards(const BundleHeaderProto& header);
+  absl::Status CheckStored(const std::string& key, const BundleEntryProto& entry) const;
+  absl::Status CheckPartitioned(const std::string& key, const BundleEntryProto& entry) const;
+  absl::StatusOr<const BundleEntryProto*> Find(absl::string_view name) const;
+  // `out` may be null, to verify only.
+  absl::Status ReadStored(absl::string_view name, const BundleEntryProto& entry, char* out) const;
+  absl::Status ReadPartitioned(absl::string_view name, const BundleEntryProto& entry, char* out) const;
+  absl::Status Damaged(absl::string_view key, absl::string_view what) const;
 
   FileSystem* const fs_;
   const std::string prefix_;
+  // By key: the variables, and under SliceKey the slices of partitioned ones.
   std::map<std::string, BundleEntryProto> entries_;
+  // By shard id; null where no entry needs it.
   std::vector<std::unique_ptr<RandomAccessFile>> shards_;
 };
 

@@ -17,29 +17,42 @@ namespace lockstep {
 
 // Writes one checkpoint in TensorFlow's V2 bundle format: <prefix>.data-00000-of-00001 and
 // <prefix>.index (docs/checkpoint.md). Everything goes to temporary names first; Finish syncs and
-// renames, data first, index last, so that a checkpoint with an index is whole. Destroying the
-// writer before Finish removes the temporary files. Not thread-safe.
+// renames, data first, index last, so that a checkpoint with an index is whole. A checkpoint of the
+// same prefix stays whole until the new index replaces its own: the data files take turns under the
+// names -of-00001 and -of-00002. Destroying the writer before Finish removes the temporary files.
+// Not thread-safe.
 class BundleWriter {
  public:
+  // The directory must exist.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(FileSystem* fs, std::string prefix);
   ~BundleWriter();
 
   // Adds a tensor; `content` is its elements, little-endian, row-major. Its memory is read before Add
   // returns and is not kept. Any order of names.
-  // Errors: InvalidArgument for an empty or repeated name or a size that contradicts dtype and shape; those of the file.
+  // Errors: InvalidArgument for an empty or repeated name or a size that contradicts dtype and shape; those of the
+  // file.
   absl::Status Add(absl::string_view name, DataType dtype, const Shape& shape, absl::string_view content);
 
-  // Makes the checkpoint visible. No Add afterwards.
+  // Makes the checkpoint visible and durable. No Add afterwards. Also returns the first error of Add.
   absl::Status Finish();
 
   uint64_t bytes_written() const { return offset_; }
 
  private:
-  BundleWriter(FileSystem* fs, std::string prefix);
+  BundleWriter(FileSystem* fs, std::string prefix, int num_shards, bool replaces);
+  absl::Status AppendContent(absl::string_view content, BundleEntryProto* entry);
+  absl::Status WriteIndex();
+  void RemoveReplacedData();
+  std::string index_path() const;
+  std::string data_path() const;
 
   FileSystem* const fs_;
   const std::string prefix_;
+  // 1, or 2 with the second one absent.
+  const int num_shards_;
+  const bool replaces_;
   std::unique_ptr<WritableFile> data_;
+  absl::Status status_;
   uint64_t offset_ = 0;
   std::map<std::string, BundleEntryProto> entries_;
   bool finished_ = false;

@@ -1,16 +1,21 @@
 #ifndef LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_STATE_H_
 #define LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_STATE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/io/file_system.h"
 #include "proto/checkpoint.pb.h"
 
 namespace lockstep {
+
+// Its name in a logdir.
+inline constexpr char kCheckpointStateFile[] = "checkpoint";
 
 // The text file "checkpoint" of a logdir, which lists its checkpoints, oldest first. People edit it
 // to choose another one. Paths are stored relative to the directory, so that it can be moved.
@@ -24,12 +29,12 @@ absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* 
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
                                   std::vector<std::string> all_prefixes);
 
-// The prefix of the newest checkpoint that the state file names and whose index exists; nullopt when there is none.
+// The state file's model_checkpoint_path when its index exists. Else nullopt, logged when a state file is there.
 absl::optional<std::string> LatestCheckpoint(FileSystem* fs, const std::string& directory);
 
 bool CheckpointExists(FileSystem* fs, const std::string& prefix);
 
-// Removes index, data shards and .meta of a checkpoint. Absent files are no error.
+// Removes index (first), data shards and .meta of a checkpoint. Absent files are no error.
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix);
 
 // The step in "…/model.ckpt-123"; nullopt when the prefix has none.

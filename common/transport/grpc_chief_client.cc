@@ -20,16 +20,16 @@ namespace {
 class GrpcChiefClient : public ChiefClient {
  public:
   GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
-      : options_(options), channel_(std::move(channel)), stub_(Chief::NewStub(channel_)) {}
+      : options_(options), channel_(std::move(channel)), stub_(ChiefService::NewStub(channel_)) {}
 
-  absl::StatusOr<GetRunReply> GetRun() override { return Call<GetRunReply>(&Chief::Stub::GetRun, GetRunRequest()); }
+  absl::StatusOr<GetRunReply> GetRun() override { return Call<GetRunReply>(&ChiefService::Stub::GetRun, GetRunRequest()); }
   absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override {
-    return Call<OpenSessionReply>(&Chief::Stub::OpenSession, request);
+    return Call<OpenSessionReply>(&ChiefService::Stub::OpenSession, request);
   }
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
-    return Call<HeartbeatReply>(&Chief::Stub::Heartbeat, request);
+    return Call<HeartbeatReply>(&ChiefService::Stub::Heartbeat, request);
   }
-  absl::StatusOr<RunStatus> GetStatus() override { return Call<RunStatus>(&Chief::Stub::GetStatus, GetStatusRequest()); }
+  absl::StatusOr<RunStatus> GetStatus() override { return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest()); }
 
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const ModelSpec& model) override {
@@ -39,7 +39,7 @@ class GrpcChiefClient : public ChiefClient {
 
  private:
   template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Call(grpc::Status (Chief::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+  absl::StatusOr<Reply> Call(grpc::Status (ChiefService::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                              const Request& request) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.call_timeout));
@@ -50,7 +50,7 @@ class GrpcChiefClient : public ChiefClient {
 
   const GrpcClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<Chief::Stub> stub_;
+  const std::unique_ptr<ChiefService::Stub> stub_;
 };
 
 }  // namespace

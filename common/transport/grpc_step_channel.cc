@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr char kStepMethod[] = "/lockstep.Chief/Step";
+constexpr char kStepMethod[] = "/lockstep.ChiefService/Step";
 // A frame leaves when it holds this much, so that sending starts while the rest is still being computed.
 constexpr int64_t kFrameBytes = 256 << 10;
 // And no frame is much larger than this.

@@ -392,7 +392,7 @@ void SyncReplicas::Close(StepConnection* connection) {
 }
 
 bool SyncReplicas::CanSnapshotNow() const {
-  return frames_in_flight_ == 0 && (current_ == nullptr || !current_->has_applied_segments());
+  return current_ == nullptr || (frames_in_flight_ == 0 && !current_->has_applied_segments());
 }
 
 void SyncReplicas::RequestSnapshot() {

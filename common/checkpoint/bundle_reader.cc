@@ -1,0 +1,235 @@
+#include "common/checkpoint/bundle_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/index_table.h"
+#include "common/checkpoint/slice_key.h"
+#include "common/checkpoint/string_tensor.h"
+#include "common/checkpoint/tensor_slice.h"
+#include "common/io/crc32c.h"
+#include "common/tensor/dtype.h"
+
+namespace lockstep {
+namespace {
+
+// Read and checksummed at a time.
+constexpr size_t kPieceSize = 1 << 20;
+constexpr int kLargestNumShards = 99999;
+
+uint64_t NumElements(const BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }
+
+}  // namespace
+
+BundleReader::BundleReader(FileSystem* fs, std::string prefix) : fs_(fs), prefix_(std::move(prefix)) {}
+
+absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(FileSystem* fs, const std::string& prefix) {
+  std::unique_ptr<BundleReader> reader(new BundleReader(fs, prefix));
+  RETURN_IF_ERROR(reader->ReadIndex());
+  return reader;
+}
+
+absl::Status BundleReader::Damaged(absl::string_view key, absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat("checkpoint ", prefix_, ": variable ", absl::CHexEscape(key), ": ", what));
+}
+
+absl::Status BundleReader::ReadIndex() {
+  const std::string path = IndexPath(prefix_);
+  ASSIGN_OR_RETURN(const std::string table, ReadFile(fs_, path));
+  const auto encoded = DecodeIndexTable(table);
+  if (!encoded.ok()) {
+    return absl::Status(encoded.status().code(), absl::StrCat(path, ": ", encoded.status().message()));
+  }
+  BundleHeaderProto header;
+  const auto encoded_header = encoded->find("");
+  if (encoded_header == encoded->end() || !header.ParseFromString(encoded_header->second) || header.num_shards() < 1 ||
+      header.num_shards() > kLargestNumShards) {
+    return absl::DataLossError(absl::StrCat(path, ": no header with a number of data files"));
+  }
+  if (header.endianness() != BundleHeaderProto::LITTLE) {
+    return absl::UnimplementedError(absl::StrCat(path, ": written on a big-endian machine"));
+  }
+  for (const auto& [key, value] : *encoded) {
+    if (key.empty()) continue;
+    if (!entries_[key].ParseFromString(value)) return Damaged(key, "the index entry is no BundleEntryProto");
+  }
+  RETURN_IF_ERROR(OpenShards(header));
+  for (const auto& [key, entry] : entries_) {
+    if (entry.slices().empty()) RETURN_IF_ERROR(CheckStored(key, entry));
+  }
+  for (const auto& [key, entry] : entries_) {
+    if (!entry.slices().empty()) RETURN_IF_ERROR(CheckPartitioned(key, entry));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleReader::OpenShards(const BundleHeaderProto& header) {
+  shards_.resize(header.num_shards());
+  for (const auto& [key, entry] : entries_) {
+    if (!entry.slices().empty()) continue;
+    if (entry.shard_id() < 0 || entry.shard_id() >= header.num_shards()) {
+      return Damaged(key, absl::StrCat("in data file ", entry.shard_id(), " of ", header.num_shards()));
+    }
+    if (shards_[entry.shard_id()] != nullptr) continue;
+    const std::string path = DataPath(prefix_, entry.shard_id(), header.num_shards());
+    auto file = fs_->NewRandomAccessFile(path);
+    if (absl::IsNotFound(file.status())) return Damaged(key, absl::StrCat("its data file ", path, " is missing"));
+    RETURN_IF_ERROR(file.status());
+    shards_[entry.shard_id()] = *std::move(file);
+  }
+  return absl::OkStatus();
+}
+
+// After this an entry's size can be trusted: that many bytes are in the file.
+absl::Status BundleReader::CheckStored(const std::string& key, const BundleEntryProto& entry) const {
+  const auto shape = Shape::FromProto(entry.shape());
+  if (!shape.ok()) return Damaged(key, shape.status().message());
+  const uint64_t file_size = shards_[entry.shard_id()]->size();
+  const uint64_t offset = entry.offset();
+  const uint64_t size = entry.size();
+  if (entry.offset() < 0 || entry.size() < 0 || offset > file_size || size > file_size - offset) {
+    return Damaged(key, absl::StrCat("in bytes ", entry.offset(), " to ", offset + size, " of ",
+                                     DataPath(prefix_, entry.shard_id(), shards_.size()), ", which has ", file_size));
+  }
+  const uint64_t element_size = SizeOf(entry.dtype());
+  const uint64_t elements = shape->num_elements();
+  if (element_size > 0 && (size % element_size != 0 || size / element_size != elements)) {
+    return Damaged(key,
+                   absl::StrCat(size, " bytes for type ", NameOf(entry.dtype()), " and shape ", shape->ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleReader::CheckPartitioned(const std::string& key, const BundleEntryProto& entry) const {
+  const auto shape = Shape::FromProto(entry.shape());
+  if (!shape.ok()) return Damaged(key, shape.status().message());
+  if (SizeOf(entry.dtype()) == 0) {
+    return Damaged(key, absl::StrCat("partitioned, of type ", NameOf(entry.dtype())));
+  }
+  std::vector<TensorSlice> slices;
+  for (const TensorSliceProto& proto : entry.slices()) {
+    auto slice = TensorSlice::FromProto(proto, *shape);
+    if (!slice.ok()) return Damaged(key, slice.status().message());
+    const auto stored = entries_.find(SliceKey(key, proto));
+    if (stored == entries_.end() || !stored->second.slices().empty()) {
+      return Damaged(key, absl::StrCat("its slice ", slice->ToString(), " is missing"));
+    }
+    if (stored->second.dtype() != entry.dtype() || NumElements(stored->second) != slice->num_elements()) {
+      return Damaged(key, absl::StrCat("its slice ", slice->ToString(), " has ", NumElements(stored->second),
+                                       " elements of type ", NameOf(stored->second.dtype())));
+    }
+    slices.push_back(*std::move(slice));
+  }
+  const absl::Status cover = CheckCover(slices, *shape);
+  if (!cover.ok()) return Damaged(key, cover.message());
+  // Slices that share bytes of a file could make a small checkpoint claim any amount of memory.
+  uint64_t available = 0;
+  for (const auto& shard : shards_) available += shard == nullptr ? 0 : shard->size();
+  const uint64_t elements = shape->num_elements();
+  if (elements > available / SizeOf(entry.dtype())) {
+    return Damaged(key, absl::StrCat(elements, " elements in data files of ", available, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> BundleReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [key, entry] : entries_) {
+    if (!IsSliceKey(key)) names.push_back(key);
+  }
+  return names;
+}
+
+bool BundleReader::Contains(absl::string_view name) const { return Find(name).ok(); }
+
+absl::StatusOr<const BundleEntryProto*> BundleReader::Find(absl::string_view name) const {
+  const auto it = entries_.find(std::string(name));
+  if (it == entries_.end() || IsSliceKey(name)) {
+    return absl::NotFoundError(absl::StrCat("checkpoint ", prefix_, " has no variable ", name));
+  }
+  return &it->second;
+}
+
+absl::StatusOr<BundleReader::Entry> BundleReader::Describe(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const BundleEntryProto* const entry, Find(name));
+  ASSIGN_OR_RETURN(Shape shape, Shape::FromProto(entry->shape()));
+  const uint64_t bytes =
+      entry->slices().empty() ? entry->size() : static_cast<uint64_t>(shape.num_elements()) * SizeOf(entry->dtype());
+  return Entry{entry->dtype(), std::move(shape), bytes};
+}
+
+absl::StatusOr<Tensor> BundleReader::Read(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const Entry entry, Describe(name));
+  if (SizeOf(entry.dtype) == 0) {
+    return absl::UnimplementedError(absl::StrCat("checkpoint ", prefix_, ": variable ", name, " has type ",
+                                                 NameOf(entry.dtype), " (", entry.dtype, ")"));
+  }
+  Tensor tensor(entry.dtype, entry.shape);
+  RETURN_IF_ERROR(ReadInto(name, absl::MakeSpan(tensor.data(), entry.bytes)));
+  return tensor;
+}
+
+absl::Status BundleReader::ReadInto(absl::string_view name, absl::Span<char> out) const {
+  ASSIGN_OR_RETURN(const BundleEntryProto* const stored, Find(name));
+  ASSIGN_OR_RETURN(const Entry entry, Describe(name));
+  if (out.size() != entry.bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", prefix_, ": variable ", name, " has ", entry.bytes,
+                                                   " bytes and is read into ", out.size()));
+  }
+  if (stored->slices().empty()) return ReadStored(name, *stored, out.data());
+  return ReadPartitioned(name, *stored, out.data());
+}
+
+absl::Status BundleReader::ReadStored(absl::string_view key, const BundleEntryProto& entry, char* out) const {
+  const RandomAccessFile& file = *shards_[entry.shard_id()];
+  if (entry.dtype() == DT_STRING) {
+    std::string encoded(entry.size(), '\0');
+    RETURN_IF_ERROR(file.Read(entry.offset(), encoded.size(), &encoded[0]));
+    const absl::Status status = CheckStrings(encoded, NumElements(entry), UnmaskCrc32c(entry.crc32c()));
+    if (!status.ok()) return Damaged(key, status.message());
+    if (out != nullptr) std::memcpy(out, encoded.data(), encoded.size());
+    return absl::OkStatus();
+  }
+  std::string scratch;
+  if (out == nullptr) scratch.resize(std::min<uint64_t>(entry.size(), kPieceSize));
+  uint32_t crc = 0;
+  for (uint64_t done = 0; done < static_cast<uint64_t>(entry.size());) {
+    const size_t n = std::min<uint64_t>(entry.size() - done, kPieceSize);
+    char* const piece = out == nullptr ? &scratch[0] : out + done;
+    RETURN_IF_ERROR(file.Read(entry.offset() + done, n, piece));
+    crc = ExtendCrc32c(crc, absl::string_view(piece, n));
+    done += n;
+  }
+  if (MaskCrc32c(crc) != entry.crc32c()) {
+    return Damaged(key,
+                   absl::StrCat("its ", entry.size(), " bytes in ", DataPath(prefix_, entry.shard_id(), shards_.size()),
+                                " have checksum ", crc, " where ", UnmaskCrc32c(entry.crc32c()), " is stored"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleReader::ReadPartitioned(absl::string_view name, const BundleEntryProto& entry, char* out) const {
+  ASSIGN_OR_RETURN(const Shape shape, Shape::FromProto(entry.shape()));
+  for (const TensorSliceProto& proto : entry.slices()) {
+    const BundleEntryProto& stored = entries_.at(SliceKey(name, proto));
+    std::string content(stored.size(), '\0');
+    RETURN_IF_ERROR(ReadStored(SliceKey(name, proto), stored, &content[0]));
+    ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::FromProto(proto, shape));
+    slice.CopyInto(content.data(), shape, SizeOf(entry.dtype()), out);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleReader::Verify() const {
+  for (const auto& [key, entry] : entries_) {
+    if (entry.slices().empty()) RETURN_IF_ERROR(ReadStored(key, entry, nullptr));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,294 @@
+#include "common/checkpoint/bundle_reader.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/bundle_writer.h"
+#include "common/checkpoint/index_table.h"
+#include "common/checkpoint/slice_key.h"
+#include "common/io/crc32c.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kData[] = "ckpt.data-00000-of-00001";
+
+class BundleReaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto writer = BundleWriter::Create(&fs_, "ckpt").value();
+    ASSERT_TRUE(writer->Add("a", DT_FLOAT, {2, 2}, "0123456789abcdef").ok());
+    ASSERT_TRUE(writer->Add("b", DT_UINT8, {3}, "xyz").ok());
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+
+  absl::Status OpenAndVerify() {
+    const auto reader = BundleReader::Open(&fs_, "ckpt");
+    return reader.ok() ? (*reader)->Verify() : reader.status();
+  }
+
+  // Rewrites the index with its entries changed and its checksums right.
+  void ChangeIndex(const std::function<void(std::map<std::string, std::string>*)>& change) {
+    auto entries = DecodeIndexTable(ReadFile(&fs_, "ckpt.index").value()).value();
+    change(&entries);
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "ckpt.index", EncodeIndexTable(entries)).ok());
+  }
+  void ChangeEntry(const std::string& key, const std::function<void(BundleEntryProto*)>& change) {
+    ChangeIndex([&](std::map<std::string, std::string>* entries) {
+      BundleEntryProto entry;
+      ASSERT_TRUE(entry.ParseFromString((*entries)[key]));
+      change(&entry);
+      (*entries)[key] = entry.SerializeAsString();
+    });
+  }
+
+  MemoryFileSystem fs_;
+};
+
+TEST_F(BundleReaderTest, DescribesAndReads) {
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  EXPECT_EQ(reader->prefix(), "ckpt");
+  EXPECT_THAT(reader->names(), ElementsAre("a", "b"));
+  EXPECT_TRUE(reader->Contains("a"));
+  EXPECT_FALSE(reader->Contains("c"));
+  EXPECT_FALSE(reader->Contains(""));
+  const auto entry = reader->Describe("a").value();
+  EXPECT_EQ(entry.dtype, DT_FLOAT);
+  EXPECT_EQ(entry.shape, (Shape{2, 2}));
+  EXPECT_EQ(entry.bytes, 16u);
+  EXPECT_EQ(reader->Read("b")->bytes(), "xyz");
+  char out[3];
+  ASSERT_TRUE(reader->ReadInto("b", absl::MakeSpan(out)).ok());
+  EXPECT_EQ(absl::string_view(out, 3), "xyz");
+  EXPECT_EQ(reader->ReadInto("b", absl::MakeSpan(out, 2)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(reader->Verify().ok());
+}
+
+// SAVE-20
+TEST_F(BundleReaderTest, SaysThatACheckpointIsMissing) {
+  const absl::Status status = BundleReader::Open(&fs_, "missing").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("missing.index"));
+}
+
+// SAVE-22
+TEST_F(BundleReaderTest, SaysThatAVariableIsMissing) {
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  for (const absl::Status& status : {reader->Read("c").status(), reader->Describe("c").status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(status.message(), "checkpoint ckpt has no variable c");
+  }
+}
+
+// Every flip of a bit in either file, and what Verify says of it. Not covered by any checksum: the footer's
+// padding in the index, which means nothing.
+TEST_F(BundleReaderTest, DetectsEveryFlippedBit) {
+  const uint64_t index_size = ReadFile(&fs_, "ckpt.index")->size();
+  for (const std::string path : {"ckpt.index", kData}) {
+    const uint64_t size = ReadFile(&fs_, path)->size();
+    for (uint64_t i = 0; i < size; ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        fs_.FlipBits(path, i, 1 << bit);
+        const absl::Status status = OpenAndVerify();
+        if (path != "ckpt.index" || i < index_size - 48 || !status.ok()) {
+          EXPECT_TRUE(absl::IsDataLoss(status)) << path << " byte " << i << " bit " << bit << ": " << status;
+          EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+        }
+        fs_.FlipBits(path, i, 1 << bit);
+      }
+    }
+  }
+  EXPECT_TRUE(OpenAndVerify().ok());
+}
+
+TEST_F(BundleReaderTest, DetectsACutAtEveryByte) {
+  for (const std::string path : {"ckpt.index", kData}) {
+    const std::string whole = ReadFile(&fs_, path).value();
+    for (size_t size = 0; size < whole.size(); ++size) {
+      fs_.Truncate(path, size);
+      const absl::Status status = OpenAndVerify();
+      EXPECT_TRUE(absl::IsDataLoss(status)) << path << " cut to " << size << ": " << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+      ASSERT_TRUE(WriteFileAtomically(&fs_, path, whole).ok());
+    }
+  }
+}
+
+TEST_F(BundleReaderTest, NamesTheVariableWhoseBytesAreDamaged) {
+  fs_.FlipBits(kData, 17, 1);
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  EXPECT_TRUE(reader->Read("a").ok());
+  const absl::Status status = reader->Read("b").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("checkpoint ckpt: variable b: its 3 bytes in ckpt.data-"));
+}
+
+TEST_F(BundleReaderTest, SaysThatADataFileIsMissing) {
+  ASSERT_TRUE(fs_.Remove(kData).ok());
+  const absl::Status status = OpenAndVerify();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("its data file ", kData, " is missing")));
+}
+
+TEST_F(BundleReaderTest, PassesOnErrorsOfTheFileSystem) {
+  FaultyFileSystem faulty(&fs_);
+  ASSERT_TRUE(BundleReader::Open(&faulty, "ckpt").value()->Verify().ok());
+  const int64_t operations = faulty.operations();
+  for (int64_t n = 1; n <= operations; ++n) {
+    faulty.FailOperation(n, absl::InternalError("bad sector"));
+    const auto reader = BundleReader::Open(&faulty, "ckpt");
+    const absl::Status status = reader.ok() ? (*reader)->Verify() : reader.status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << n << ": " << status;
+  }
+}
+
+// Bytes of somebody's making: the checksums are right, the content is not.
+TEST_F(BundleReaderTest, RefusesHostileEntries) {
+  const std::string intact = ReadFile(&fs_, "ckpt.index").value();
+  const std::function<void(BundleEntryProto*)> changes[] = {
+      [](BundleEntryProto* entry) { entry->set_shard_id(1); },
+      [](BundleEntryProto* entry) { entry->set_shard_id(-1); },
+      [](BundleEntryProto* entry) { entry->set_offset(-1); },
+      [](BundleEntryProto* entry) { entry->set_offset(4); },
+      [](BundleEntryProto* entry) { entry->set_offset(INT64_MAX); },
+      [](BundleEntryProto* entry) { entry->set_size(-1); },
+      [](BundleEntryProto* entry) { entry->set_size(INT64_MAX); },
+      [](BundleEntryProto* entry) { entry->set_size(15); },
+      [](BundleEntryProto* entry) { entry->set_dtype(DT_DOUBLE); },
+      [](BundleEntryProto* entry) { entry->set_dtype(DT_STRING); },
+      [](BundleEntryProto* entry) { entry->mutable_shape()->set_unknown_rank(true); },
+      [](BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(-2); },
+      [](BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(INT64_MAX); },
+      [](BundleEntryProto* entry) { entry->mutable_shape()->clear_dim(); },
+      [](BundleEntryProto* entry) { entry->add_slices(); },
+      [](BundleEntryProto* entry) {
+        auto* const slice = entry->add_slices();
+        slice->add_extent();
+        slice->add_extent();
+      },
+  };
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "ckpt.index", intact).ok());
+    ChangeEntry("a", changes[i]);
+    const absl::Status status = OpenAndVerify();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << "change " << i << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("checkpoint ckpt: variable a: ")) << i;
+  }
+}
+
+TEST_F(BundleReaderTest, RefusesAMissingOrHostileHeader) {
+  for (const std::string header :
+       {"\xff", "", "\x08\x80\x80\x80\x80\x07", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"}) {
+    ChangeIndex([&](std::map<std::string, std::string>* entries) { (*entries)[""] = header; });
+    EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kDataLoss);
+  }
+  ChangeIndex([&](std::map<std::string, std::string>* entries) { entries->erase(""); });
+  EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kDataLoss);
+  ChangeIndex([&](std::map<std::string, std::string>* entries) { (*entries)[""] = std::string("\x08\1\x10\1", 4); });
+  EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kUnimplemented);
+  ChangeIndex([&](std::map<std::string, std::string>* entries) {
+    (*entries)[""] = std::string("\x08\1", 2);
+    (*entries)["a"] = "\xff\xff";
+  });
+  EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kDataLoss);
+}
+
+// A variable of 2 x 3 bytes, its columns 0-1 in one data file and column 2 in another.
+class PartitionedBundleReaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    *whole_.mutable_shape() = Shape{2, 3}.ToProto();
+    whole_.set_dtype(DT_UINT8);
+    AddSlice(0, 0, 2, "abde");
+    AddSlice(1, 2, 1, "cf");
+    Write();
+  }
+  void AddSlice(int shard, int64_t start, int64_t length, const std::string& content) {
+    TensorSliceProto* const slice = whole_.add_slices();
+    slice->add_extent();
+    slice->add_extent()->set_start(start);
+    slice->mutable_extent(1)->set_length(length);
+    BundleEntryProto entry;
+    entry.set_dtype(DT_UINT8);
+    *entry.mutable_shape() = Shape{2, length}.ToProto();
+    entry.set_shard_id(shard);
+    entry.set_size(content.size());
+    entry.set_crc32c(MaskCrc32c(Crc32c(content)));
+    entries_[SliceKey("v", *slice)] = entry.SerializeAsString();
+    ASSERT_TRUE(WriteFileAtomically(&fs_, absl::StrCat("ckpt.data-0000", shard, "-of-00002"), content).ok());
+  }
+  void Write() {
+    entries_[""] = "\x08\x02";
+    entries_["v"] = whole_.SerializeAsString();
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "ckpt.index", EncodeIndexTable(entries_)).ok());
+  }
+  absl::Status OpenStatus() { return BundleReader::Open(&fs_, "ckpt").status(); }
+
+  MemoryFileSystem fs_;
+  BundleEntryProto whole_;
+  std::map<std::string, std::string> entries_;
+};
+
+TEST_F(PartitionedBundleReaderTest, PutsSlicesTogether) {
+  const auto reader = BundleReader::Open(&fs_, "ckpt");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_THAT((*reader)->names(), ElementsAre("v"));
+  EXPECT_EQ((*reader)->Describe("v")->bytes, 6u);
+  EXPECT_EQ((*reader)->Read("v")->bytes(), "abcdef");
+  EXPECT_EQ((*reader)->Read("v")->shape(), (Shape{2, 3}));
+  EXPECT_TRUE((*reader)->Verify().ok());
+  EXPECT_FALSE((*reader)->Contains(entries_.begin()->first));
+}
+
+TEST_F(PartitionedBundleReaderTest, DetectsDamageInASlice) {
+  fs_.FlipBits("ckpt.data-00001-of-00002", 1, 1);
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  EXPECT_EQ(reader->Read("v").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(reader->Verify().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatLeaveAHole) {
+  whole_.mutable_slices()->RemoveLast();
+  Write();
+  EXPECT_EQ(OpenStatus().message(), "checkpoint ckpt: variable v: the slices have 4 of the 6 elements");
+}
+
+TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatOverlap) {
+  AddSlice(0, 1, 2, "bcef");
+  Write();
+  EXPECT_THAT(std::string(OpenStatus().message()), HasSubstr("overlap"));
+}
+
+TEST_F(PartitionedBundleReaderTest, RefusesAMissingSlice) {
+  entries_.erase(SliceKey("v", whole_.slices(1)));
+  Write();
+  EXPECT_EQ(OpenStatus().message(), "checkpoint ckpt: variable v: its slice 0,2:2,1 is missing");
+}
+
+TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatShareTheirBytes) {
+  whole_.mutable_shape()->mutable_dim(1)->set_size(8);
+  // Overwrites the data file of the slice "cf", which now reads the first two of these.
+  AddSlice(1, 3, 5, "0123456789");
+  Write();
+  EXPECT_EQ(OpenStatus().message(), "checkpoint ckpt: variable v: 16 elements in data files of 14 bytes");
+}
+
+TEST_F(PartitionedBundleReaderTest, RefusesASliceOfAnotherTypeOrSize) {
+  whole_.set_dtype(DT_INT8);
+  Write();
+  EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kDataLoss);
+  whole_.set_dtype(DT_STRING);
+  Write();
+  EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,112 @@
+#include "common/checkpoint/checkpoint_state.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "glog/logging.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace lockstep {
+namespace {
+
+// Keeps the first error, with its place as an editor counts.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string RelativeTo(const std::string& directory, const std::string& prefix) {
+  const std::string start = JoinPath(directory, "x");
+  const absl::string_view parent = absl::string_view(start).substr(0, start.size() - 1);
+  return absl::StartsWith(prefix, parent) ? prefix.substr(parent.size()) : prefix;
+}
+
+}  // namespace
+
+absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* fs, const std::string& directory) {
+  const std::string path = JoinPath(directory, kCheckpointStateFile);
+  const auto text = ReadFile(fs, path);
+  if (absl::IsNotFound(text.status())) return absl::optional<CheckpointState>();
+  RETURN_IF_ERROR(text.status());
+
+  CheckpointState state;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(*text, &state)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.text()));
+  }
+  if (state.model_checkpoint_path().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no model_checkpoint_path"));
+  }
+  state.set_model_checkpoint_path(JoinPath(directory, state.model_checkpoint_path()));
+  for (std::string& prefix : *state.mutable_all_model_checkpoint_paths()) prefix = JoinPath(directory, prefix);
+  return absl::make_optional(std::move(state));
+}
+
+absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
+                                  std::vector<std::string> all_prefixes) {
+  if (all_prefixes.empty() || all_prefixes.back() != newest) all_prefixes.push_back(newest);
+  CheckpointState state;
+  state.set_model_checkpoint_path(RelativeTo(directory, newest));
+  for (const std::string& prefix : all_prefixes) state.add_all_model_checkpoint_paths(RelativeTo(directory, prefix));
+  std::string text;
+  CHECK(google::protobuf::TextFormat::PrintToString(state, &text));
+  return WriteFileAtomically(fs, JoinPath(directory, kCheckpointStateFile), text);
+}
+
+absl::optional<std::string> LatestCheckpoint(FileSystem* fs, const std::string& directory) {
+  const auto state = ReadCheckpointState(fs, directory);
+  if (!state.ok()) {
+    LOG(ERROR) << "No latest checkpoint: " << state.status();
+    return absl::nullopt;
+  }
+  if (!state->has_value()) return absl::nullopt;
+  const std::string& prefix = (*state)->model_checkpoint_path();
+  if (CheckpointExists(fs, prefix)) return prefix;
+  LOG(ERROR) << JoinPath(directory, kCheckpointStateFile) << " names " << prefix << ", whose index does not exist";
+  return absl::nullopt;
+}
+
+bool CheckpointExists(FileSystem* fs, const std::string& prefix) { return fs->Exists(IndexPath(prefix)); }
+
+absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix) {
+  // Without its index it is no checkpoint any more, whatever happens to the rest.
+  absl::Status status = fs->Remove(IndexPath(prefix));
+  if (!status.ok() && !absl::IsNotFound(status)) return status;
+  const std::string directory(Dirname(prefix));
+  const auto names = fs->ListDirectory(directory);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    if (!IsDataFileOf(Basename(prefix), name) && name != absl::StrCat(Basename(prefix), ".meta")) continue;
+    status = fs->Remove(JoinPath(directory, name));
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::optional<int64_t> StepOfCheckpoint(absl::string_view prefix) {
+  const absl::string_view name = Basename(prefix);
+  const size_t dash = name.rfind('-');
+  if (dash == absl::string_view::npos || dash + 1 == name.size()) return absl::nullopt;
+  const absl::string_view digits = name.substr(dash + 1);
+  int64_t step;
+  if (digits.find_first_not_of("0123456789") != absl::string_view::npos || !absl::SimpleAtoi(digits, &step)) {
+    return absl::nullopt;
+  }
+  return step;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+#include "common/checkpoint/index_table.h"
+
+#include <memory>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/io/crc32c.h"
+#include "common/io/little_endian.h"
+#include "gtest/gtest.h"
+#include "leveldb/env.h"
+#include "leveldb/iterator.h"
+#include "leveldb/options.h"
+#include "leveldb/table.h"
+
+namespace lockstep {
+namespace {
+
+using Entries = std::map<std::string, std::string>;
+
+Entries SomeEntries(int n) {
+  Entries entries = {{"", "header"}};
+  for (int i = 0; i < n; ++i) entries[absl::StrCat("layer", i, "/kernel")] = std::string(i % 50, 'v');
+  return entries;
+}
+
+class StringReader : public leveldb::RandomAccessFile {
+ public:
+  explicit StringReader(std::string contents) : contents_(std::move(contents)) {}
+  leveldb::Status Read(uint64_t offset, size_t n, leveldb::Slice* result, char*) const override {
+    *result = leveldb::Slice(contents_.data() + offset, std::min(n, contents_.size() - offset));
+    return leveldb::Status::OK();
+  }
+
+ private:
+  const std::string contents_;
+};
+
+TEST(IndexTableTest, ReadsBackWhatItWrote) {
+  for (const int n : {0, 1, 16, 17, 1000, 50000}) {  // The last has several blocks.
+    const Entries entries = SomeEntries(n);
+    const auto decoded = DecodeIndexTable(EncodeIndexTable(entries));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(*decoded, entries) << n;
+  }
+  EXPECT_TRUE(DecodeIndexTable(EncodeIndexTable({})).value().empty());
+}
+
+TEST(IndexTableTest, IsReadByLevelDb) {
+  const Entries entries = SomeEntries(50000);
+  const std::string table = EncodeIndexTable(entries);
+  StringReader file(table);
+  leveldb::Options options;
+  options.paranoid_checks = true;
+  leveldb::Table* opened = nullptr;
+  ASSERT_TRUE(leveldb::Table::Open(options, &file, table.size(), &opened).ok());
+  const std::unique_ptr<leveldb::Table> owned(opened);
+  leveldb::ReadOptions read_options;
+  read_options.verify_checksums = true;
+  const std::unique_ptr<leveldb::Iterator> it(opened->NewIterator(read_options));
+  Entries read;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) read[it->key().ToString()] = it->value().ToString();
+  EXPECT_TRUE(it->status().ok());
+  EXPECT_EQ(read, entries);
+}
+
+// The handles in the footer are padded to 40 bytes, which nothing reads; every other flip is detected.
+TEST(IndexTableTest, DetectsAFlipOfEveryByteButThePadding) {
+  const Entries entries = SomeEntries(40);
+  const std::string table = EncodeIndexTable(entries);
+  int harmless = 0;
+  for (size_t i = 0; i < table.size(); ++i) {
+    for (const char mask : {'\x01', '\x80', '\xff'}) {
+      std::string damaged = table;
+      damaged[i] ^= mask;
+      const auto decoded = DecodeIndexTable(damaged);
+      if (!decoded.ok()) continue;
+      EXPECT_GE(i, table.size() - 48) << "byte " << i;
+      EXPECT_EQ(*decoded, entries) << "byte " << i;
+      ++harmless;
+    }
+  }
+  EXPECT_LE(harmless, 36 * 3);
+}
+
+TEST(IndexTableTest, DetectsACutAtEveryByte) {
+  const std::string table = EncodeIndexTable(SomeEntries(40));
+  for (size_t size = 0; size < table.size(); ++size) {
+    EXPECT_EQ(DecodeIndexTable(table.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+  }
+}
+
+// A table of one block whose checksums are right, whatever the block contains.
+std::string TableOfBlock(const std::string& block) {
+  const auto trailer = [](const std::string& contents) {
+    std::string typed = contents + '\0';
+    const uint32_t crc = MaskCrc32c(Crc32c(typed));
+    AppendLittleEndian<uint32_t>(&typed, crc);
+    return typed;
+  };
+  const auto handle = [](size_t offset, size_t size) {
+    return std::string{static_cast<char>(offset), static_cast<char>(size)};
+  };
+  const std::string empty("\0\0\0\0\1\0\0\0", 8);
+  std::string table = trailer(block);
+  const size_t meta_index = table.size();
+  table += trailer(empty);
+  const size_t index = table.size();
+  const std::string index_block =
+      std::string("\0\1\2z", 4) + handle(0, block.size()) + std::string("\0\0\0\0\1\0\0\0", 8);
+  table += trailer(index_block);
+  std::string footer = handle(meta_index, empty.size()) + handle(index, index_block.size());
+  footer.resize(40);
+  return table + footer + absl::HexStringToBytes("57fb808b247547db");
+}
+
+TEST(IndexTableTest, RefusesHostileBlocksWhoseChecksumsAreRight) {
+  const std::string restart("\0\0\0\0\1\0\0\0", 8);
+  ASSERT_TRUE(DecodeIndexTable(TableOfBlock(std::string("\0\1\1kv", 5) + restart)).ok());
+  const std::string blocks[] = {
+      "",
+      "\x01\x02",
+      "\xff\xff\xff\xff",                                                // restart points beyond the block
+      std::string("\1\1\1kv", 5) + restart,                              // shares a key with nothing
+      std::string("\0\x7f\1kv", 5) + restart,                            // a key beyond the block
+      std::string("\0\1\x7fkv", 5) + restart,                            // a value beyond the block
+      "\xff\xff\xff\xff\x0f\1\1kv" + restart,                            // lengths near 2^32
+      std::string("\0\xff\xff\xff\xff\x0f\x02kv", 9) + restart,          // whose sum overflows 32 bits
+      std::string("\0", 1) + std::string(9, '\xff') + "\1\1" + restart,  // and 64 bits
+      std::string(20, '\xff') + restart,                                 // a number without end
+      std::string("\0\1\1bv\0\1\1av", 10) + restart,                     // not in order
+      std::string("\0\1\1av\0\1\1av", 10) + restart,                     // twice
+  };
+  for (const std::string& block : blocks) {
+    EXPECT_EQ(DecodeIndexTable(TableOfBlock(block)).status().code(), absl::StatusCode::kDataLoss)
+        << absl::CHexEscape(block);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

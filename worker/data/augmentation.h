@@ -1,0 +1,37 @@
+#ifndef LOCKSTEP_WORKER_DATA_AUGMENTATION_H_
+#define LOCKSTEP_WORKER_DATA_AUGMENTATION_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "proto/input.pb.h"
+#include "worker/data/batch.h"
+#include "worker/data/batch_source.h"
+#include "worker/data/normalization.h"
+
+namespace lockstep {
+
+// Changes training images at random: first a crop of the padded image, then a horizontal flip. The numbers come
+// from Philox::ForSlot(seed, "augmentation", step, slot), one block for each example of the batch.
+// Images are normalized already, so the padding is what zero becomes. Constant after construction, thread-safe.
+class Augmentation {
+ public:
+  // InvalidArgument when something is asked for and the examples are not images, DT_FLOAT [rows, columns, channels].
+  static absl::StatusOr<Augmentation> Create(const InputConfig::Augmentation& config, const ExampleSpec& spec,
+                                             const Normalization& normalization, uint64_t seed);
+
+  // Replaces batch->features.
+  void Apply(int64_t step, int64_t slot, Batch* batch) const;
+
+ private:
+  Augmentation() = default;
+
+  bool flip_ = false;
+  int64_t padding_ = 0;
+  float padding_value_ = 0;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_AUGMENTATION_H_

@@ -1,0 +1,71 @@
+// Time of BatchSource::Get for batches of 64 images of 28 x 28 in memory, and of synthetic ones.
+//   bazel run //worker/data:batches_benchmark
+#include <malloc.h>
+
+#include <string>
+
+#include "benchmark/benchmark.h"
+#include "common/io/memory_file_system.h"
+#include "glog/logging.h"
+#include "worker/data/addressable_batches.h"
+#include "worker/data/idx_encoder.h"
+#include "worker/data/open_dataset.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kExamples = 10000;
+
+std::unique_ptr<BatchSource> Create(FileSystem* fs, const InputConfig& config) {
+  DatasetOptions options;
+  options.fs = fs;
+  auto dataset = OpenDataset(config, "", 1, options);
+  CHECK(dataset.ok()) << dataset.status();
+  auto source = CreateBatchSource(*std::move(dataset), config, BatchSourceOptions());
+  CHECK(source.ok()) << source.status();
+  return *std::move(source);
+}
+
+void Run(benchmark::State& state, FileSystem* fs, const InputConfig& config) {
+  // As the worker does: freed batches are kept.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  auto source = Create(fs, config);
+  int64_t step = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(source->Get(step++, 0));
+}
+
+void Idx(benchmark::State& state, bool gzipped, bool augmented) {
+  MemoryFileSystem fs;
+  const std::string images = EncodeIdx({kExamples, 28, 28}, std::string(kExamples * 784, 'x'));
+  CHECK(WriteFileAtomically(&fs, "images", gzipped ? Gzip(images) : images).ok());
+  CHECK(WriteFileAtomically(&fs, "labels", EncodeIdx({kExamples}, std::string(kExamples, 9))).ok());
+  InputConfig config;
+  config.set_batch_size(64);
+  config.add_split()->mutable_idx()->set_images("images");
+  config.mutable_split(0)->mutable_idx()->set_labels("labels");
+  if (augmented) {
+    config.mutable_augmentation()->set_flip(true);
+    config.mutable_augmentation()->set_crop_padding(2);
+  }
+  Run(state, &fs, config);
+}
+
+void Synthetic(benchmark::State& state) {
+  MemoryFileSystem fs;
+  InputConfig config;
+  config.set_batch_size(64);
+  InputConfig::Synthetic* synthetic = config.add_split()->mutable_synthetic();
+  synthetic->set_examples(kExamples);
+  synthetic->set_classes(10);
+  synthetic->add_shape(784);
+  Run(state, &fs, config);
+}
+
+BENCHMARK_CAPTURE(Idx, gzipped, true, false)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Idx, plain, false, false)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Idx, augmented, true, true)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Synthetic)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace lockstep

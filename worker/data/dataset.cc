@@ -1,0 +1,32 @@
+#include "worker/data/dataset.h"
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+
+Dataset::Dataset(const ExampleSpec& spec, int64_t size, bool has_weights)
+    : spec_(spec), size_(size), has_weights_(has_weights) {}
+
+absl::Status Dataset::Read(absl::Span<const int64_t> indices, Batch* out) const {
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= size_) {
+      return absl::InvalidArgumentError(absl::StrCat("example ", index, " of a split with ", size_, " examples"));
+    }
+  }
+  const int64_t size = static_cast<int64_t>(indices.size());
+  out->size = size;
+  out->features = Tensor(spec_.features_dtype, WithBatchDimension(size, spec_.features_shape));
+  out->labels = Tensor(spec_.labels_dtype, WithBatchDimension(size, spec_.labels_shape));
+  out->weights = has_weights_ ? Tensor(DT_FLOAT, Shape({size})) : Tensor();
+  return ReadExamples(indices, out);
+}
+
+Shape WithBatchDimension(int64_t size, const Shape& shape) {
+  absl::InlinedVector<int64_t, 5> dims = {size};
+  dims.insert(dims.end(), shape.dims().begin(), shape.dims().end());
+  // An example's shape was checked when its split was opened.
+  return *Shape::Create(dims);
+}
+
+}  // namespace lockstep

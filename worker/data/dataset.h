@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_WORKER_DATA_DATASET_H_
+#define LOCKSTEP_WORKER_DATA_DATASET_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/tensor/shape.h"
+#include "worker/data/batch.h"
+#include "worker/data/batch_source.h"
+
+namespace lockstep {
+
+// The examples of one split, by number. A format derives from this and fills allocated tensors;
+// open_dataset.h makes the one that a configuration names. Constant after construction: an example's
+// values depend on its number alone. Thread-safe.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  const ExampleSpec& spec() const { return spec_; }
+  // Number of examples, at least 1.
+  int64_t size() const { return size_; }
+  // Whether batches carry a weight for each example.
+  bool has_weights() const { return has_weights_; }
+
+  // The examples with these numbers, in this order, repetitions allowed, in new tensors.
+  // Errors: InvalidArgument for a number outside [0, size()); DataLoss names a damaged file and record.
+  absl::Status Read(absl::Span<const int64_t> indices, Batch* out) const;
+
+ protected:
+  Dataset(const ExampleSpec& spec, int64_t size, bool has_weights);
+
+ private:
+  // `out` has the right tensors, uninitialized; every index is in range.
+  virtual absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const = 0;
+
+  const ExampleSpec spec_;
+  const int64_t size_;
+  const bool has_weights_;
+};
+
+// [size, ...shape].
+Shape WithBatchDimension(int64_t size, const Shape& shape);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_DATASET_H_

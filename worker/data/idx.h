@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_WORKER_DATA_IDX_H_
+#define LOCKSTEP_WORKER_DATA_IDX_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/io/file_system.h"
+#include "worker/data/dataset.h"
+#include "worker/data/normalization.h"
+
+namespace lockstep {
+
+// An array of unsigned bytes in an IDX file, as MNIST has them: two zero bytes, the type (8), the number of
+// dimensions, each dimension as a big-endian 32-bit number, then the elements, row-major.
+// A gzipped file is inflated into memory; a plain one stays on disk and is read in ranges. Thread-safe.
+class IdxArray {
+ public:
+  // Errors: NotFound; DataLoss when the header is not that of an IDX array of bytes with `min_rank` to `max_rank`
+  // dimensions, or the length contradicts it.
+  static absl::StatusOr<std::unique_ptr<IdxArray>> Open(FileSystem* fs, const std::string& path, int min_rank,
+                                                        int max_rank);
+
+  // At least one; the first is the number of rows.
+  const std::vector<int64_t>& dims() const { return dims_; }
+  // Bytes of a row.
+  int64_t row_bytes() const { return row_bytes_; }
+
+  // Copies rows [row, row + count) to `out`.
+  absl::Status Read(int64_t row, int64_t count, uint8_t* out) const;
+
+  // The rows, when they are in memory; else nullptr.
+  const uint8_t* memory() const { return file_ ? nullptr : reinterpret_cast<const uint8_t*>(contents_.data()); }
+
+ private:
+  IdxArray() = default;
+
+  std::vector<int64_t> dims_;
+  int64_t row_bytes_ = 0;
+  std::string contents_;
+  std::unique_ptr<RandomAccessFile> file_;
+  uint64_t header_bytes_ = 0;
+};
+
+// Images [rows, columns, 1] (or [rows, columns, channels] where the file has four dimensions), bytes scaled to
+// [0, 1] and normalized; labels are classes 0 .. the greatest label.
+// Errors: those of IdxArray; DataLoss when the two files disagree in number or hold no example.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
+                                                        const std::string& labels_path,
+                                                        const Normalization& normalization);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_IDX_H_

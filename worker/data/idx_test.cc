@@ -1,0 +1,179 @@
+#include "worker/data/idx.h"
+
+#include "common/base/philox.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/data/idx_encoder.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class IdxTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& contents) {
+    ASSERT_TRUE(WriteFileAtomically(&fs_, path, contents).ok());
+  }
+
+  absl::StatusOr<std::unique_ptr<Dataset>> Open() { return OpenIdxDataset(&fs_, "images", "labels", Normalization()); }
+
+  // Opening fails with DataLoss, and the message has the text.
+  void ExpectDataLoss(const std::string& text) {
+    const absl::Status status = Open().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+
+  // Three images of 2 x 2 pixels.
+  const std::string images_ = EncodeIdx({3, 2, 2}, std::string("\x00\x33\x66\x99\xff\x01\x02\x03\x04\x05\x06\x07", 12));
+  const std::string labels_ = EncodeIdx({3}, std::string("\x02\x00\x01", 3));
+  MemoryFileSystem fs_;
+};
+
+TEST_F(IdxTest, ReadsPlainAndGzippedFilesAlike) {
+  for (const bool gzipped : {false, true}) {
+    Write("images", gzipped ? Gzip(images_) : images_);
+    Write("labels", gzipped ? labels_ : Gzip(labels_));
+    auto dataset = Open();
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    EXPECT_EQ((*dataset)->size(), 3);
+    EXPECT_EQ((*dataset)->spec().features_shape, Shape({2, 2, 1}));
+    EXPECT_EQ((*dataset)->spec().features_dtype, DT_FLOAT);
+    EXPECT_EQ((*dataset)->spec().labels_dtype, DT_INT32);
+    EXPECT_EQ((*dataset)->spec().classes, 3);
+    Batch batch;
+    ASSERT_TRUE((*dataset)->Read({1, 0, 1}, &batch).ok());
+    EXPECT_EQ(batch.size, 3);
+    EXPECT_EQ(batch.features.shape(), Shape({3, 2, 2, 1}));
+    EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1.0f, 1 / 255.0f, 2 / 255.0f, 3 / 255.0f, 0.0f, 0.2f, 0.4f,
+                                                          0.6f, 1.0f, 1 / 255.0f, 2 / 255.0f, 3 / 255.0f));
+    EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 2, 0));
+    EXPECT_EQ(batch.weights.num_elements(), 0);
+  }
+}
+
+TEST_F(IdxTest, InflatesMembersThatFollowEachOther) {
+  Write("images", Gzip(images_.substr(0, 7)) + Gzip("") + Gzip(images_.substr(7)));
+  Write("labels", labels_);
+  EXPECT_TRUE(Open().ok()) << Open().status();
+}
+
+TEST_F(IdxTest, ReadsFourDimensionsAsChannels) {
+  Write("images", EncodeIdx({2, 1, 2, 3}, "abcdefghijkl"));
+  Write("labels", EncodeIdx({2}, "ab"));
+  auto dataset = Open();
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->spec().features_shape, Shape({1, 2, 3}));
+  EXPECT_EQ((*dataset)->spec().classes, 'b' + 1);
+}
+
+TEST_F(IdxTest, NamesTheExampleThatDoesNotExist) {
+  Write("images", images_);
+  Write("labels", labels_);
+  auto dataset = Open();
+  Batch batch;
+  const absl::Status status = (*dataset)->Read({0, 3}, &batch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("example 3 of a split with 3"));
+  EXPECT_EQ((*dataset)->Read({-1}, &batch).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(IdxTest, NamesTheFileThatIsMissing) {
+  Write("labels", labels_);
+  const absl::Status status = Open().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("images"));
+}
+
+TEST_F(IdxTest, SaysWhatWasExpectedOfADamagedFile) {
+  Write("labels", labels_);
+  Write("images", "");
+  ExpectDataLoss("images: ends after 0 bytes");
+  Write("images", "hello");
+  ExpectDataLoss("images: starts with 68 65 6c 6c, expected 00 00 08 03");
+  Write("images", labels_);
+  ExpectDataLoss("expected 00 00 08 03");
+  Write("images", images_.substr(0, 10));
+  ExpectDataLoss("images: ends after 10 bytes, the header has 16");
+  Write("images", images_.substr(0, 20));
+  ExpectDataLoss("images: an array of 3 x 2 x 2 bytes expected, 4 bytes follow");
+  Write("images", images_ + "x");
+  ExpectDataLoss("13 bytes follow");
+  Write("images", Gzip(images_ + "x"));
+  ExpectDataLoss("13 bytes follow");
+  Write("images", Gzip(images_.substr(0, 20)));
+  ExpectDataLoss("4 bytes follow");
+  Write("images", EncodeIdx({0, 2, 2}, ""));
+  ExpectDataLoss("dimension 0 of the array is 0");
+  Write("images", EncodeIdx({2, 2, 2}, "12345678"));
+  ExpectDataLoss("images holds 2 images, labels holds 3 labels");
+}
+
+TEST_F(IdxTest, NoticesADamagedGzipFile) {
+  Write("labels", labels_);
+  const std::string whole = Gzip(images_);
+  Write("images", whole.substr(0, whole.size() - 3));
+  ExpectDataLoss("images: the compressed file ends early");
+  // The checksum in the trailer.
+  std::string damaged = whole;
+  damaged[whole.size() - 6] ^= 1;
+  Write("images", damaged);
+  ExpectDataLoss("images: does not inflate");
+}
+
+TEST_F(IdxTest, ReservesNoMemoryForAGreatLie) {
+  Write("labels", labels_);
+  Write("images", Gzip(EncodeIdx({0xffff, 0xffff, 0xffff}, "x")));
+  ExpectDataLoss("cannot be in a compressed file");
+  Write("images", EncodeIdx({0xffffffff, 0xffffffff, 0xffffffff}, "x"));
+  ExpectDataLoss("dimension 1 of the array is 4294967295");
+}
+
+// Truncations and changed bytes give an error or a dataset, never a crash.
+TEST_F(IdxTest, SurvivesHostileBytes) {
+  const Philox philox(1, 2);
+  for (const bool gzipped : {false, true}) {
+    const std::string images = gzipped ? Gzip(images_) : images_;
+    const std::string labels = gzipped ? Gzip(labels_) : labels_;
+    int opened = 0;
+    for (int trial = 0; trial < 3000; ++trial) {
+      std::string bytes = trial % 2 == 0 ? images : labels;
+      const Philox::Block block = philox.At(trial);
+      if (block[0] % 4 == 0) bytes.resize(block[1] % bytes.size());
+      for (uint32_t flips = block[2] % 3; flips > 0 && !bytes.empty(); --flips) {
+        bytes[(block[3] >> 8 * flips) % bytes.size()] ^= 1 << block[flips] % 8;
+      }
+      Write("images", trial % 2 == 0 ? bytes : images);
+      Write("labels", trial % 2 == 0 ? labels : bytes);
+      auto dataset = Open();
+      if (!dataset.ok()) {
+        EXPECT_EQ(dataset.status().code(), absl::StatusCode::kDataLoss) << dataset.status();
+        continue;
+      }
+      ++opened;
+      Batch batch;
+      EXPECT_TRUE((*dataset)->Read({(*dataset)->size() - 1}, &batch).ok());
+    }
+    EXPECT_GT(opened, 100);
+    EXPECT_LT(opened, 2900);
+  }
+}
+
+TEST_F(IdxTest, NormalizesPixels) {
+  Write("images", images_);
+  Write("labels", labels_);
+  InputConfig::Normalization config;
+  config.set_mean(0.5f);
+  config.set_stddev(0.25f);
+  auto dataset = OpenIdxDataset(&fs_, "images", "labels", *Normalization::Create(config));
+  Batch batch;
+  ASSERT_TRUE((*dataset)->Read({0}, &batch).ok());
+  EXPECT_EQ(batch.features.flat<float>()[0], -2.0f);
+  EXPECT_EQ(batch.features.flat<float>()[1], (0.2f - 0.5f) / 0.25f);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#ifndef LOCKSTEP_WORKER_DATA_NORMALIZATION_H_
+#define LOCKSTEP_WORKER_DATA_NORMALIZATION_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/input.pb.h"
+#include "worker/data/dataset.h"
+
+namespace lockstep {
+
+// (x - mean) / stddev in float arithmetic, the same for training and evaluation. A value type.
+class Normalization {
+ public:
+  // Changes nothing.
+  Normalization() = default;
+
+  // InvalidArgument unless mean is finite and stddev is finite and positive.
+  static absl::StatusOr<Normalization> Create(const InputConfig::Normalization& config);
+
+  bool identity() const { return mean_ == 0.0f && stddev_ == 1.0f; }
+  float operator()(float x) const { return (x - mean_) / stddev_; }
+  void Apply(absl::Span<float> values) const;
+
+  // What the bytes of an image become: b / 255, normalized.
+  void FromBytes(absl::Span<const uint8_t> bytes, float* out) const;
+
+ private:
+  Normalization(float mean, float stddev) : mean_(mean), stddev_(stddev) {}
+
+  float mean_ = 0.0f;
+  float stddev_ = 1.0f;
+};
+
+// `dataset` with normalized features. Integer features stay as they are.
+std::unique_ptr<Dataset> NormalizeFeatures(std::unique_ptr<Dataset> dataset, Normalization normalization);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_NORMALIZATION_H_

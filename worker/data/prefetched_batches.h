@@ -1,0 +1,61 @@
+#ifndef LOCKSTEP_WORKER_DATA_PREFETCHED_BATCHES_H_
+#define LOCKSTEP_WORKER_DATA_PREFETCHED_BATCHES_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <thread>
+
+#include "absl/types/optional.h"
+#include "common/base/mutex.h"
+#include "worker/data/batch_source.h"
+
+namespace lockstep {
+
+// Prepares hinted batches in a thread of its own, so that Get finds them ready; the results are those of
+// the source behind it. Holds at most `capacity` hints and prepared batches: a further hint displaces the
+// oldest. The destructor waits for the batch in preparation, no Get may run then. Thread-safe.
+class PrefetchedBatches : public BatchSource {
+ public:
+  explicit PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity = 2);
+  ~PrefetchedBatches() override;
+
+  const ExampleSpec& spec() const override { return source_->spec(); }
+  // Takes the prepared batch, waits for the one in preparation, or computes it.
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prefetch(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Blocks until every hint is prepared or displaced.
+  void AwaitIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Batches that Get found prepared or in preparation.
+  int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  enum class State { kHinted, kInPreparation, kPrepared };
+  struct Entry {
+    int64_t step;
+    int64_t slot;
+    State state = State::kHinted;
+    absl::optional<absl::StatusOr<Batch>> result = absl::nullopt;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::list<Entry>::iterator Find(int64_t step, int64_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::list<Entry>::iterator NextHint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::unique_ptr<BatchSource> source_;
+  const size_t capacity_;
+
+  mutable Mutex mutex_;
+  // An entry or stopping_ has changed.
+  CondVar changed_;
+  // Oldest first.
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_PREFETCHED_BATCHES_H_

@@ -1,0 +1,170 @@
+#include "worker/data/prefetched_batches.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "worker/data/addressable_batches.h"
+#include "worker/data/synthetic.h"
+
+namespace lockstep {
+namespace {
+
+// A batch tells its address. Steps from `blocked_step` on wait in Get until Open().
+class FakeSource : public BatchSource {
+ public:
+  const ExampleSpec& spec() const override { return spec_; }
+
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override {
+    MutexLock lock(&mutex_);
+    ++calls_;
+    changed_.SignalAll();
+    while (step >= blocked_step_) changed_.Wait(&mutex_);
+    if (step == 13) return absl::DataLossError(absl::StrCat("slot ", slot));
+    Batch batch;
+    batch.size = step * 100 + slot;
+    return batch;
+  }
+
+  void Block(int64_t step) {
+    MutexLock lock(&mutex_);
+    blocked_step_ = step;
+  }
+  void Open() {
+    MutexLock lock(&mutex_);
+    blocked_step_ = INT64_MAX;
+    changed_.SignalAll();
+  }
+  void AwaitCalls(int calls) {
+    MutexLock lock(&mutex_);
+    while (calls_ < calls) changed_.Wait(&mutex_);
+  }
+  int calls() {
+    MutexLock lock(&mutex_);
+    return calls_;
+  }
+
+ private:
+  const ExampleSpec spec_;
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t blocked_step_ ABSL_GUARDED_BY(mutex_) = INT64_MAX;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class PrefetchedBatchesTest : public ::testing::Test {
+ protected:
+  PrefetchedBatchesTest() {
+    auto fake = std::make_unique<FakeSource>();
+    fake_ = fake.get();
+    batches_ = std::make_unique<PrefetchedBatches>(std::move(fake));
+  }
+
+  FakeSource* fake_;
+  std::unique_ptr<PrefetchedBatches> batches_;
+};
+
+TEST_F(PrefetchedBatchesTest, GetTakesThePreparedBatch) {
+  batches_->Prefetch(1, 2);
+  batches_->AwaitIdle();
+  EXPECT_EQ(fake_->calls(), 1);
+  EXPECT_EQ(batches_->Get(1, 2)->size, 102);
+  EXPECT_EQ(fake_->calls(), 1);
+  EXPECT_EQ(batches_->hits(), 1);
+  // It was handed out: asked again, it is computed again.
+  EXPECT_EQ(batches_->Get(1, 2)->size, 102);
+  EXPECT_EQ(fake_->calls(), 2);
+  EXPECT_EQ(batches_->hits(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, GetComputesWhatWasNotHinted) {
+  EXPECT_EQ(batches_->Get(7, 1)->size, 701);
+  EXPECT_EQ(batches_->hits(), 0);
+}
+
+TEST_F(PrefetchedBatchesTest, GetWaitsForTheBatchInPreparation) {
+  fake_->Block(1);
+  batches_->Prefetch(1, 0);
+  fake_->AwaitCalls(1);
+  std::thread opener([this] { fake_->Open(); });
+  EXPECT_EQ(batches_->Get(1, 0)->size, 100);
+  opener.join();
+  EXPECT_EQ(fake_->calls(), 1);
+  EXPECT_EQ(batches_->hits(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, ANewHintDisplacesTheOldest) {
+  for (int64_t step = 0; step < 5; ++step) {
+    batches_->Prefetch(step, 0);
+    batches_->AwaitIdle();
+  }
+  EXPECT_EQ(fake_->calls(), 5);
+  EXPECT_EQ(batches_->Get(4, 0)->size, 400);
+  EXPECT_EQ(batches_->Get(3, 0)->size, 300);
+  EXPECT_EQ(fake_->calls(), 5);
+  EXPECT_EQ(batches_->Get(2, 0)->size, 200);
+  EXPECT_EQ(fake_->calls(), 6);
+}
+
+TEST_F(PrefetchedBatchesTest, ARepeatedHintIsOneHint) {
+  fake_->Block(0);
+  for (int i = 0; i < 10; ++i) batches_->Prefetch(3, 3);
+  fake_->AwaitCalls(1);
+  fake_->Open();
+  batches_->AwaitIdle();
+  EXPECT_EQ(fake_->calls(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, ErrorsAreHandedOnToo) {
+  batches_->Prefetch(13, 4);
+  batches_->AwaitIdle();
+  EXPECT_EQ(batches_->Get(13, 4).status(), absl::DataLossError("slot 4"));
+  EXPECT_EQ(fake_->calls(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, StopsWithHintsLeft) {
+  fake_->Block(1);
+  batches_->Prefetch(1, 0);
+  fake_->AwaitCalls(1);
+  batches_->Prefetch(2, 0);
+  std::thread opener([this] { fake_->Open(); });
+  opener.join();
+  batches_.reset();
+}
+
+TEST(PrefetchedBatchesBitsTest, ManyCallersGetTheBitsOfTheSource) {
+  InputConfig::Synthetic synthetic;
+  synthetic.set_examples(100);
+  synthetic.set_classes(3);
+  synthetic.add_shape(16);
+  InputConfig config;
+  config.set_batch_size(8);
+  const auto create = [&] {
+    return *CreateBatchSource(*CreateSyntheticDataset(synthetic, 1), config, BatchSourceOptions());
+  };
+  auto plain = create();
+  std::vector<std::string> expected;
+  for (int64_t step = 0; step < 50; ++step) expected.emplace_back(plain->Get(step, 0)->features.bytes());
+  PrefetchedBatches prefetched(create());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 50; ++i) {
+        const int64_t step = (i * (2 * t + 1)) % 50;
+        prefetched.Prefetch((step + 1) % 50, 0);
+        wrong += prefetched.Get(step, 0)->features.bytes() != expected[step];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace lockstep

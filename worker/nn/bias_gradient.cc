@@ -1,0 +1,48 @@
+#include "worker/nn/bias_gradient.h"
+
+#include <algorithm>
+
+#include "worker/nn/activation_simd.h"
+#include "worker/nn/columns.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kBlockRows = 256;
+
+}  // namespace
+
+void BiasGradient::Compute(ComputeContext* compute, const ActivationFunction& f, int64_t rows, int64_t columns,
+                           const float* value, const float* dy, float* dx, float* sums) {
+  if (f.kind == NONE && dx == dy && sums == nullptr) return;
+  const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
+  float* partial = blocks == 1 && sums != nullptr ? sums : partial_sums_.Get(blocks * columns);
+  compute->ParallelFor(blocks, [&](int64_t block) {
+    const int64_t begin = block * kBlockRows;
+    const int64_t end = std::min(rows, begin + kBlockRows);
+    WithActivation(f, [&](auto function) {
+      ForEachStrip(columns, [&](auto strip) {
+        Float8 sum[strip.kVectors] = {};
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t at = row * columns;
+          for (int v = 0; v < strip.kVectors; ++v) {
+            const Float8 gradient = function.Gradient(strip.Load(value + at, v), strip.Load(dy + at, v));
+            strip.Store(dx + at, v, gradient);
+            sum[v] += gradient;
+          }
+        }
+        for (int v = 0; v < strip.kVectors; ++v) strip.Store(partial + block * columns, v, sum[v]);
+      });
+    });
+  });
+  if (sums == nullptr || blocks == 1) return;
+  ForEachStrip(columns, [&](auto strip) {
+    for (int v = 0; v < strip.kVectors; ++v) {
+      Float8 sum = strip.Load(partial, v);
+      for (int64_t block = 1; block < blocks; ++block) sum += strip.Load(partial + block * columns, v);
+      strip.Store(sums, v, sum);
+    }
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,167 @@
+#include "worker/nn/elementwise_loss.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/nn/simd.h"
+
+namespace lockstep {
+namespace {
+
+Float8 Abs8(Float8 x) { return x < Set8(0) ? -x : x; }
+Float8 Sign8(Float8 x) { return x > Set8(0) ? Set8(1) : (x < Set8(0) ? Set8(-1) : Set8(0)); }
+
+// Each sets `loss` to l(x, t) and returns dl/dx.
+struct SigmoidCrossEntropy {
+  Float8 operator()(Float8 x, Float8 t, Float8* loss) const {
+    const Float8 e = Exp8(-Abs8(x));
+    *loss = Max8(Set8(0), x) - x * t + Log8(Set8(1) + e);
+    const Float8 positive = Set8(1) / (Set8(1) + e);
+    return (x < Set8(0) ? e * positive : positive) - t;
+  }
+};
+
+struct SquaredError {
+  Float8 operator()(Float8 x, Float8 t, Float8* loss) const {
+    const Float8 e = x - t;
+    *loss = e * e;
+    return e + e;
+  }
+};
+
+struct AbsoluteDifference {
+  Float8 operator()(Float8 x, Float8 t, Float8* loss) const {
+    *loss = Abs8(x - t);
+    return Sign8(x - t);
+  }
+};
+
+struct Huber {
+  Float8 operator()(Float8 x, Float8 t, Float8* loss) const {
+    const Float8 e = x - t;
+    const Float8 size = Abs8(e);
+    const auto far = size > Set8(delta);
+    *loss = far ? Set8(delta) * size - Set8(0.5f * delta * delta) : Set8(0.5f) * e * e;
+    return far ? Set8(delta) * Sign8(e) : e;
+  }
+  float delta;
+};
+
+struct Hinge {
+  Float8 operator()(Float8 x, Float8 t, Float8* loss) const {
+    const Float8 sign = t + t - Set8(1);
+    const Float8 margin = Set8(1) - sign * x;
+    *loss = Max8(Set8(0), margin);
+    return margin > Set8(0) ? -sign : Set8(0);
+  }
+};
+
+template <typename Function>
+class ElementwiseLoss : public LossOp {
+ public:
+  ElementwiseLoss(float weight, int64_t outputs, bool class_labels, Function function)
+      : LossOp(weight, outputs), class_labels_(class_labels), function_(function) {}
+
+ protected:
+  void ComputeRows(const Batch& batch, const Rows& rows) override {
+    const int64_t size = outputs();
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      const float* x = rows.outputs + i * size;
+      float* dx = rows.gradient == nullptr ? nullptr : rows.gradient + i * size;
+      const float scale = rows.scales[i] / static_cast<float>(size);
+      if (class_labels_) {
+        const int32_t label = batch.labels.flat<int32_t>()[i];
+        rows.losses[i] = Row(x, scale, dx, [&](int64_t at, int64_t) { return ClassTargets(label, at); });
+      } else {
+        const float* t = batch.labels.flat<float>().data() + i * size;
+        rows.losses[i] = Row(x, scale, dx, [&](int64_t at, int64_t count) { return Load(t + at, count); });
+      }
+    }
+  }
+
+ private:
+  static Float8 Load(const float* p, int64_t count) { return count == kLanes ? Load8(p) : LoadPart8(p, count); }
+
+  // One output: the class, 0 or 1. Several: 1 at the class.
+  Float8 ClassTargets(int32_t label, int64_t at) const {
+    if (outputs() == 1) return Set8(static_cast<float>(label));
+    const Int8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return lane == static_cast<int32_t>(label - at) ? Set8(1) : Set8(0);
+  }
+
+  template <typename Targets>
+  float Row(const float* x, float scale, float* dx, Targets targets) const {
+    const int64_t size = outputs();
+    Float8 sum = Set8(0);
+    for (int64_t at = 0; at < size; at += kLanes) {
+      const int64_t count = size - at < kLanes ? size - at : kLanes;
+      Float8 loss;
+      const Float8 slope = function_(Load(x + at, count), targets(at, count), &loss) * Set8(scale);
+      if (count == kLanes) {
+        sum += loss;
+        if (dx != nullptr) Store8(dx + at, slope);
+      } else {
+        const Int8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+        sum += lane < static_cast<int32_t>(count) ? loss : Set8(0);
+        if (dx != nullptr) StorePart8(dx + at, count, slope);
+      }
+    }
+    return Sum8(sum) / static_cast<float>(size);
+  }
+
+  const bool class_labels_;
+  const Function function_;
+};
+
+absl::Status Error(const std::string& input, const std::string& text) {
+  return absl::InvalidArgumentError(absl::StrCat("loss of layer '", input, "': ", text));
+}
+
+absl::Status CheckShapes(const std::string& input, const Shape& output_shape, const ExampleSpec& examples) {
+  const int64_t outputs = output_shape.num_elements();
+  if (examples.labels_dtype == DT_INT32) {
+    if (outputs == examples.classes || (outputs == 1 && examples.classes == 2)) return absl::OkStatus();
+    return Error(input,
+                 absl::StrCat("the layer has ", outputs, " outputs, but the data has ", examples.classes, " classes"));
+  }
+  // A vector of one number and a number are the same.
+  const bool both_single = outputs == 1 && examples.labels_shape.num_elements() == 1;
+  if (output_shape == examples.labels_shape || both_single) return absl::OkStatus();
+  return Error(input, absl::StrCat("the layer's output is ", output_shape.ToString(), ", but the labels are ",
+                                   examples.labels_shape.ToString()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LossOp>> MakeElementwiseLoss(const Loss& config, const std::string& input,
+                                                            const Shape& output_shape, const ExampleSpec& examples) {
+  const absl::Status shapes = CheckShapes(input, output_shape, examples);
+  if (!shapes.ok()) return shapes;
+  const auto make = [&](auto function) -> std::unique_ptr<LossOp> {
+    return std::make_unique<ElementwiseLoss<decltype(function)>>(config.has_weight() ? config.weight() : 1.0f,
+                                                                 output_shape.num_elements(),
+                                                                 examples.labels_dtype == DT_INT32, function);
+  };
+  switch (config.kind_case()) {
+    case Loss::kSigmoidCrossEntropy:
+      return make(SigmoidCrossEntropy());
+    case Loss::kMeanSquaredError:
+      return make(SquaredError());
+    case Loss::kAbsoluteDifference:
+      return make(AbsoluteDifference());
+    case Loss::kHuber: {
+      const float delta = config.huber().has_delta() ? config.huber().delta() : 1.0f;
+      if (!(delta > 0) || !std::isfinite(delta)) {
+        return Error(input, absl::StrCat("delta is ", delta, ", but must be positive and finite"));
+      }
+      return make(Huber{delta});
+    }
+    case Loss::kHinge:
+      return make(Hinge());
+    default:
+      return Error(input, absl::StrCat("it has unknown kind ", static_cast<int>(config.kind_case())));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_WORKER_NN_GEMM_H_
+#define LOCKSTEP_WORKER_NN_GEMM_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "worker/nn/compute_context.h"
+
+namespace lockstep {
+
+// A matrix of floats in memory, rows x columns. Element (r, c) is data[r * stride + c], or
+// data[c * stride + r] when `transposed`. A value type that owns nothing.
+struct Matrix {
+  const float* data = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;
+  bool transposed = false;
+};
+
+// Row-major, without gaps.
+inline Matrix RowMajor(const float* data, int64_t rows, int64_t columns) {
+  return {data, rows, columns, columns, false};
+}
+// The transpose of a row-major [columns, rows] array without gaps.
+inline Matrix Transposed(const float* data, int64_t rows, int64_t columns) { return {data, rows, columns, rows, true}; }
+
+// A rectangle of a result.
+struct Tile {
+  int64_t row = 0;
+  int64_t column = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// c := a b, or c := c + a b when `accumulate`; c is row-major with `c_stride`. a.columns must
+// be b.rows. One thread. The only matrix product of the program: Eigen's kernel for AVX2 and FMA, with
+// its cache blocking pinned (not read from the processor), so that the bits are a function of the
+// values and of the three sizes, on every host.
+void Multiply(const Matrix& a, const Matrix& b, float* c, int64_t c_stride, bool accumulate = false);
+
+// The same on all threads of `compute`. The result is cut into tiles at places that depend
+// on its size alone, never along the inner dimension; finish(tile), where the caller adds the bias and applies
+// the activation, follows each tile at once, while it is in the cache.
+void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride,
+                      absl::FunctionRef<void(const Tile& tile)> finish);
+void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_GEMM_H_

@@ -1,0 +1,79 @@
+#ifndef LOCKSTEP_WORKER_NN_GRAPH_MODEL_H_
+#define LOCKSTEP_WORKER_NN_GRAPH_MODEL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/data/batch_source.h"
+#include "worker/nn/compute_context.h"
+#include "worker/nn/graph.h"
+#include "worker/nn/model.h"
+#include "worker/nn/model_registry.h"
+#include "worker/nn/regularization.h"
+#include "worker/nn/workspace.h"
+
+namespace lockstep {
+
+// The model of `config`, built in or registered, for examples like `examples`.
+// Errors: InvalidArgument names the layer and what disagrees; NotFound, an unknown registered name.
+absl::StatusOr<std::unique_ptr<Model>> CreateModel(const ModelConfig& config, const ExampleSpec& examples,
+                                                   const ModelOptions& options = {});
+
+// A model made of the built-in layers. Values and gradients of all layers stand in memory that
+// is kept between batches and grows with the largest one, so a step allocates nothing.
+// The bits of a result depend on the arguments alone: see gemm.h, simd.h and ComputeContext.
+class GraphModel : public Model {
+ public:
+  static absl::StatusOr<std::unique_ptr<GraphModel>> Create(const ModelConfig& config, const ExampleSpec& examples,
+                                                            const ModelOptions& options = {});
+
+  const ModelSpec& spec() const override { return graph_.spec; }
+  // The layers and their shapes, for a summary.
+  const Graph& graph() const { return graph_; }
+
+  absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
+                                GradientSink* sink) override;
+  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override;
+  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override;
+
+ private:
+  class Gradients;
+
+  // What one node computed. Views have none.
+  struct NodeMemory {
+    Workspace<float> value;
+    Workspace<float> gradient;
+    // Something has been written to `gradient` in this pass.
+    bool has_gradient = false;
+  };
+
+  GraphModel(Graph graph, Regularization regularization, const ExampleSpec& examples, const ModelOptions& options);
+
+  absl::Status CheckBatch(VariableValues values, const Batch& batch) const;
+  Pass MakePass(VariableValues values, const Batch& batch, const SlotKey& key, bool training);
+  // Computes the nodes for which `wanted` holds.
+  absl::Status Forward(const Pass& pass, const Batch& batch, bool GraphNode::*wanted);
+  // The losses and the regularizers; with gradients, writes those of the losses' nodes.
+  float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
+  void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);
+  // Where to write the gradient of `node` from its `consumer`-th reader: its own memory for the first, extra_[consumer]
+  // for those after it, which AddContribution adds.
+  float* ContributionBuffer(const Pass& pass, int node, size_t consumer);
+  void AddContribution(const Pass& pass, int node, const float* contribution);
+
+  const float* ValueOf(int node, const Batch& batch);
+  int64_t ElementsOf(int node) const { return graph_.nodes[node].op->output_shape().num_elements(); }
+
+  Graph graph_;
+  Regularization regularization_;
+  const ExampleSpec examples_;
+  ComputeContext compute_;
+  std::vector<NodeMemory> memory_;
+  // [inputs of the node whose gradient is computed]
+  std::vector<Workspace<float>> extra_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_GRAPH_MODEL_H_

@@ -1,0 +1,95 @@
+#include "worker/nn/regularization.h"
+
+#include <cmath>
+#include <regex>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "worker/nn/simd.h"
+
+namespace lockstep {
+namespace {
+
+// Elements whose penalty is summed together.
+constexpr int64_t kBlock = 8192;
+// Longer expressions are refused: std::regex recurses.
+constexpr size_t kMaxExpression = 1000;
+
+Float8 Abs8(Float8 x) { return x < Set8(0) ? -x : x; }
+Float8 Sign8(Float8 x) { return x > Set8(0) ? Set8(1) : (x < Set8(0) ? Set8(-1) : Set8(0)); }
+
+double Penalty(const float* w, int64_t size, float l1, float l2) {
+  Float8 absolute = Set8(0);
+  Float8 squares = Set8(0);
+  const auto add = [&](Float8 x) {
+    absolute += Abs8(x);
+    squares = MultiplyAdd8(x, x, squares);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) add(Load8(w + i));
+  if (i < size) add(LoadPart8(w + i, size - i));
+  return static_cast<double>(l1) * Sum8(absolute) + 0.5 * static_cast<double>(l2) * Sum8(squares);
+}
+
+}  // namespace
+
+absl::StatusOr<Regularization> Regularization::Create(const ModelConfig& config, const ModelSpec& spec) {
+  Regularization result;
+  result.factors_.resize(spec.variables_size());
+  for (const Regularizer& regularizer : config.regularizer()) {
+    const auto error = [&](const auto&... parts) {
+      return absl::InvalidArgumentError(absl::StrCat("regularizer '", regularizer.variables(), "': ", parts...));
+    };
+    for (const float factor : {regularizer.l1(), regularizer.l2()}) {
+      if (!(factor >= 0) || !std::isfinite(factor)) return error("factor ", factor, " is not in [0, infinity)");
+    }
+    if (regularizer.variables().size() > kMaxExpression) return error("longer than ", kMaxExpression, " characters");
+    std::regex expression;
+    try {  // std::regex has no other way to say it.
+      expression = std::regex(regularizer.variables(), std::regex::ECMAScript);
+    } catch (const std::regex_error& e) {
+      return error("malformed regular expression: ", e.what());
+    }
+    bool found = false;
+    for (int i = 0; i < spec.variables_size(); ++i) {
+      const VariableSpec& variable = spec.variables(i);
+      if (!variable.trainable() || !std::regex_search(variable.name(), expression)) continue;
+      found = true;
+      Factors& factors = result.factors_[i];
+      factors.l1 += regularizer.l1();
+      factors.l2 += regularizer.l2();
+      factors.elements = 1;
+      for (const int64_t dim : variable.shape()) factors.elements *= dim;
+    }
+    if (!found) return error("matches no trainable variable");
+  }
+  return result;
+}
+
+double Regularization::Loss(ComputeContext* compute, VariableValues values) {
+  double loss = 0;
+  for (size_t variable = 0; variable < factors_.size(); ++variable) {
+    const Factors& factors = factors_[variable];
+    if (factors.elements == 0) continue;
+    const int64_t blocks = (factors.elements + kBlock - 1) / kBlock;
+    double* sums = block_sums_.Get(blocks);
+    compute->ParallelRanges(factors.elements, kBlock, [&](int64_t begin, int64_t end) {
+      sums[begin / kBlock] = Penalty(values[variable] + begin, end - begin, factors.l1, factors.l2);
+    });
+    for (int64_t block = 0; block < blocks; ++block) loss += sums[block];
+  }
+  return loss;
+}
+
+void Regularization::AddGradient(ComputeContext* compute, int variable, const float* value, float* gradient) const {
+  const Factors& factors = factors_[variable];
+  if (factors.elements == 0) return;
+  compute->ParallelRanges(factors.elements, kBlock, [&](int64_t begin, int64_t end) {
+    Transform(end - begin, value + begin, gradient + begin, gradient + begin, [&](Float8 w, Float8 g) {
+      const Float8 sum = MultiplyAdd8(Set8(factors.l2), w, g);
+      return factors.l1 == 0 ? sum : sum + Set8(factors.l1) * Sign8(w);
+    });
+  });
+}
+
+}  // namespace lockstep

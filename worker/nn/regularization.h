@@ -1,0 +1,44 @@
+#ifndef LOCKSTEP_WORKER_NN_REGULARIZATION_H_
+#define LOCKSTEP_WORKER_NN_REGULARIZATION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/model.pb.h"
+#include "proto/variable.pb.h"
+#include "worker/nn/compute_context.h"
+#include "worker/nn/model.h"
+#include "worker/nn/workspace.h"
+
+namespace lockstep {
+
+// The regularizers of a model: sum over them and over the trainable variables w that each matches of
+// l1 sum|w| + l2 sum(w^2) / 2. Constant after Create, but for scratch memory: not thread-safe.
+class Regularization {
+ public:
+  // InvalidArgument for an expression that is malformed or matches no trainable variable, and for factors that are
+  // negative or not finite.
+  static absl::StatusOr<Regularization> Create(const ModelConfig& config, const ModelSpec& spec);
+
+  double Loss(ComputeContext* compute, VariableValues values);
+
+  // gradient += l1 sign(w) + l2 w for trainable variable `variable`.
+  void AddGradient(ComputeContext* compute, int variable, const float* value, float* gradient) const;
+
+ private:
+  // The sums over all regularizers that match one variable.
+  struct Factors {
+    float l1 = 0;
+    float l2 = 0;
+    int64_t elements = 0;
+  };
+
+  // In the order of ModelSpec.variables.
+  std::vector<Factors> factors_;
+  Workspace<double> block_sums_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_REGULARIZATION_H_

@@ -1,0 +1,93 @@
+#ifndef LOCKSTEP_WORKER_NN_TESTING_GRADIENT_CHECK_H_
+#define LOCKSTEP_WORKER_NN_TESTING_GRADIENT_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/tensor/tensor.h"
+#include "worker/data/batch_source.h"
+#include "worker/nn/model.h"
+
+namespace lockstep {
+
+// Variables of a model in memory, with values a test chooses.
+class TestVariables {
+ public:
+  // Trainable variables normal with standard deviation `stddev` around 0 (gamma: around 1), from `seed`;
+  // moving means around 0 and moving variances around 1.
+  TestVariables(const ModelSpec& spec, uint64_t seed, float stddev = 0.5f);
+
+  VariableValues values() const { return pointers_; }
+  absl::Span<float> value(int variable) { return tensors_[variable].flat<float>(); }
+  // The variable called `name`, which must exist.
+  absl::Span<float> value(const std::string& name);
+  int size() const { return static_cast<int>(tensors_.size()); }
+
+ private:
+  ModelSpec spec_;
+  std::vector<Tensor> tensors_;
+  std::vector<const float*> pointers_;
+};
+
+// Keeps all that a model reports for one slot, and checks the order of the calls.
+class RecordingSink : public GradientSink {
+ public:
+  explicit RecordingSink(const ModelSpec& spec);
+
+  bool OnLoss(float loss) override;
+  void OnUpdate(int index, absl::Span<const float> value) override;
+  float* GradientBuffer(int variable) override;
+  void OnGradient(int variable) override;
+
+  // Answers false to OnLoss from now on.
+  void Refuse() { refuse_ = true; }
+
+  float loss() const { return loss_; }
+  const std::vector<std::vector<float>>& updates() const { return updates_; }
+  absl::Span<const float> gradient(int variable) const { return gradients_[variable].flat<float>(); }
+  // Variables in the order of OnGradient.
+  const std::vector<int>& order() const { return order_; }
+  // What broke GradientSink's contract, or was left out; empty when nothing did.
+  std::string Violations() const;
+  // The loss, the updates and the gradients as bytes.
+  std::string Bytes() const;
+
+ private:
+  const ModelSpec spec_;
+  bool refuse_ = false;
+  int losses_ = 0;
+  float loss_ = 0;
+  std::vector<std::vector<float>> updates_;
+  std::vector<int> update_calls_;
+  std::vector<Tensor> gradients_;
+  std::vector<int> order_;
+  std::string violations_;
+};
+
+struct GradientCheckOptions {
+  // Distance from the point on both sides of the central difference.
+  float step = 2e-3f;
+  // Largest |analytic - numerical|, in lengths of the variable's gradient ...
+  float tolerance = 1e-2f;
+  // ... plus this, for the rounding of the loss.
+  float noise = 2e-4f;
+  // Directions that are tried for each variable, and single elements.
+  int directions = 3;
+  int elements = 6;
+  SlotKey key{1, 2, 3};
+};
+
+// Compares, for each trainable variable, the gradient's products with unit directions (random ones turned towards the
+// gradient, and single elements) with central differences of the training loss. Internal names the variable and the
+// two numbers.
+absl::Status CheckGradients(Model* model, TestVariables* variables, const Batch& batch,
+                            const GradientCheckOptions& options = {});
+
+// A batch of normal features and random classes, or targets in [0, 1), from `seed`.
+Batch RandomBatch(const ExampleSpec& examples, int64_t size, uint64_t seed);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_TESTING_GRADIENT_CHECK_H_
