@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/io/crc32c.h"
