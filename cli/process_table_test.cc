@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/io/file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -62,10 +63,14 @@ TEST_F(PosixProcessTableTest, GivesAChildItsOwnGroupAndNoBlockedSignals) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before);
-  const int pid = Start("ps -o pgid= -p $$ | tr -d ' '; grep SigBlk /proc/$$/status");
+  const int pid = Start("exec cat /proc/self/stat /proc/self/status");
   sigprocmask(SIG_SETMASK, &before, nullptr);
   AwaitExit();
-  EXPECT_EQ(Log(), absl::StrCat(pid, "\nSigBlk:\t0000000000000000\n"));
+  const std::vector<std::string> stat = absl::StrSplit(Log(), absl::MaxSplits(' ', 5));
+  ASSERT_EQ(stat.size(), 6);
+  EXPECT_EQ(stat[0], absl::StrCat(pid));
+  EXPECT_EQ(stat[4], absl::StrCat(pid)) << "its process group";
+  EXPECT_THAT(Log(), HasSubstr("SigBlk:\t0000000000000000\n"));
 }
 
 TEST_F(PosixProcessTableTest, NamesTheProgramThatCannotBeStarted) {

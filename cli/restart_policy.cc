@@ -28,9 +28,9 @@ RestartPolicy::Decision RestartPolicy::OnExit(const ProcessExit& exit, absl::Dur
   if (!killed && exit.exit_code == kExitDone) {
     decision.action = Decision::kFinished;
     decision.exit_code = kExitDone;
-  } else if (exit.signal == SIGTERM || exit.signal == SIGINT || exit.exit_code == kExitStopped) {
+  } else if (exit.signal == SIGTERM || exit.signal == SIGINT || exit.exit_code == kExitTerminated) {
     decision.action = Decision::kStopped;
-    decision.exit_code = kExitStopped;
+    decision.exit_code = kExitTerminated;
     decision.text = "was told to stop";
   } else if (!killed && exit.exit_code != kExitRetryable) {
     decision.exit_code = exit.exit_code == kExitBadConfiguration ? kExitBadConfiguration : kExitFailed;

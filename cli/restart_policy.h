@@ -7,15 +7,9 @@
 #include "absl/time/time.h"
 #include "cli/process_table.h"
 #include "common/base/backoff.h"
+#include "common/base/process.h"
 
 namespace lockstep {
-
-// Exit codes of all of Lockstep's programs.
-constexpr int kExitDone = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitBadConfiguration = 2;
-constexpr int kExitRetryable = 138;
-constexpr int kExitStopped = 143;
 
 // What the end of one process of a run means. It reads no clock and starts nothing. Not thread-safe.
 class RestartPolicy {

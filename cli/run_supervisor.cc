@@ -128,7 +128,7 @@ void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
       return Fail(chief_, decision.exit_code, decision.text);
     default:
       if (ending_) return;
-      return End({kExitStopped, "chief was told to stop", ""}, now, now + options_.stop_limit);
+      return End({kExitTerminated, "chief was told to stop", ""}, now, now + options_.stop_limit);
   }
 }
 
@@ -140,7 +140,7 @@ void RunSupervisor::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& de
     case RestartPolicy::Decision::kStopped: {
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run goes on without it"));
       const absl::Time now = options_.clock->Now();
-      if (!AnyWorkerLeft()) End({kExitStopped, "no worker is left", ""}, now, now + options_.stop_limit);
+      if (!AnyWorkerLeft()) End({kExitTerminated, "no worker is left", ""}, now, now + options_.stop_limit);
       return;
     }
     default:
@@ -171,7 +171,7 @@ void RunSupervisor::RequestStop() {
   } else {
     stop_requested_ = true;
     options_.say("stopping: the chief saves a checkpoint; once more to stop at once");
-    End({kExitStopped, "", ""}, now, now + options_.stop_limit);
+    End({kExitTerminated, "", ""}, now, now + options_.stop_limit);
   }
   PressEnd();
 }

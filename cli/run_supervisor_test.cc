@@ -225,7 +225,7 @@ TEST_F(RunSupervisorTest, GivesUpAProcessThatDiesTooOften) {
   EndProcess("worker-0", 0, SIGKILL);
   Advance(absl::Seconds(2));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
-  EndProcess("chief", kExitStopped);
+  EndProcess("chief", kExitTerminated);
   ASSERT_EQ(ExitCode(), kExitFailed);
   EXPECT_EQ(supervisor_->outcome()->message, "worker-0 was killed by SIGKILL after 2 restarts");
   EXPECT_EQ(supervisor_->outcome()->log_path, "/log/worker-0.log");
@@ -255,8 +255,8 @@ TEST_F(RunSupervisorTest, EndsTheRunWhenAWorkerFails) {
   EXPECT_THAT(processes_.signals, IsEmpty());
   Advance(absl::Seconds(2));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-1 TERM"));
-  EndProcess("worker-1", kExitStopped);
-  EndProcess("chief", kExitStopped);
+  EndProcess("worker-1", kExitTerminated);
+  EndProcess("chief", kExitTerminated);
   ASSERT_EQ(ExitCode(), kExitBadConfiguration);
   EXPECT_EQ(supervisor_->outcome()->message, "worker-0 ended with exit code 2");
 }
@@ -280,46 +280,46 @@ TEST_F(RunSupervisorTest, StartsNobodyAgainWhenTheRunIsOver) {
 
 TEST_F(RunSupervisorTest, GoesOnWithoutAWorkerThatWasToldToStop) {
   StartAll();
-  EndProcess("worker-0", kExitStopped);
+  EndProcess("worker-0", kExitTerminated);
   EXPECT_THAT(said_, ElementsAre("worker-0 was told to stop; the run goes on without it"));
   Advance(absl::Minutes(1));
   EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-1"));
   EndProcess("worker-1", 0, SIGTERM);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
-  EndProcess("chief", kExitStopped);
-  ASSERT_EQ(ExitCode(), kExitStopped);
+  EndProcess("chief", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitTerminated);
   EXPECT_EQ(supervisor_->outcome()->message, "no worker is left");
 }
 
 TEST_F(RunSupervisorTest, EndsTheRunWhenTheChiefWasToldToStop) {
   StartAll(1);
-  EndProcess("chief", kExitStopped);
+  EndProcess("chief", kExitTerminated);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
-  EndProcess("worker-0", kExitStopped);
-  EXPECT_EQ(ExitCode(), kExitStopped);
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
 TEST_F(RunSupervisorTest, TellsAllToStopAndWaitsForTheChiefsCheckpoint) {
   StartAll();
   supervisor_->RequestStop();
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-1 TERM"));
-  EndProcess("worker-0", kExitStopped);
-  EndProcess("worker-1", kExitStopped);
+  EndProcess("worker-0", kExitTerminated);
+  EndProcess("worker-1", kExitTerminated);
   Advance(absl::Seconds(59));
   EXPECT_EQ(processes_.signals.size(), 3);
-  EndProcess("chief", kExitStopped);
-  EXPECT_EQ(ExitCode(), kExitStopped);
+  EndProcess("chief", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
   EXPECT_EQ(supervisor_->outcome()->message, "");
 }
 
 TEST_F(RunSupervisorTest, KillsWhoDoesNotStopWithinAMinute) {
   StartAll(1);
   supervisor_->RequestStop();
-  EndProcess("worker-0", kExitStopped);
+  EndProcess("worker-0", kExitTerminated);
   Advance(absl::Minutes(1));
   EXPECT_EQ(processes_.signals.back(), "chief KILL");
   EndProcess("chief", 0, SIGKILL);
-  EXPECT_EQ(ExitCode(), kExitStopped);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
 TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequest) {
@@ -329,7 +329,7 @@ TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequest) {
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "chief KILL", "worker-0 KILL"));
   EndProcess("chief", 0, SIGKILL);
   EndProcess("worker-0", 0, SIGKILL);
-  EXPECT_EQ(ExitCode(), kExitStopped);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
 TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
@@ -361,7 +361,7 @@ TEST_F(RunSupervisorTest, FailsWhenThePortFileHoldsNoPort) {
   supervisor_->Poll();
   Advance(absl::Seconds(2));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
-  EndProcess("chief", kExitStopped);
+  EndProcess("chief", kExitTerminated);
   ASSERT_EQ(ExitCode(), kExitFailed);
   EXPECT_THAT(supervisor_->outcome()->message, HasSubstr("wrote \"none\", not a port, to /log/port"));
 }

@@ -49,9 +49,10 @@ void StepCall::OnAccepted(bool ok) {
   stream_.Read(&received_, &read_tag_);
 }
 
-absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message) {
+absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
   Decoded<StepFrame> decoded;
   RETURN_IF_ERROR(DecodeStepRequest(message, &decoded));
+  *leave = decoded.frame.leave;
   std::shared_ptr<StepConnection> connection;
   {
     MutexLock lock(&mutex_);
@@ -72,9 +73,10 @@ void StepCall::OnRead(bool ok) {
     Finish(absl::OkStatus());
     return;
   }
-  const absl::Status status = HandleFrame(received_);
+  bool leave = false;
+  const absl::Status status = HandleFrame(received_, &leave);
   received_.Clear();
-  if (!status.ok()) {
+  if (!status.ok() || leave) {
     Finish(status);
     return;
   }

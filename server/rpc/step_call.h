@@ -42,7 +42,7 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFinished(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Status HandleFrame(const grpc::ByteBuffer& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleFrame(const grpc::ByteBuffer& message, bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the connection's next reply, or lets the writer rest when there is none.
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream, now or when the write that is under way is done.

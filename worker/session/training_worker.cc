@@ -11,7 +11,6 @@
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "worker/session/block_gradients.h"
 
 namespace lockstep {
 namespace {

@@ -18,6 +18,7 @@
 #include "proto/config.pb.h"
 #include "worker/data/batch_source.h"
 #include "worker/nn/model.h"
+#include "worker/session/block_gradients.h"
 
 namespace lockstep {
 
@@ -76,7 +77,7 @@ class TrainingWorker {
   absl::optional<RunConfig> config_;
   Task task_;
   absl::optional<ParameterLayout> layout_;
-  std::unique_ptr<class BlockGradients> gradients_;
+  std::unique_ptr<BlockGradients> gradients_;
   // When the chief was heard of last.
   absl::Time last_contact_;
   std::atomic<int64_t> slots_computed_{0};
