@@ -1,5 +1,6 @@
 #include "server/chief/run_directory.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -37,7 +38,8 @@ absl::Status RunDirectory::EnterEpoch() {
   const std::string file = JoinPath(path_, kEpochFile);
   if (fs_->Exists(file)) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0) {
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0 ||
+        epoch_ == std::numeric_limits<int64_t>::max()) {
       return absl::DataLossError(absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
     }
   }

@@ -61,6 +61,7 @@ class TokenQueue {
  private:
   bool IsFree(int64_t slot) const;
   bool IsFree(const SlotBlock& block) const;
+  bool IsCovered(const SlotBlock& block) const;
   absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
   absl::optional<SlotBlock> BackupBlock(int64_t workers, absl::Time now) const;
 
