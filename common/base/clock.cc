@@ -9,7 +9,7 @@ class RealClock : public Clock {
  public:
   absl::Time Now() override { return absl::Now(); }
 
-  bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
+  bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return true;
     cv->WaitWithTimeout(mutex, left);

@@ -1,5 +1,6 @@
 #include "common/base/simulated_clock.h"
 
+#include <iterator>
 #include <vector>
 
 namespace lockstep {
@@ -40,7 +41,8 @@ void SimulatedClock::Advance(absl::Duration duration) {
 
 void SimulatedClock::AwaitWaiters(int count) {
   MutexLock lock(&mutex_);
-  while (static_cast<int>(waiters_.size()) < count) waiters_changed_.Wait(&mutex_);
+  // Those whose deadline has come are about to leave.
+  while (std::distance(waiters_.upper_bound(now_), waiters_.end()) < count) waiters_changed_.Wait(&mutex_);
 }
 
 }  // namespace lockstep

@@ -14,12 +14,13 @@ namespace lockstep {
 class SimulatedClock : public Clock {
  public:
   absl::Time Now() override ABSL_LOCKS_EXCLUDED(mutex_);
-  bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Moves the time and wakes those whose deadline has come.
   void Advance(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks (in real time, no polling) until `count` threads wait for a deadline on this clock.
+  // Blocks (in real time, no polling) until `count` threads wait for a deadline of this clock that has not come.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

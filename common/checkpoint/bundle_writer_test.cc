@@ -140,7 +140,7 @@ TEST_F(BundleWriterTest, ReplacesADamagedCheckpoint) {
 // Whatever operation of a second save of one prefix is the last, and whatever of the unsynced is lost: the
 // old content or the new is there whole; and the new one once Finish has said so.
 TEST(BundleWriterCrashTest, KeepsOneWholeCheckpointThroughAReplacement) {
-  for (const UnsyncedNames names : {UnsyncedNames::kLost, UnsyncedNames::kKept}) {
+  for (const UnsyncedNames names : {UnsyncedNames::kLost, UnsyncedNames::kKept, UnsyncedNames::kOnlyLastKept}) {
     bool killed = true;
     for (int64_t n = 0; killed; ++n) {
       MemoryFileSystem memory;

@@ -38,9 +38,11 @@ class StepChannel {
   // Losses and update-op values for every slot of the token's block. Once, before the first gradient.
   virtual absl::Status SendReports(absl::Span<const SlotReport> reports) = 0;
 
-  // The gradient of a trainable variable, summed over the block. Its memory must stay unchanged until
-  // the next AwaitToken returns. Does not block.
-  virtual absl::Status SendGradient(int variable, const float* data) = 0;
+  // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
+  // its elements, aligned to kTensorAlignment, not initialized. Valid until the next AwaitToken.
+  virtual float* GradientBuffer(int variable) = 0;
+  // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
+  virtual absl::Status SendGradient(int variable) = 0;
 
   // Tells the chief that the worker goes, and closes. Any thread may call Cancel, which makes a blocked
   // AwaitToken return Cancelled; all later calls fail.

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // Errors of all calls name the path and the cause: NotFound, PermissionDenied,
-// ResourceExhausted (disk full), AlreadyExists, FailedPrecondition or Internal.
+// ResourceExhausted (disk full), AlreadyExists, FailedPrecondition, DataLoss (the device failed) or Internal.
 
 // A file being written from its start. Not thread-safe. Destroying without Close loses nothing
 // that was appended, but hides its error.

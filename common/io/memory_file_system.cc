@@ -124,11 +124,28 @@ class MemoryFileSystem::HeldLock : public FileSystem::Lock {
 
 void MemoryFileSystem::DropUnsyncedData(UnsyncedNames names) {
   MutexLock lock(&mutex_);
-  if (names == UnsyncedNames::kLost) names_ = durable_names_;
+  if (names != UnsyncedNames::kKept) names_ = durable_names_;
+  if (names == UnsyncedNames::kOnlyLastKept) Apply(last_change_, &names_);
   // Copies, so that files that are still open write to nowhere.
   for (auto& [path, file] : names_) file = std::make_shared<File>(File{file->synced, file->synced, ++changes_});
   durable_names_ = names_;
+  last_change_.clear();
   locks_.clear();
+}
+
+void MemoryFileSystem::Change(Names change) {
+  Apply(change, &names_);
+  last_change_ = std::move(change);
+}
+
+void MemoryFileSystem::Apply(const Names& change, Names* names) {
+  for (const auto& [path, file] : change) {
+    if (file == nullptr) {
+      names->erase(path);
+    } else {
+      (*names)[path] = file;
+    }
+  }
 }
 
 void MemoryFileSystem::FlipBits(const std::string& path, uint64_t offset, char mask) {
@@ -153,14 +170,12 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(
   if (CheckDirectory(path).ok()) {
     return absl::FailedPreconditionError(absl::StrCat("cannot create ", path, ": Is a directory"));
   }
-  std::shared_ptr<File>& file = names_[Normalized(path)];
+  const auto it = names_.find(Normalized(path));
+  std::shared_ptr<File> file = it == names_.end() ? std::make_shared<File>() : it->second;
   // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
-  if (file == nullptr) {
-    file = std::make_shared<File>();
-  } else {
-    file->contents.clear();
-    file->modified = ++changes_;
-  }
+  file->contents.clear();
+  file->modified = ++changes_;
+  if (it == names_.end()) Change({{Normalized(path), file}});
   return std::make_unique<Writer>(this, path, file);
 }
 
@@ -210,23 +225,25 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
   const auto it = names_.find(Normalized(from));
   if (it == names_.end()) return NotFound("rename", absl::StrCat(from, " to ", to));
   RETURN_IF_ERROR(CheckDirectoryOf(to));
-  std::shared_ptr<File> file = std::move(it->second);
-  names_.erase(it);
-  names_[Normalized(to)] = std::move(file);
+  if (Normalized(from) != Normalized(to)) Change({{Normalized(from), nullptr}, {Normalized(to), it->second}});
   return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
-  return names_.erase(Normalized(path)) > 0 ? absl::OkStatus() : NotFound("remove", path);
+  if (names_.count(Normalized(path)) == 0) return NotFound("remove", path);
+  Change({{Normalized(path), nullptr}});
+  return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::SyncDirectory(const std::string& path) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckDirectory(path));
   const std::string directory = Normalized(path);
-  for (auto it = durable_names_.begin(); it != durable_names_.end();) {
-    it = Dirname(it->first) == directory ? durable_names_.erase(it) : std::next(it);
+  for (Names* const unsynced : {&durable_names_, &last_change_}) {
+    for (auto it = unsynced->begin(); it != unsynced->end();) {
+      it = Dirname(it->first) == directory ? unsynced->erase(it) : std::next(it);
+    }
   }
   for (const auto& [name, file] : names_) {
     if (Dirname(name) == directory) durable_names_[name] = file;
@@ -241,8 +258,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> MemoryFileSystem::LockFile(con
   if (!locks_.emplace(name, last_lock_ + 1).second) {
     return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
   }
-  std::shared_ptr<File>& file = names_[name];
-  if (file == nullptr) file = std::make_shared<File>();
+  if (names_.count(name) == 0) Change({{name, std::make_shared<File>()}});
   return std::make_unique<HeldLock>(this, name, ++last_lock_);
 }
 

@@ -19,13 +19,14 @@ namespace lockstep {
 // directories are durable at once. Must outlive its files and locks. Thread-safe.
 class MemoryFileSystem : public FileSystem {
  public:
-  // What a power cut leaves of names (creations, renames, removals) that were not synced. Both happen.
-  enum class UnsyncedNames { kLost, kKept };
+  // What a power cut leaves of the changes of names (creations, renames, removals) that were not synced.
+  // All three happen.
+  enum class UnsyncedNames { kLost, kKept, kOnlyLastKept };
 
   MemoryFileSystem() = default;
 
   // The power cut: contents go back to their last Sync, and names to the last SyncDirectory of their
-  // directory or stay as they are. Files still open write to nowhere. Locks end.
+  // directory, or as `names` says. Files still open write to nowhere. Locks end.
   void DropUnsyncedData(UnsyncedNames names = UnsyncedNames::kLost) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Inverts the bits of `mask` in one byte. The file must have it.
@@ -58,6 +59,9 @@ class MemoryFileSystem : public FileSystem {
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
+  // Makes one change of names: each path gets its file, null for none.
+  void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Apply(const Names& change, Names* names);
   // NotFound when the directory of `path` does not exist.
   absl::Status CheckDirectoryOf(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckDirectory(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -67,6 +71,8 @@ class MemoryFileSystem : public FileSystem {
   std::set<std::string> directories_ ABSL_GUARDED_BY(mutex_) = {"/", "."};
   Names names_ ABSL_GUARDED_BY(mutex_);
   Names durable_names_ ABSL_GUARDED_BY(mutex_);
+  // Of the last change, what is not synced; null files are names that went.
+  Names last_change_ ABSL_GUARDED_BY(mutex_);
   // Path to the number of the lock that holds it.
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;

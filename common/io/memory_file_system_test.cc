@@ -98,6 +98,19 @@ TEST_F(MemoryFileSystemTest, EveryChangeGivesAFileALaterTime) {
   EXPECT_GT(time(), second);
 }
 
+TEST_F(MemoryFileSystemTest, CanKeepOnlyTheLastChangeOfNames) {
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "1").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "b", "2").ok());
+  ASSERT_TRUE(fs_.Rename("a", "c").ok());
+  ASSERT_TRUE(fs_.Rename("b", "d").ok());
+  fs_.DropUnsyncedData(UnsyncedNames::kOnlyLastKept);
+  EXPECT_THAT(fs_.ListDirectory(".").value(), ElementsAre("a", "d"));
+  ASSERT_TRUE(fs_.Remove("a").ok());
+  ASSERT_TRUE(fs_.SyncDirectory(".").ok());
+  fs_.DropUnsyncedData(UnsyncedNames::kOnlyLastKept);
+  EXPECT_THAT(fs_.ListDirectory(".").value(), ElementsAre("d"));
+}
+
 TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
   auto lock = fs_.LockFile("lock");
   ASSERT_TRUE(lock.ok());

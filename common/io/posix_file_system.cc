@@ -47,6 +47,8 @@ absl::StatusCode CodeOfErrno(int error) {
     case ETXTBSY:
     case EXDEV:
       return absl::StatusCode::kFailedPrecondition;
+    case EIO:
+      return absl::StatusCode::kDataLoss;
     default:
       return absl::StatusCode::kInternal;
   }

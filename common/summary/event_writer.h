@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/io/file_system.h"
@@ -16,13 +17,16 @@
 namespace lockstep {
 
 // Writes one event file as TensorBoard reads it: <directory>/events.out.tfevents.<10-digit
-// seconds>.<host name>[.<n>], first record file_version "brain.Event:2", flushed at once so that the
-// file is visible. Thread-safe. A full disk never stops the run: the first error of a streak is
-// logged, later events are tried again.
+// seconds>.<host name>[.<n>], first record file_version "brain.Event:2". That record and the first
+// event are flushed at once, so that the file is visible, then every 10th event and whatever comes
+// 120 s after the last flush. Thread-safe. A full disk never stops the run: the first error of a
+// streak is logged, the event is lost whole, and later ones are tried again.
 class EventWriter {
  public:
   // Creates the directory and the file; a name that exists already gets a numbered suffix.
-  static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory);
+  // `host` is for the file's name; empty is this machine's.
+  static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory,
+                                                             std::string host = "");
   // Closes.
   ~EventWriter();
 
@@ -38,11 +42,23 @@ class EventWriter {
 
  private:
   EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file);
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Append(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status FlushFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Logs the first error of a streak, and its end.
+  void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   const std::string path_;
   Mutex mutex_;
+  // Null after Close.
   std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
+  // The first record, as long as it could not be written.
+  Event version_ ABSL_GUARDED_BY(mutex_);
+  bool version_written_ ABSL_GUARDED_BY(mutex_) = false;
+  bool first_event_written_ ABSL_GUARDED_BY(mutex_) = false;
+  int unflushed_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time last_flush_ ABSL_GUARDED_BY(mutex_);
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   bool warned_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -37,12 +37,15 @@ bool TokenQueue::IsFree(const SlotBlock& block) const {
   return true;
 }
 
-absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers) const {
+absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const {
   const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
   // One worker alone takes everything in one block, even when R is no power of two.
   int64_t size = FloorPowerOfTwo(share);
   if (share == options_.slots && size < options_.slots) size *= 2;
   for (; size >= 1; size /= 2) {
+    if (preferred && preferred->count == std::min(size, options_.slots - preferred->first) && IsFree(*preferred)) {
+      return preferred;
+    }
     for (int64_t first = 0; first < options_.slots; first += size) {
       const SlotBlock block{first, std::min(size, options_.slots - first)};
       if (IsFree(block)) return block;
@@ -67,8 +70,9 @@ absl::optional<SlotBlock> TokenQueue::BackupBlock(int64_t workers, absl::Time no
   return choice->block;
 }
 
-absl::optional<SlotBlock> TokenQueue::Take(uint64_t session, int64_t workers, absl::Time now) {
-  absl::optional<SlotBlock> block = FreeBlock(workers);
+absl::optional<SlotBlock> TokenQueue::Take(uint64_t session, int64_t workers, absl::Time now,
+                                           const absl::optional<SlotBlock>& preferred) {
+  absl::optional<SlotBlock> block = FreeBlock(workers, preferred);
   const bool backup = !block.has_value();
   if (backup) block = BackupBlock(workers, now);
   if (!block) return absl::nullopt;

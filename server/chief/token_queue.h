@@ -39,7 +39,9 @@ class TokenQueue {
   void StartStep();
 
   // A token for `session`, which must hold none, while `workers` sessions take part; nullopt when there is nothing to do.
-  absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now);
+  // `preferred`, the block that the session had last, is taken when it is as good as any: its batches may be prepared.
+  absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
+                                 const absl::optional<SlotBlock>& preferred = absl::nullopt);
 
   // Moves the deadline. False when the session holds no token.
   bool Renew(uint64_t session, absl::Time now);
@@ -59,7 +61,7 @@ class TokenQueue {
  private:
   bool IsFree(int64_t slot) const;
   bool IsFree(const SlotBlock& block) const;
-  absl::optional<SlotBlock> FreeBlock(int64_t workers) const;
+  absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
   absl::optional<SlotBlock> BackupBlock(int64_t workers, absl::Time now) const;
 
   const Options options_;

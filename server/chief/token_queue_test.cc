@@ -93,6 +93,14 @@ TEST(TokenQueueTest, ASlowSlotIsGivenOutASecondTime) {
   EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
 }
 
+TEST(TokenQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
+  TokenQueue queue = MakeQueue(4);
+  EXPECT_EQ(queue.Take(1, 2, kStart, SlotBlock{2, 2}), (SlotBlock{2, 2}));
+  EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));
+  queue.StartStep();
+  EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 2}), (SlotBlock{0, 1})) << "a larger block than its share";
+}
+
 TEST(TokenQueueTest, ANewStepVoidsAllTokens) {
   TokenQueue queue = MakeQueue(2);
   queue.Take(1, 2, kStart);

@@ -7,7 +7,6 @@
 // root, whose last bit depends on the processor; here the root and the division are rounded correctly.
 #include <cmath>
 
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -42,11 +41,9 @@ class Adadelta : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateAdadelta(const OptimizerConfig::Adadelta& config) {
+std::unique_ptr<Optimizer> CreateAdadelta(const OptimizerConfig::Adadelta& config) {
   const float rho = config.has_rho() ? config.rho() : 0.95f;
   const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-8f;
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.adadelta.rho", rho));
-  RETURN_IF_ERROR(CheckPositive("optimizer.adadelta.epsilon", epsilon));
   return std::make_unique<Adadelta>(rho, epsilon);
 }
 

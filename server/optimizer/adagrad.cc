@@ -5,7 +5,6 @@
 // depends on the processor; here the root and the division are rounded correctly.
 #include <cmath>
 
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -35,9 +34,8 @@ class Adagrad : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateAdagrad(const OptimizerConfig::Adagrad& config) {
+std::unique_ptr<Optimizer> CreateAdagrad(const OptimizerConfig::Adagrad& config) {
   const float initial_accumulator = config.has_initial_accumulator() ? config.initial_accumulator() : 0.1f;
-  RETURN_IF_ERROR(CheckPositive("optimizer.adagrad.initial_accumulator", initial_accumulator));
   return std::make_unique<Adagrad>(initial_accumulator);
 }
 

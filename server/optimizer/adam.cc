@@ -10,7 +10,6 @@
 //   value -= value * weight_decay * rate
 #include <cmath>
 
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -84,14 +83,10 @@ class Adam : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateAdam(const OptimizerConfig::Adam& config) {
+std::unique_ptr<Optimizer> CreateAdam(const OptimizerConfig::Adam& config) {
   const float beta1 = config.has_beta1() ? config.beta1() : 0.9f;
   const float beta2 = config.has_beta2() ? config.beta2() : 0.999f;
   const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-8f;
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.adam.beta1", beta1));
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.adam.beta2", beta2));
-  RETURN_IF_ERROR(CheckPositive("optimizer.adam.epsilon", epsilon));
-  RETURN_IF_ERROR(CheckNotNegative("optimizer.adam.weight_decay", config.weight_decay()));
   return std::make_unique<Adam>(beta1, beta2, epsilon, config.weight_decay());
 }
 

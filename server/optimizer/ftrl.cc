@@ -9,8 +9,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -65,16 +63,9 @@ class Ftrl : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateFtrl(const OptimizerConfig::Ftrl& config) {
+std::unique_ptr<Optimizer> CreateFtrl(const OptimizerConfig::Ftrl& config) {
   const float power = config.has_learning_rate_power() ? config.learning_rate_power() : -0.5f;
   const float initial_accumulator = config.has_initial_accumulator() ? config.initial_accumulator() : 0.1f;
-  if (!std::isfinite(power) || power > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("optimizer.ftrl.learning_rate_power is ", power, ", must be a finite number, 0 or less"));
-  }
-  RETURN_IF_ERROR(CheckNotNegative("optimizer.ftrl.initial_accumulator", initial_accumulator));
-  RETURN_IF_ERROR(CheckNotNegative("optimizer.ftrl.l1", config.l1()));
-  RETURN_IF_ERROR(CheckNotNegative("optimizer.ftrl.l2", config.l2()));
   if (power == -0.5f) {
     return std::make_unique<Ftrl<SquareRoot>>(SquareRoot(), initial_accumulator, config.l1(), config.l2());
   }

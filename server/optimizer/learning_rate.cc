@@ -3,62 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "common/base/status_macros.h"
-
 namespace lockstep {
 namespace {
-
-absl::Status Invalid(absl::string_view field, double value, absl::string_view must) {
-  return absl::InvalidArgumentError(absl::StrCat("optimizer.learning_rate.", field, " is ", value, ", must be ", must));
-}
-
-absl::Status CheckRate(absl::string_view field, double value) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return Invalid(field, value, "a finite number, 0 or more");
-}
-
-absl::Status CheckPositiveSteps(absl::string_view field, int64_t steps) {
-  if (steps > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("optimizer.learning_rate.", field, " is ", steps, ", must be above 0"));
-}
-
-absl::Status CheckAlpha(absl::string_view field, double alpha) {
-  if (alpha >= 0 && alpha <= 1) return absl::OkStatus();
-  return Invalid(field, alpha, "in [0, 1]");
-}
-
-absl::Status ValidatePiecewise(const LearningRate::Piecewise& piecewise) {
-  if (piecewise.values_size() != piecewise.boundaries_size() + 1) {
-    return absl::InvalidArgumentError(absl::StrCat("optimizer.learning_rate.piecewise has ", piecewise.values_size(),
-                                                   " values and ", piecewise.boundaries_size(),
-                                                   " boundaries, must have one value more than boundaries"));
-  }
-  for (int i = 1; i < piecewise.boundaries_size(); ++i) {
-    if (piecewise.boundaries(i) <= piecewise.boundaries(i - 1)) {
-      return absl::InvalidArgumentError(absl::StrCat("optimizer.learning_rate.piecewise.boundaries[", i, "] is ",
-                                                     piecewise.boundaries(i), ", must be above the one before, ",
-                                                     piecewise.boundaries(i - 1)));
-    }
-  }
-  for (int i = 0; i < piecewise.values_size(); ++i) {
-    RETURN_IF_ERROR(CheckRate(absl::StrCat("piecewise.values[", i, "]"), piecewise.values(i)));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ValidateCosineRestarts(const LearningRate::CosineRestarts& restarts) {
-  RETURN_IF_ERROR(CheckPositiveSteps("cosine_restarts.first_decay_steps", restarts.first_decay_steps()));
-  // With t_mul below 1 the periods shrink to nothing before a finite step.
-  if (restarts.t_mul() != 0 && !(std::isfinite(restarts.t_mul()) && restarts.t_mul() >= 1)) {
-    return Invalid("cosine_restarts.t_mul", restarts.t_mul(), "a finite number, 1 or more");
-  }
-  if (restarts.m_mul() != 0) RETURN_IF_ERROR(CheckRate("cosine_restarts.m_mul", restarts.m_mul()));
-  return CheckAlpha("cosine_restarts.alpha", restarts.alpha());
-}
 
 // step / decay_steps, or its integer part.
 double Fraction(int64_t step, int64_t decay_steps, bool staircase) {
@@ -144,37 +90,6 @@ double ScheduledRate(const LearningRate& config, int64_t step) {
 }
 
 }  // namespace
-
-absl::Status ValidateLearningRate(const LearningRate& config) {
-  // A piecewise schedule says every rate itself.
-  if (!config.has_piecewise() && !(std::isfinite(config.initial()) && config.initial() > 0)) {
-    return Invalid("initial", config.initial(), "a finite number above 0, such as 0.1");
-  }
-  if (config.warmup_steps() < 0) return Invalid("warmup_steps", config.warmup_steps(), "0 or more");
-  switch (config.schedule_case()) {
-    case LearningRate::kExponential:
-      RETURN_IF_ERROR(CheckPositiveSteps("exponential.decay_steps", config.exponential().decay_steps()));
-      if (config.exponential().decay_rate() > 0 && std::isfinite(config.exponential().decay_rate())) break;
-      return Invalid("exponential.decay_rate", config.exponential().decay_rate(), "a finite number above 0");
-    case LearningRate::kPiecewise:
-      return ValidatePiecewise(config.piecewise());
-    case LearningRate::kPolynomial:
-      RETURN_IF_ERROR(CheckPositiveSteps("polynomial.decay_steps", config.polynomial().decay_steps()));
-      RETURN_IF_ERROR(CheckRate("polynomial.end", config.polynomial().end()));
-      return CheckRate("polynomial.power", config.polynomial().power());
-    case LearningRate::kInverseTime:
-      RETURN_IF_ERROR(CheckPositiveSteps("inverse_time.decay_steps", config.inverse_time().decay_steps()));
-      return CheckRate("inverse_time.decay_rate", config.inverse_time().decay_rate());
-    case LearningRate::kCosine:
-      RETURN_IF_ERROR(CheckPositiveSteps("cosine.decay_steps", config.cosine().decay_steps()));
-      return CheckAlpha("cosine.alpha", config.cosine().alpha());
-    case LearningRate::kCosineRestarts:
-      return ValidateCosineRestarts(config.cosine_restarts());
-    case LearningRate::SCHEDULE_NOT_SET:
-      break;
-  }
-  return absl::OkStatus();
-}
 
 float LearningRateAt(const LearningRate& config, int64_t step) {
   double rate = ScheduledRate(config, step);

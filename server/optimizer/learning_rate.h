@@ -3,16 +3,14 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "common/config/validation.h"  // IWYU pragma: export (ValidateLearningRate)
 #include "proto/optimizer.pb.h"
 
 namespace lockstep {
 
-// InvalidArgument names the field of a schedule that is out of its range.
-absl::Status ValidateLearningRate(const LearningRate& config);
-
 // The rate of the update that takes the global step from `step` to `step` + 1. The formulas stand in
-// proto/optimizer.proto; computed in double, rounded once. `config` must be valid. A pure function.
+// proto/optimizer.proto; computed in double, rounded once. `config` must be
+// valid (ValidateLearningRate). A pure function.
 float LearningRateAt(const LearningRate& config, int64_t step);
 
 }  // namespace lockstep

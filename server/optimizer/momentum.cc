@@ -3,7 +3,6 @@
 //   value -= a * rate                              plain
 //   value -= g * rate + a * momentum * rate        Nesterov
 // The accumulator starts at 0 and is the slot "Momentum".
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -43,9 +42,8 @@ class Momentum : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateMomentum(const OptimizerConfig::Momentum& config) {
+std::unique_ptr<Optimizer> CreateMomentum(const OptimizerConfig::Momentum& config) {
   const float momentum = config.has_momentum() ? config.momentum() : 0.9f;
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.momentum.momentum", momentum));
   return std::make_unique<Momentum>(momentum, config.nesterov());
 }
 

@@ -8,7 +8,6 @@
 // "RMSProp_1" (mom), which start at 0.
 #include <cmath>
 
-#include "common/base/status_macros.h"
 #include "server/optimizer/elementwise.h"
 #include "server/optimizer/rules.h"
 
@@ -70,12 +69,9 @@ class CenteredRmsProp : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateRmsProp(const OptimizerConfig::RmsProp& config) {
+std::unique_ptr<Optimizer> CreateRmsProp(const OptimizerConfig::RmsProp& config) {
   const float decay = config.has_decay() ? config.decay() : 0.9f;
   const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-10f;
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.rmsprop.decay", decay));
-  RETURN_IF_ERROR(CheckInUnitRange("optimizer.rmsprop.momentum", config.momentum()));
-  RETURN_IF_ERROR(CheckPositive("optimizer.rmsprop.epsilon", epsilon));
   if (config.centered()) return std::make_unique<CenteredRmsProp>(decay, config.momentum(), epsilon);
   return std::make_unique<RmsProp>(decay, config.momentum(), epsilon);
 }

@@ -23,6 +23,6 @@ class Sgd : public Optimizer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Optimizer>> CreateSgd(const OptimizerConfig::Sgd&) { return std::make_unique<Sgd>(); }
+std::unique_ptr<Optimizer> CreateSgd(const OptimizerConfig::Sgd&) { return std::make_unique<Sgd>(); }
 
 }  // namespace lockstep

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
-#include "common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
@@ -70,45 +69,7 @@ void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float>
   }
 }
 
-absl::Status CheckFinite(absl::string_view field, float value) {
-  if (std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("initializer.", field, " is ", value, ", must be a finite number"));
-}
-
-absl::Status CheckStddev(absl::string_view field, float stddev) {
-  if (std::isfinite(stddev) && stddev >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("initializer.", field, " is ", stddev, ", must be a finite number, 0 or more"));
-}
-
 }  // namespace
-
-absl::Status ValidateInitializer(const Initializer& initializer) {
-  switch (initializer.kind_case()) {
-    case Initializer::kConstant:
-      return CheckFinite("constant.value", initializer.constant().value());
-    case Initializer::kUniform: {
-      const auto& uniform = initializer.uniform();
-      RETURN_IF_ERROR(CheckFinite("uniform.min", uniform.min()));
-      RETURN_IF_ERROR(CheckFinite("uniform.max", uniform.max()));
-      if (uniform.min() <= uniform.max()) return absl::OkStatus();
-      return absl::InvalidArgumentError(absl::StrCat("initializer.uniform.min is ", uniform.min(),
-                                                     ", must not be above max, which is ", uniform.max()));
-    }
-    case Initializer::kNormal:
-      RETURN_IF_ERROR(CheckFinite("normal.mean", initializer.normal().mean()));
-      return CheckStddev("normal.stddev", initializer.normal().stddev());
-    case Initializer::kTruncatedNormal:
-      RETURN_IF_ERROR(CheckFinite("truncated_normal.mean", initializer.truncated_normal().mean()));
-      return CheckStddev("truncated_normal.stddev", initializer.truncated_normal().stddev());
-    case Initializer::kZeros:
-    case Initializer::kGlorot:
-    case Initializer::kHe:
-    case Initializer::KIND_NOT_SET:
-      break;
-  }
-  return absl::OkStatus();
-}
 
 void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
   const Philox philox(seed, StableHash(absl::StrCat("initializer/", variable.name())));

@@ -3,19 +3,17 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/config/validation.h"  // IWYU pragma: export (ValidateInitializer)
 #include "proto/variable.pb.h"
 
 namespace lockstep {
 
-// InvalidArgument names a parameter out of its range.
-absl::Status ValidateInitializer(const Initializer& initializer);
-
 // Fills `out` (the variable's elements, row-major) with its initial value: a function of the
 // run's seed, the variable's name, its shape and its initializer, the same on every machine.
 // Fans are those of TensorFlow's variance scaling: for [in, out] those two, for a convolution
-// kernel [h, w, in, out] times h * w. `variable` must be valid.
+// kernel [h, w, in, out] times h * w. Its initializer must
+// be valid (ValidateInitializer).
 void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out);
 
 }  // namespace lockstep

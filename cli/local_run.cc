@@ -1,0 +1,107 @@
+#include "cli/local_run.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/periodic_task.h"
+#include "common/base/process.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_system.h"
+#include "glog/logging.h"
+#include "server/chief/chief.h"
+#include "server/local/local_chief_client.h"
+#include "worker/session/configured_task.h"
+#include "worker/session/training_worker.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
+constexpr absl::Duration kSaveOnStopLimit = absl::Seconds(20);
+
+std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& options, ChiefClient* client) {
+  TrainingWorker::Options worker;
+  worker.name = absl::StrCat("worker-", index);
+  worker.clock = Clock::Real();
+  worker.chief_address = "this process";
+  worker.make_task = [threads = options.compute_threads](const RunConfig& config) {
+    ConfiguredTaskOptions task;
+    task.compute_threads = threads;
+    return MakeConfiguredTask(config, task);
+  };
+  return std::make_unique<TrainingWorker>(std::move(worker), client);
+}
+
+// Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure.
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief,
+                        absl::Status* chief_status) {
+  std::vector<std::unique_ptr<TrainingWorker>> workers;
+  for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
+  std::vector<absl::Status> statuses(workers.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    threads.emplace_back([&, i] {
+      statuses[i] = workers[i]->Run();
+      if (!statuses[i].ok()) chief->RequestStop();
+    });
+  }
+  *chief_status = chief->Wait();
+  for (const auto& worker : workers) {
+    if (!chief_status->ok()) worker->RequestStop();
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) {
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
+  Mutex mutex;
+  Chief* chief_to_stop = nullptr;
+  bool stop = false;
+  TerminationWatch watch([&] {
+    MutexLock lock(&mutex);
+    stop = true;
+    if (chief_to_stop != nullptr) chief_to_stop->RequestStop();
+  });
+  Chief::Options chief_options;
+  chief_options.fs = FileSystem::Real();
+  chief_options.clock = Clock::Real();
+  chief_options.logdir = options.logdir;
+  chief_options.config = config;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Chief> chief, Chief::Create(std::move(chief_options)));
+  {
+    MutexLock lock(&mutex);
+    chief_to_stop = chief.get();
+    if (stop) chief->RequestStop();
+  }
+  const std::unique_ptr<ChiefClient> client = NewLocalChiefClient(chief.get());
+  PeriodicTask::Options periodic;
+  periodic.clock = Clock::Real();
+  periodic.period = options.on_status ? kStatusPeriod : absl::ZeroDuration();
+  PeriodicTask reports(periodic, [&] { options.on_status(chief->GetStatus()); });
+
+  absl::Status chief_status;
+  const absl::Status worker_status = RunWorkers(options, client.get(), chief.get(), &chief_status);
+  reports.Stop();
+  if (options.on_status) options.on_status(chief->GetStatus());
+  absl::Status saved;
+  if (absl::IsCancelled(chief_status)) saved = chief->SaveNow(kSaveOnStopLimit);
+  if (!saved.ok()) LOG(ERROR) << saved.message();
+  {
+    MutexLock lock(&mutex);
+    chief_to_stop = nullptr;
+  }
+  if (!worker_status.ok()) return worker_status;
+  return chief_status;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_COMMON_BASE_BACKOFF_H_
+#define LOCKSTEP_COMMON_BASE_BACKOFF_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "common/base/philox.h"
+
+namespace lockstep {
+
+// How long to wait before each further attempt: grows by a factor up to a limit, less a random part, so that
+// many clients of a server that comes back do not call it at the same instant. It does not wait itself.
+// The delays are a function of the options and the seed. Thread-compatible.
+class Backoff {
+ public:
+  struct Options {
+    absl::Duration initial = absl::Milliseconds(100);
+    absl::Duration max = absl::Seconds(10);
+    double factor = 2;
+    // A delay d becomes one in ((1 - jitter) * d, d]; in [0, 1].
+    double jitter = 0.3;
+  };
+
+  Backoff(const Options& options, uint64_t seed);
+
+  // The delay before the next attempt.
+  absl::Duration Next();
+  // After a success: the next delay is the first again.
+  void Reset();
+
+ private:
+  const Options options_;
+  const Philox random_;
+  uint64_t calls_ = 0;
+  absl::Duration delay_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_BACKOFF_H_

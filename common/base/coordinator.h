@@ -1,0 +1,97 @@
+#ifndef LOCKSTEP_COMMON_BASE_COORDINATOR_H_
+#define LOCKSTEP_COMMON_BASE_COORDINATOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace lockstep {
+
+// Stops a group of threads together: whoever fails or has finished asks all to stop, and one place joins
+// them and learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop it
+// may be used again. Owns the threads: its destructor requests a stop and waits for them without limit.
+// Thread-safe; Join and the destructor must not be called by one of the threads.
+class Coordinator {
+ public:
+  struct Options {
+    Clock* clock = Clock::Real();  // must outlive the coordinator
+    // Errors of these codes are a clean end: they request the stop and are not kept.
+    std::vector<absl::StatusCode> clean_stop_codes = {absl::StatusCode::kOutOfRange};
+  };
+
+  Coordinator();
+  explicit Coordinator(Options options);
+  ~Coordinator();
+
+  // Asks everyone to stop. `reason` may be OK or clean; else it is the group's error. The first error is
+  // kept, also when a clean stop was requested before it; but Cancelled after a request is its consequence and no
+  // error. Returns OK, or, when the group has been joined already and nobody else would see it, the error itself.
+  absl::Status RequestStop(absl::Status reason = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until a stop is requested or `timeout` has passed; returns whether it is requested.
+  bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The error that is kept; OK when there is none.
+  absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Runs `body` in a new thread of the group. An error that it returns requests the stop.
+  void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What a thread of StartLoop does. `run` is called at once and then at start + k * period (back to back with a
+  // period of zero), until a stop is requested; `start` before and `stop` after it, the latter not after an error.
+  // `start` and `stop` may be empty.
+  struct Loop {
+    absl::Duration period;
+    std::function<absl::Status()> run;
+    std::function<absl::Status()> start;
+    std::function<absl::Status()> stop;
+  };
+  // InvalidArgument when there is nothing to run.
+  absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct JoinOptions {
+    // How long threads may go on after the stop was requested.
+    absl::Duration grace = absl::Seconds(120);
+    // Threads that are still running then are logged instead of reported.
+    bool ignore_live_threads = false;
+  };
+  // Waits, without limit, until the threads that are in the group now have ended or a stop is requested, then at
+  // most `grace` for those left. Returns the group's error; else DeadlineExceeded with the names of the threads that
+  // still run (they leave the group, but the destructor waits for them); else OK.
+  absl::Status Join(const JoinOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Join() { return Join(JoinOptions()); }
+
+  // Forgets the request, the error and that the group was joined.
+  void ClearStop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Thread;
+  using Threads = std::vector<std::shared_ptr<Thread>>;
+
+  bool IsClean(const absl::Status& status) const;
+  bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The names of those that have not ended, with commas; empty when all have.
+  std::string LiveNames(const Threads& threads) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  CondVar changed_;  // a request, or a thread has ended
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool joined_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  Threads group_ ABSL_GUARDED_BY(mutex_);
+  // Left the group at a Join while they were running.
+  Threads stragglers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_COORDINATOR_H_

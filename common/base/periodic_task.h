@@ -1,0 +1,49 @@
+#ifndef LOCKSTEP_COMMON_BASE_PERIODIC_TASK_H_
+#define LOCKSTEP_COMMON_BASE_PERIODIC_TASK_H_
+
+#include <functional>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace lockstep {
+
+// Calls a function again and again in a thread of its own, on a fixed schedule: at start (or one period
+// later), then at start + k * period, without drift; calls that were missed are caught up one after the
+// other. With a period of zero or less there is no thread: whoever owns the task calls RunOnce.
+// Destroying it waits for the call that is under way. Thread-safe.
+class PeriodicTask {
+ public:
+  struct Options {
+    Clock* clock = nullptr;  // must outlive the task
+    absl::Duration period;
+    // The first call comes at once, as the original's timers do; false: after one period.
+    bool first_at_once = true;
+  };
+
+  PeriodicTask(const Options& options, std::function<void()> function);
+  ~PeriodicTask();
+
+  // Calls the function in the caller's thread, never beside a call of the task's own thread.
+  void RunOnce() ABSL_LOCKS_EXCLUDED(run_mutex_);
+
+  // No further call of the own thread begins; waits for the one that is under way. Idempotent.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_, run_mutex_);
+
+  const Options options_;
+  const std::function<void()> function_;
+  Mutex run_mutex_;  // held while the function runs
+  Mutex mutex_;
+  CondVar stop_requested_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_PERIODIC_TASK_H_

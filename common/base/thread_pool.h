@@ -1,0 +1,43 @@
+#ifndef LOCKSTEP_COMMON_BASE_THREAD_POOL_H_
+#define LOCKSTEP_COMMON_BASE_THREAD_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "common/base/mutex.h"
+
+namespace lockstep {
+
+// A fixed number of threads that run closures in the order in which they were scheduled. Its destructor runs
+// what is scheduled, then ends. Thread-safe; the destructor must not run in one of its own threads.
+class ThreadPool {
+ public:
+  // At least one thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+
+  void Schedule(absl::AnyInvocable<void()> closure) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Calls f(0) ... f(n - 1), each once, in any order, in this thread and those of the pool that are free; returns
+  // when all have returned. May be called inside of a closure and of another ParallelFor.
+  void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> f) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int size() const { return static_cast<int>(threads_.size()); }
+
+ private:
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  CondVar work_or_end_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<absl::AnyInvocable<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;  // constant after construction
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_THREAD_POOL_H_

@@ -1,0 +1,112 @@
+#include "common/checkpoint/checkpoint_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+// Removes `value` where it is.
+void Erase(const std::string& value, std::vector<std::string>* list) {
+  list->erase(std::remove(list->begin(), list->end(), value), list->end());
+}
+
+}  // namespace
+
+CheckpointManager::CheckpointManager(FileSystem* fs, Options options) : fs_(fs), options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<CheckpointManager>> CheckpointManager::Create(FileSystem* fs, Options options) {
+  if (options.max_to_keep < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot keep ", options.max_to_keep, " checkpoints"));
+  }
+  std::unique_ptr<CheckpointManager> manager(new CheckpointManager(fs, std::move(options)));
+  RETURN_IF_ERROR(manager->Recover());
+  manager->RemoveLeftovers();
+  return manager;
+}
+
+std::string CheckpointManager::PrefixOf(int64_t step) const {
+  return PathOf(absl::StrCat(options_.base_name, "-", step));
+}
+
+absl::Status CheckpointManager::Recover() {
+  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs_, options_.directory));
+  if (!state.has_value() || options_.max_to_keep == 0) return absl::OkStatus();
+  for (const std::string& prefix : state->all_model_checkpoint_paths()) {
+    // By its name alone: an entry with another directory is either this one, spelled otherwise or before it
+    // was moved, or not ours to delete.
+    const std::string name(Basename(prefix));
+    if (!CheckpointExists(fs_, PathOf(name))) continue;
+    Erase(name, &kept_);
+    kept_.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+void CheckpointManager::RemoveLeftovers() {
+  const auto names = fs_->ListDirectory(options_.directory);
+  if (!names.ok()) {
+    LOG(WARNING) << "Half-written checkpoints stay: " << names.status();
+    return;
+  }
+  for (const std::string& name : *names) {
+    absl::string_view rest = name;
+    const bool temporary = absl::ConsumeSuffix(&rest, ".tmp");
+    // "model.ckpt-12.data-00000-of-00001" or "model.ckpt-12.index".
+    const size_t dot = rest.rfind('.');
+    const absl::string_view checkpoint = rest.substr(0, dot);
+    const absl::optional<int64_t> step = StepOfCheckpoint(checkpoint);
+    if (!step.has_value() || checkpoint != Basename(PrefixOf(*step))) continue;
+    const bool is_data = IsDataFileOf(checkpoint, rest);
+    const bool leftover =
+        temporary ? is_data || rest.substr(dot) == ".index" : is_data && !CheckpointExists(fs_, PathOf(checkpoint));
+    if (!leftover) continue;
+    const absl::Status status = fs_->Remove(PathOf(name));
+    if (!status.ok()) LOG(WARNING) << "A half-written file stays: " << status;
+  }
+}
+
+absl::Status CheckpointManager::Record(const std::string& prefix) {
+  const std::string name(Basename(prefix));
+  if (!CheckpointExists(fs_, PathOf(name))) {
+    return absl::NotFoundError(absl::StrCat("no checkpoint ", prefix, " in ", options_.directory));
+  }
+  if (options_.max_to_keep == 0) return WriteCheckpointState(fs_, options_.directory, PathOf(name), {});
+  Erase(name, &kept_);
+  Erase(name, &doomed_);
+  kept_.push_back(name);
+  while (kept_.size() > static_cast<uint64_t>(options_.max_to_keep)) {
+    doomed_.push_back(kept_.front());
+    kept_.erase(kept_.begin());
+  }
+  RETURN_IF_ERROR(WriteCheckpointState(fs_, options_.directory, PathOf(name), checkpoints()));
+  RemoveDoomed();
+  return absl::OkStatus();
+}
+
+void CheckpointManager::RemoveDoomed() {
+  std::vector<std::string> remaining;
+  for (const std::string& name : doomed_) {
+    const absl::Status status = RemoveCheckpoint(fs_, PathOf(name));
+    if (status.ok()) continue;
+    LOG(WARNING) << "Checkpoint " << PathOf(name) << " is not deleted yet: " << status;
+    remaining.push_back(name);
+  }
+  doomed_ = std::move(remaining);
+}
+
+std::vector<std::string> CheckpointManager::checkpoints() const {
+  std::vector<std::string> prefixes;
+  for (const std::string& name : kept_) prefixes.push_back(PathOf(name));
+  return prefixes;
+}
+
+}  // namespace lockstep

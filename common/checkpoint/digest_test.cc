@@ -1,0 +1,68 @@
+#include "common/checkpoint/digest.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/checkpoint/bundle_writer.h"
+#include "common/io/memory_file_system.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+struct Variable {
+  std::string name;
+  DataType dtype;
+  Shape shape;
+  std::string content;
+};
+
+std::string DigestOf(const std::vector<Variable>& variables) {
+  MemoryFileSystem fs;
+  auto writer = BundleWriter::Create(&fs, "ckpt").value();
+  for (const Variable& v : variables) EXPECT_TRUE(writer->Add(v.name, v.dtype, v.shape, v.content).ok());
+  EXPECT_TRUE(writer->Finish().ok());
+  return CheckpointDigest(*BundleReader::Open(&fs, "ckpt").value()).value();
+}
+
+// printf '\x1\0\0\0\0\0\0\0a\5\0\0\0\0\0\0\0uint8\x8\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0xy' | sha256sum
+TEST(CheckpointDigestTest, HashesTheDocumentedEncoding) {
+  EXPECT_EQ(DigestOf({{"a", DT_UINT8, {2}, "xy"}}), "9572340580bb441a4f5b0c2b1d3aa3b72defc1be32c55450321fb5bb1fa138eb");
+  EXPECT_EQ(DigestOf({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(CheckpointDigestTest, DoesNotDependOnTheOrderOfWriting) {
+  const Variable a = {"a", DT_UINT8, {2}, "xy"};
+  const Variable b = {"b", DT_UINT8, {1}, "z"};
+  EXPECT_EQ(DigestOf({a, b}), DigestOf({b, a}));
+}
+
+TEST(CheckpointDigestTest, DependsOnEveryFieldAndOnTheirBorders) {
+  const std::vector<std::vector<Variable>> checkpoints = {
+      {{"a", DT_UINT8, {2}, "xy"}},
+      {{"b", DT_UINT8, {2}, "xy"}},
+      {{"a", DT_INT8, {2}, "xy"}},
+      {{"a", DT_UINT8, {1, 2}, "xy"}},
+      {{"a", DT_UINT8, {2, 1}, "xy"}},
+      {{"a", DT_UINT8, {2}, "xz"}},
+      {{"a", DT_UINT8, {1}, "x"}, {"b", DT_UINT8, {1}, "y"}},
+      {{"a", DT_UINT8, {0}, ""}},
+      {{"a", DT_UINT8, {0, 5}, ""}},
+      {},
+  };
+  for (size_t i = 0; i < checkpoints.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) EXPECT_NE(DigestOf(checkpoints[i]), DigestOf(checkpoints[j])) << i << " " << j;
+  }
+}
+
+TEST(CheckpointDigestTest, ReportsDamage) {
+  MemoryFileSystem fs;
+  auto writer = BundleWriter::Create(&fs, "ckpt").value();
+  ASSERT_TRUE(writer->Add("a", DT_UINT8, {2}, "xy").ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  fs.FlipBits("ckpt.data-00000-of-00001", 1, 1);
+  EXPECT_EQ(CheckpointDigest(*BundleReader::Open(&fs, "ckpt").value()).status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace lockstep

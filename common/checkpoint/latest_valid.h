@@ -1,0 +1,32 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_LATEST_VALID_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_LATEST_VALID_H_
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/io/file_system.h"
+
+namespace lockstep {
+
+// The prefix of the checkpoint to restore from: the first of these that reads through with all checksums right.
+//   1. the state file's model_checkpoint_path, which people edit to choose one;
+//   2. checkpoints in the directory that the state file does not list and whose step is higher, highest
+//      first: the process died between writing one and listing it;
+//   3. the others that the state file lists, newest first;
+//   4. the others in the directory, highest step first.
+// Those in the directory are "<base>-<step>.index" with the base of the state file's choice, "model.ckpt"
+// without a state file.
+// `report` is called with each one that is damaged or missing and passed over, and why.
+// nullopt only when there are no checkpoints at all. Errors: DataLoss when there are some and none can be
+// read; InvalidArgument for a bad state file; that of the file system when it cannot be asked (a damaged device
+// counts as a damaged checkpoint, a missing permission does not).
+absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
+    FileSystem* fs, const std::string& directory,
+    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_LATEST_VALID_H_

@@ -1,0 +1,153 @@
+#include "common/checkpoint/latest_valid.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/bundle_writer.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class NewestValidCheckpointTest : public ::testing::Test {
+ protected:
+  NewestValidCheckpointTest() { EXPECT_TRUE(fs_.CreateDirectory("d").ok()); }
+
+  static std::string Prefix(int step) { return absl::StrCat("d/model.ckpt-", step); }
+  void Save(const std::string& prefix) {
+    auto writer = BundleWriter::Create(&fs_, prefix).value();
+    ASSERT_TRUE(writer->Add("v", DT_UINT8, {4}, "data").ok());
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+  void Save(int step) { Save(Prefix(step)); }
+  void List(int chosen, const std::vector<int>& steps) {
+    std::string text = absl::StrCat("model_checkpoint_path: \"model.ckpt-", chosen, "\"\n");
+    for (const int step : steps) absl::StrAppend(&text, "all_model_checkpoint_paths: \"model.ckpt-", step, "\"\n");
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "d/checkpoint", text).ok());
+  }
+  void Damage(int step) { fs_.FlipBits(Prefix(step) + ".data-00000-of-00001", 2, 1); }
+
+  absl::StatusOr<absl::optional<std::string>> Find(FileSystem* fs) {
+    reported_.clear();
+    return NewestValidCheckpoint(fs, "d", [this](const std::string& prefix, const absl::Status& damage) {
+      reported_.push_back(prefix);
+      EXPECT_THAT(std::string(damage.message()), HasSubstr(prefix));
+    });
+  }
+  std::string Found() {
+    const auto found = Find(&fs_);
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() ? found->value_or("none") : "error";
+  }
+
+  MemoryFileSystem fs_;
+  std::vector<std::string> reported_;
+};
+
+TEST_F(NewestValidCheckpointTest, IsNoneOnlyWithoutAnyCheckpoint) {
+  EXPECT_EQ(Found(), "none");
+  EXPECT_FALSE(NewestValidCheckpoint(&fs_, "missing", [](const std::string&, const absl::Status&) {})->has_value());
+}
+
+TEST_F(NewestValidCheckpointTest, IsTheStateFilesChoice) {
+  for (const int step : {9, 10, 11}) Save(step);
+  List(11, {9, 10, 11});
+  EXPECT_EQ(Found(), Prefix(11));
+  List(9, {9, 10, 11});
+  EXPECT_EQ(Found(), Prefix(9));
+  // Also when the hand that chose it took the others off the list.
+  List(9, {9});
+  EXPECT_EQ(Found(), Prefix(9));
+  EXPECT_THAT(reported_, IsEmpty());
+}
+
+TEST_F(NewestValidCheckpointTest, PassesOverDamagedOnesAndNamesThem) {
+  for (const int step : {9, 10, 11}) Save(step);
+  List(11, {9, 10, 11});
+  Damage(11);
+  EXPECT_EQ(Found(), Prefix(10));
+  EXPECT_THAT(reported_, ElementsAre(Prefix(11)));
+  fs_.Truncate(Prefix(10) + ".index", 30);
+  EXPECT_EQ(Found(), Prefix(9));
+  EXPECT_THAT(reported_, ElementsAre(Prefix(11), Prefix(10)));
+  ASSERT_TRUE(RemoveCheckpoint(&fs_, Prefix(11)).ok());
+  EXPECT_EQ(Found(), Prefix(9));
+}
+
+TEST_F(NewestValidCheckpointTest, FindsUnlistedOnesNewerBeforeOlder) {
+  for (const int step : {5, 90, 100, 110, 120}) Save(step);
+  List(100, {90, 100});
+  EXPECT_EQ(Found(), Prefix(100));
+  Damage(100);
+  EXPECT_EQ(Found(), Prefix(120));
+  Damage(120);
+  EXPECT_EQ(Found(), Prefix(110));
+  Damage(110);
+  EXPECT_EQ(Found(), Prefix(90));
+  Damage(90);
+  EXPECT_EQ(Found(), Prefix(5));
+  EXPECT_THAT(reported_, ElementsAre(Prefix(100), Prefix(120), Prefix(110), Prefix(90)));
+}
+
+TEST_F(NewestValidCheckpointTest, FindsTheFirstCheckpointThatNobodyListed) {
+  Save(9);
+  Save(10);
+  Save("d/best-99");
+  EXPECT_EQ(Found(), Prefix(10));
+}
+
+TEST_F(NewestValidCheckpointTest, LooksForTheBaseNameOfTheChoice) {
+  Save("d/best-9");
+  Save(10);
+  ASSERT_TRUE(WriteCheckpointState(&fs_, "d", "d/best-10", {}).ok());
+  EXPECT_EQ(Found(), "d/best-9");
+}
+
+// SM-20
+TEST_F(NewestValidCheckpointTest, IsAnErrorWhenTheOnlyCheckpointIsGone) {
+  List(7, {7});
+  const absl::Status status = Find(&fs_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(), "none of the 1 checkpoints of d can be read; the newest is d/model.ckpt-7");
+  EXPECT_THAT(reported_, ElementsAre(Prefix(7)));
+}
+
+TEST_F(NewestValidCheckpointTest, IsAnErrorWhenAllAreDamaged) {
+  Save(1);
+  Save(2);
+  Damage(1);
+  Damage(2);
+  EXPECT_EQ(Find(&fs_).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(reported_, ElementsAre(Prefix(2), Prefix(1)));
+}
+
+TEST_F(NewestValidCheckpointTest, DoesNotGuessPastABadStateFile) {
+  Save(1);
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/checkpoint", "model_checkpoint_path: model.ckpt-1").ok());
+  EXPECT_EQ(Find(&fs_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// An older one in its place would throw work away.
+TEST_F(NewestValidCheckpointTest, DoesNotTakeAFailingFileSystemForDamage) {
+  Save(1);
+  Save(2);
+  List(2, {1, 2});
+  FaultyFileSystem faulty(&fs_);
+  ASSERT_TRUE(Find(&faulty).ok());
+  const int64_t operations = faulty.operations();
+  for (int64_t n = 1; n <= operations; ++n) {
+    faulty.FailOperation(n, absl::PermissionDeniedError("not yours"));
+    EXPECT_EQ(Find(&faulty).status().code(), absl::StatusCode::kPermissionDenied) << n;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

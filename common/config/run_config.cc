@@ -1,0 +1,92 @@
+#include "common/config/run_config.h"
+
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "common/config/defaults.h"
+#include "common/config/override.h"
+#include "common/config/text_proto.h"
+#include "common/config/validation.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+
+namespace lockstep {
+namespace {
+
+// Replaces every path that is not empty by change(path).
+template <typename Change>
+void ChangePaths(RunConfig* config, Change change) {
+  const auto replace = [&](std::string* path) {
+    if (!path->empty()) *path = std::string(change(*path));
+  };
+  const int splits = config->input().split_size();
+  for (int i = 0; i < splits; ++i) {
+    InputConfig::Split& split = *config->mutable_input()->mutable_split(i);
+    switch (split.source_case()) {
+      case InputConfig::Split::kIdx:
+        replace(split.mutable_idx()->mutable_images());
+        replace(split.mutable_idx()->mutable_labels());
+        break;
+      case InputConfig::Split::kCsv:
+        replace(split.mutable_csv()->mutable_file());
+        break;
+      case InputConfig::Split::kLibsvm:
+        replace(split.mutable_libsvm()->mutable_file());
+        break;
+      case InputConfig::Split::kTfrecord:
+        for (std::string& file : *split.mutable_tfrecord()->mutable_file()) replace(&file);
+        break;
+      case InputConfig::Split::kSynthetic:
+      case InputConfig::Split::SOURCE_NOT_SET:
+        break;
+    }
+  }
+  if (config->has_checkpoint()) replace(config->mutable_checkpoint()->mutable_warm_start());
+}
+
+}  // namespace
+
+absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
+                                        absl::Span<const std::string> overrides) {
+  RunConfig config;
+  if (!path.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(fs, path));
+    RETURN_IF_ERROR(ParseTextProto(text, path, &config));
+    ResolvePaths(Dirname(path), &config);
+  }
+  for (const std::string& override : overrides) RETURN_IF_ERROR(ApplyOverride(override, &config));
+  ApplyDefaults(&config);
+  RETURN_IF_ERROR(ValidateRunConfig(config));
+  return config;
+}
+
+void ResolvePaths(absl::string_view directory, RunConfig* config) {
+  ChangePaths(config, [&](const std::string& path) { return JoinPath(directory, path); });
+}
+
+uint64_t ConfigFingerprint(const RunConfig& config) {
+  RunConfig complete = config;
+  ApplyDefaults(&complete);
+  RunConfig relevant;
+  *relevant.mutable_model() = complete.model();
+  *relevant.mutable_input() = complete.input();
+  *relevant.mutable_optimizer() = complete.optimizer();
+  relevant.mutable_training()->set_seed(complete.training().seed());
+  relevant.mutable_training()->set_replicas_to_aggregate(complete.training().replicas_to_aggregate());
+  relevant.mutable_checkpoint()->set_warm_start(complete.checkpoint().warm_start());
+  // Only training's examples reach the weights.
+  auto* splits = relevant.mutable_input()->mutable_split();
+  for (int i = splits->size() - 1; i >= 0; --i) {
+    if (splits->Get(i).name() != "train") splits->DeleteSubrange(i, 1);
+  }
+  ChangePaths(&relevant, [](const std::string& path) { return Basename(path); });
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    relevant.SerializeToCodedStream(&coded);
+  }
+  return StableHash(bytes);
+}
+
+}  // namespace lockstep

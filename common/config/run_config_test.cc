@@ -1,0 +1,147 @@
+#include "common/config/run_config.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/config/text_proto.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kText = R"(
+model { layer { name: "logits" dense { units: 10 } } loss { softmax_cross_entropy {} }
+        regularizer { variables: "kernel" l2: 0.1 } }
+input {
+  split { name: "train" idx { images: "train-images.gz" labels: "/data/train-labels.gz" } }
+  split { name: "test" idx { images: "../test-images.gz" labels: "test-labels.gz" } }
+  batch_size: 64
+}
+optimizer { adam {} learning_rate { initial: 0.1 } }
+training { steps: 1000 replicas_to_aggregate: 2 }
+checkpoint { warm_start: "old/model.ckpt-7" }
+)";
+
+class RunConfigTest : public ::testing::Test {
+ protected:
+  RunConfigTest() {
+    EXPECT_TRUE(fs_.CreateDirectory("/runs/a").ok());
+    Write("/runs/a/run.textproto", kText);
+  }
+
+  void Write(const std::string& path, absl::string_view text) {
+    EXPECT_TRUE(WriteFileAtomically(&fs_, path, text).ok());
+  }
+
+  RunConfig Load(const std::vector<std::string>& overrides) {
+    auto config = LoadRunConfig(&fs_, "/runs/a/run.textproto", overrides);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? *config : RunConfig();
+  }
+
+  MemoryFileSystem fs_;
+};
+
+TEST_F(RunConfigTest, ReadsOverridesAndCompletes) {
+  const RunConfig config = Load({"training.steps=5", "optimizer.adam.beta1=0.5"});
+  EXPECT_EQ(config.training().steps(), 5);
+  EXPECT_EQ(config.training().replicas_to_aggregate(), 2);
+  EXPECT_EQ(config.optimizer().adam().beta1(), 0.5f);
+  EXPECT_EQ(config.optimizer().adam().beta2(), 0.999f);
+  EXPECT_EQ(config.cluster().lease_seconds(), 5);
+}
+
+TEST_F(RunConfigTest, PathsOfTheFileAreRelativeToIt) {
+  const RunConfig config = Load({"input.split[1].idx.labels=here.gz"});
+  EXPECT_EQ(config.input().split(0).idx().images(), "/runs/a/train-images.gz");
+  EXPECT_EQ(config.input().split(0).idx().labels(), "/data/train-labels.gz");
+  EXPECT_EQ(config.input().split(1).idx().images(), "/runs/a/../test-images.gz");
+  EXPECT_EQ(config.input().split(1).idx().labels(), "here.gz");
+  EXPECT_EQ(config.checkpoint().warm_start(), "/runs/a/old/model.ckpt-7");
+}
+
+TEST_F(RunConfigTest, ResolvesThePathsOfEverySource) {
+  RunConfig config;
+  ASSERT_TRUE(ParseTextProto("input { split { csv { file: 'a' } } split { libsvm { file: 'b' } } "
+                             "split { tfrecord { file: 'c' file: '/d' } } split { synthetic {} } split {} "
+                             "split { idx { images: 'e' } } }",
+                             "t", &config)
+                  .ok());
+  ResolvePaths("/x", &config);
+  EXPECT_EQ(config.ShortDebugString(),
+            "input { split { csv { file: \"/x/a\" } } split { libsvm { file: \"/x/b\" } } "
+            "split { tfrecord { file: \"/x/c\" file: \"/d\" } } split { synthetic { } } split { } "
+            "split { idx { images: \"/x/e\" } } }");
+  RunConfig empty;
+  ResolvePaths("/x", &empty);
+  EXPECT_EQ(empty.ShortDebugString(), "");
+}
+
+TEST_F(RunConfigTest, OverridesAloneMakeAConfiguration) {
+  const std::vector<std::string> overrides = {"training.steps=3",
+                                              "optimizer.sgd=", "optimizer.learning_rate.initial=1"};
+  const auto config = LoadRunConfig(&fs_, "", overrides);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->training().steps(), 3);
+}
+
+TEST_F(RunConfigTest, ErrorsNameTheirSource) {
+  const auto missing = LoadRunConfig(&fs_, "/runs/none.textproto", {});
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("/runs/none.textproto"));
+
+  Write("/runs/a/bad.textproto", "training { steps: ten }");
+  const auto malformed = LoadRunConfig(&fs_, "/runs/a/bad.textproto", {});
+  EXPECT_THAT(std::string(malformed.status().message()),
+              HasSubstr("/runs/a/bad.textproto:1:19: training.steps: takes"));
+
+  const auto override = LoadRunConfig(&fs_, "/runs/a/run.textproto", {"training.stepz=1"});
+  EXPECT_THAT(std::string(override.status().message()), HasSubstr("did you mean \"steps\"?"));
+
+  const auto invalid = LoadRunConfig(&fs_, "/runs/a/run.textproto", {"training.steps=0"});
+  EXPECT_EQ(invalid.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(invalid.status().message(), "training.steps is 0, must be above 0, such as 1000");
+}
+
+TEST_F(RunConfigTest, WhatDoesNotChangeTheWeightsDoesNotChangeTheFingerprint) {
+  const uint64_t fingerprint = ConfigFingerprint(Load({}));
+  for (const char* override :
+       {"training.steps=7", "training.startup_delay_steps=3", "checkpoint.every_seconds=1", "checkpoint.keep=0",
+        "summary.every_steps=1", "evaluation.every_steps=5", "evaluation.metric=auc", "cluster.lease_seconds=1",
+        "cluster.compute_threads=4", "input.split[0].idx.images=/elsewhere/train-images.gz",
+        "input.split[1].idx.images=other.gz", "optimizer.adam.beta1=0.9", "checkpoint.warm_start=/b/model.ckpt-7"}) {
+    EXPECT_EQ(ConfigFingerprint(Load({override})), fingerprint) << override;
+  }
+  // Defaults written or not.
+  RunConfig bare;
+  ASSERT_TRUE(ParseTextProto(kText, "t", &bare).ok());
+  EXPECT_EQ(ConfigFingerprint(bare), fingerprint);
+}
+
+TEST_F(RunConfigTest, WhatChangesTheWeightsChangesTheFingerprint) {
+  std::set<uint64_t> seen = {ConfigFingerprint(Load({}))};
+  for (const char* override :
+       {"training.seed=1", "training.replicas_to_aggregate=3", "optimizer.adam.beta1=0.8",
+        "optimizer.sgd=", "optimizer.learning_rate.initial=0.2", "model.layer[0].dense.units=11",
+        "model.regularizer[0].l2=0.2", "input.batch_size=65", "input.split[0].idx.images=other.gz",
+        "input.no_shuffle=true", "checkpoint.warm_start=/b/model.ckpt-8", "optimizer.clip.by_norm=1"}) {
+    EXPECT_TRUE(seen.insert(ConfigFingerprint(Load({override}))).second) << override;
+  }
+}
+
+TEST_F(RunConfigTest, TheFingerprintOfAMapDoesNotDependOnItsOrder) {
+  RunConfig forward, backward;
+  for (int i = 0; i < 50; ++i) {
+    (*forward.mutable_model()->mutable_parameter())[std::to_string(i)] = "x";
+    (*backward.mutable_model()->mutable_parameter())[std::to_string(49 - i)] = "x";
+  }
+  EXPECT_EQ(ConfigFingerprint(forward), ConfigFingerprint(backward));
+}
+
+}  // namespace
+}  // namespace lockstep

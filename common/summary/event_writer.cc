@@ -1,0 +1,138 @@
+#include "common/summary/event_writer.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/io/record_io.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kEventsBetweenFlushes = 10;
+constexpr absl::Duration kTimeBetweenFlushes = absl::Seconds(120);
+
+std::string HostName() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+// Since 1970. Summed from two parts, each exact, because a double does not hold the nanoseconds of decades.
+double Seconds(absl::Time time) {
+  const int64_t whole = absl::ToUnixSeconds(time);
+  return whole + absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(whole)) * 1e-9;
+}
+
+}  // namespace
+
+EventWriter::EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file)
+    : clock_(clock), path_(std::move(path)), file_(std::move(file)) {}
+
+absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs, Clock* clock, std::string directory,
+                                                                 std::string host) {
+  RETURN_IF_ERROR(fs->CreateDirectory(directory));
+  if (host.empty()) host = HostName();
+  const std::string name = absl::StrFormat("events.out.tfevents.%010d.%s", absl::ToUnixSeconds(clock->Now()), host);
+  std::string path = JoinPath(directory, name);
+  for (int n = 1; fs->Exists(path); ++n) path = JoinPath(directory, absl::StrCat(name, ".", n));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(path));
+  std::unique_ptr<EventWriter> writer(new EventWriter(clock, std::move(path), std::move(file)));
+  writer->Start();
+  return writer;
+}
+
+EventWriter::~EventWriter() {
+  // Logged by Close.
+  Close().IgnoreError();
+}
+
+void EventWriter::Start() {
+  const absl::Time now = clock_->Now();
+  MutexLock lock(&mutex_);
+  version_.set_wall_time(absl::ToUnixSeconds(now));
+  version_.set_file_version("brain.Event:2");
+  absl::Status status = Append(version_);
+  version_written_ = status.ok();
+  if (status.ok()) status = FlushFile();
+  Note(status);
+}
+
+void EventWriter::Write(Event event) {
+  const absl::Time now = clock_->Now();
+  if (event.wall_time() == 0) event.set_wall_time(Seconds(now));
+  MutexLock lock(&mutex_);
+  if (file_ == nullptr) {
+    LOG_IF(WARNING, !warned_closed_) << "An event was written to " << path_ << " after it was closed; it is dropped";
+    warned_closed_ = true;
+    return;
+  }
+  absl::Status status;
+  if (!version_written_) {
+    status = Append(version_);
+    version_written_ = status.ok();
+  }
+  if (status.ok()) status = Append(event);
+  if (status.ok()) {
+    ++unflushed_events_;
+    const bool first = !std::exchange(first_event_written_, true);
+    if (first || failing_ || unflushed_events_ >= kEventsBetweenFlushes || now - last_flush_ >= kTimeBetweenFlushes) {
+      status = FlushFile();
+    }
+  }
+  Note(status);
+}
+
+void EventWriter::WriteScalar(absl::string_view tag, float value, int64_t step) {
+  Event event;
+  event.set_step(step);
+  Summary::Value* const scalar = event.mutable_summary()->add_value();
+  scalar->set_tag(std::string(tag));
+  scalar->set_simple_value(value);
+  Write(std::move(event));
+}
+
+void EventWriter::WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+  Event event;
+  event.set_step(step);
+  event.mutable_session_log()->set_status(status);
+  event.mutable_session_log()->set_checkpoint_path(std::string(checkpoint_path));
+  Write(std::move(event));
+}
+
+absl::Status EventWriter::Flush() {
+  MutexLock lock(&mutex_);
+  if (file_ == nullptr) return absl::OkStatus();
+  const absl::Status status = FlushFile();
+  Note(status);
+  return status;
+}
+
+absl::Status EventWriter::Close() {
+  MutexLock lock(&mutex_);
+  if (file_ == nullptr) return absl::OkStatus();
+  const absl::Status status = file_->Close();
+  Note(status);
+  file_.reset();
+  return status;
+}
+
+absl::Status EventWriter::Append(const Event& event) { return file_->Append(FrameRecord(event.SerializeAsString())); }
+
+absl::Status EventWriter::FlushFile() {
+  RETURN_IF_ERROR(file_->Flush());
+  unflushed_events_ = 0;
+  last_flush_ = clock_->Now();
+  return absl::OkStatus();
+}
+
+void EventWriter::Note(const absl::Status& status) {
+  if (!status.ok() && !failing_) LOG(ERROR) << "Events are being lost: " << status;
+  if (status.ok() && failing_) LOG(INFO) << "Events are written to " << path_ << " again";
+  failing_ = !status.ok();
+}
+
+}  // namespace lockstep

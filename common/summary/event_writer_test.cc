@@ -1,0 +1,206 @@
+#include "common/summary/event_writer.h"
+
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/simulated_clock.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "common/io/record_io.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::MatchesRegex;
+
+class EventWriterTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<EventWriter> Create() { return EventWriter::Create(&fs_, &clock_, "logs", "host").value(); }
+
+  // What a reader sees now.
+  std::vector<Event> Events(const std::string& path) {
+    const auto reader = RecordReader::Open(&memory_, path).value();
+    std::vector<Event> events;
+    for (uint64_t offset = 0; offset < reader->size();) {
+      std::string payload;
+      const auto position = reader->ReadAt(offset, &payload);
+      if (!position.ok()) {
+        ADD_FAILURE() << position.status();
+        break;
+      }
+      offset = position->next;
+      EXPECT_TRUE(events.emplace_back().ParseFromString(payload));
+    }
+    return events;
+  }
+  std::vector<int64_t> Steps(const std::string& path) {
+    std::vector<int64_t> steps;
+    for (const Event& event : Events(path)) steps.push_back(event.step());
+    return steps;
+  }
+
+  MemoryFileSystem memory_;
+  FaultyFileSystem fs_{&memory_};
+  SimulatedClock clock_;
+};
+
+// EV-01
+TEST_F(EventWriterTest, StartsWithTheVersionUnderTensorFlowsName) {
+  clock_.Advance(absl::Milliseconds(1700));
+  const auto writer = Create();
+  EXPECT_EQ(writer->path(), "logs/events.out.tfevents.1577836801.host");
+  const std::vector<Event> events = Events(writer->path());
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].file_version(), "brain.Event:2");
+  EXPECT_EQ(events[0].wall_time(), 1577836801);
+  EXPECT_EQ(events[0].step(), 0);
+}
+
+TEST_F(EventWriterTest, TakesTheNameOfThisHost) {
+  const auto writer = EventWriter::Create(&fs_, &clock_, "logs").value();
+  EXPECT_THAT(writer->path(), MatchesRegex("logs/events\\.out\\.tfevents\\.1577836800\\..+"));
+}
+
+// EV-02
+TEST_F(EventWriterTest, StartsANewFileAtEveryOpening) {
+  std::vector<std::string> paths;
+  for (const absl::Duration pause : {absl::ZeroDuration(), absl::Milliseconds(1200), absl::ZeroDuration()}) {
+    clock_.Advance(pause);
+    const auto writer = Create();
+    writer->WriteScalar("loss", 1, 5);
+    EXPECT_TRUE(writer->Close().ok());
+    paths.push_back(writer->path());
+  }
+  EXPECT_THAT(paths, ElementsAre("logs/events.out.tfevents.1577836800.host", "logs/events.out.tfevents.1577836801.host",
+                                 "logs/events.out.tfevents.1577836801.host.1"));
+  for (const std::string& path : paths) {
+    const std::vector<Event> events = Events(path);
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(events[0].file_version(), "brain.Event:2");
+    EXPECT_EQ(events[1].step(), 5);
+  }
+}
+
+// EV-03
+TEST_F(EventWriterTest, DropsWhatComesAfterClose) {
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  EXPECT_TRUE(writer->Close().ok());
+  writer->WriteScalar("loss", 1, 2);
+  writer->WriteScalar("loss", 1, 3);
+  EXPECT_TRUE(writer->Flush().ok());
+  EXPECT_TRUE(writer->Close().ok());
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1));
+}
+
+TEST_F(EventWriterTest, StampsTheTimeUnlessTheEventHasOne) {
+  const auto writer = Create();
+  clock_.Advance(absl::Milliseconds(250));
+  writer->WriteScalar("loss", 0.5, 1);
+  Event event;
+  event.set_wall_time(17);
+  writer->Write(event);
+  ASSERT_TRUE(writer->Flush().ok());
+  const std::vector<Event> events = Events(writer->path());
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1].wall_time(), 1577836800.25);
+  EXPECT_EQ(events[1].summary().value(0).tag(), "loss");
+  EXPECT_EQ(events[1].summary().value(0).simple_value(), 0.5);
+  EXPECT_EQ(events[2].wall_time(), 17);
+}
+
+TEST_F(EventWriterTest, WritesSessionLogs) {
+  const auto writer = Create();
+  writer->WriteSessionLog(SessionLog::START, 3);
+  writer->WriteSessionLog(SessionLog::CHECKPOINT, 4, "logs/model.ckpt-4");
+  ASSERT_TRUE(writer->Close().ok());
+  const std::vector<Event> events = Events(writer->path());
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1].session_log().status(), SessionLog::START);
+  EXPECT_EQ(events[1].step(), 3);
+  EXPECT_EQ(events[2].session_log().checkpoint_path(), "logs/model.ckpt-4");
+}
+
+TEST_F(EventWriterTest, FlushesTheFirstEventThenEveryTenth) {
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1));
+  for (int step = 2; step <= 10; ++step) writer->WriteScalar("loss", 1, step);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1));
+  writer->WriteScalar("loss", 1, 11);
+  EXPECT_EQ(Steps(writer->path()).size(), 12u);
+}
+
+TEST_F(EventWriterTest, FlushesWhatComesTwoMinutesAfterTheLastFlush) {
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  clock_.Advance(absl::Seconds(119));
+  writer->WriteScalar("loss", 1, 2);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1));
+  clock_.Advance(absl::Seconds(1));
+  writer->WriteScalar("loss", 1, 3);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1, 2, 3));
+  writer->WriteScalar("loss", 1, 4);
+  EXPECT_EQ(Steps(writer->path()).size(), 4u);
+  EXPECT_TRUE(writer->Flush().ok());
+  EXPECT_EQ(Steps(writer->path()).size(), 5u);
+}
+
+TEST_F(EventWriterTest, GoesOnAfterAFullDisk) {
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  fs_.FillDiskAfter(10);
+  for (int step = 2; step <= 30; ++step) writer->WriteScalar("loss", 1, step);
+  fs_.Heal();
+  writer->WriteScalar("loss", 1, 31);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 1, 31));
+}
+
+// The file still begins with the version.
+TEST_F(EventWriterTest, StartsOnAFullDisk) {
+  fs_.FillDiskAfter(0);
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  EXPECT_TRUE(Events(writer->path()).empty());
+  fs_.Heal();
+  writer->WriteScalar("loss", 1, 2);
+  EXPECT_THAT(Steps(writer->path()), ElementsAre(0, 2));
+  EXPECT_EQ(Events(writer->path())[0].file_version(), "brain.Event:2");
+}
+
+TEST_F(EventWriterTest, ReportsErrorsOfFlushAndClose) {
+  const auto writer = Create();
+  writer->WriteScalar("loss", 1, 1);
+  writer->WriteScalar("loss", 1, 2);
+  fs_.FailOperation(1, absl::InternalError("injected"));
+  EXPECT_EQ(writer->Flush().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(writer->Flush().ok());
+  EXPECT_EQ(Steps(writer->path()).size(), 3u);
+  fs_.FailOperation(1, absl::InternalError("injected"));
+  EXPECT_EQ(writer->Close().code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(EventWriterTest, SaysWhyTheFileCannotBeCreated) {
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "file", "").ok());
+  EXPECT_FALSE(EventWriter::Create(&fs_, &clock_, "file").ok());
+}
+
+TEST_F(EventWriterTest, KeepsRecordsOfSeveralThreadsApart) {
+  const auto writer = Create();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int step = 1; step <= 100; ++step) writer->WriteScalar("loss", 1, step);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(writer->Close().ok());
+  EXPECT_EQ(Events(writer->path()).size(), 401u);
+}
+
+}  // namespace
+}  // namespace lockstep

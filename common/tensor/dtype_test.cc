@@ -1,0 +1,49 @@
+#include "common/tensor/dtype.h"
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+TEST(DTypeTest, HasTheSizesOfItsElements) {
+  EXPECT_EQ(SizeOf(DT_FLOAT), 4);
+  EXPECT_EQ(SizeOf(DT_DOUBLE), 8);
+  EXPECT_EQ(SizeOf(DT_HALF), 2);
+  EXPECT_EQ(SizeOf(DT_BFLOAT16), 2);
+  EXPECT_EQ(SizeOf(DT_BOOL), 1);
+  EXPECT_EQ(SizeOf(DT_INT8), 1);
+  EXPECT_EQ(SizeOf(DT_UINT8), 1);
+  EXPECT_EQ(SizeOf(DT_INT16), 2);
+  EXPECT_EQ(SizeOf(DT_UINT16), 2);
+  EXPECT_EQ(SizeOf(DT_INT32), 4);
+  EXPECT_EQ(SizeOf(DT_UINT32), 4);
+  EXPECT_EQ(SizeOf(DT_INT64), 8);
+  EXPECT_EQ(SizeOf(DT_UINT64), 8);
+}
+
+TEST(DTypeTest, TypesWithoutAFixedSizeHaveNone) {
+  EXPECT_EQ(SizeOf(DT_STRING), 0);
+  EXPECT_EQ(SizeOf(DT_INVALID), 0);
+  EXPECT_EQ(SizeOf(static_cast<DataType>(12345)), 0);
+}
+
+TEST(DTypeTest, EveryTypeHasItsName) {
+  const auto* type = DataType_descriptor();
+  for (int i = 0; i < type->value_count(); ++i) {
+    const auto dtype = static_cast<DataType>(type->value(i)->number());
+    EXPECT_EQ(NameOf(dtype) == "invalid", dtype == DT_INVALID) << type->value(i)->name();
+  }
+  EXPECT_EQ(NameOf(DT_FLOAT), "float32");
+  EXPECT_EQ(NameOf(static_cast<DataType>(12345)), "invalid");
+}
+
+TEST(DTypeTest, CppTypesHaveTheirDataType) {
+  EXPECT_EQ(SizeOf(DataTypeOf<float>::value), sizeof(float));
+  EXPECT_EQ(SizeOf(DataTypeOf<double>::value), sizeof(double));
+  EXPECT_EQ(SizeOf(DataTypeOf<int32_t>::value), sizeof(int32_t));
+  EXPECT_EQ(SizeOf(DataTypeOf<int64_t>::value), sizeof(int64_t));
+  EXPECT_EQ(SizeOf(DataTypeOf<uint8_t>::value), sizeof(uint8_t));
+}
+
+}  // namespace
+}  // namespace lockstep

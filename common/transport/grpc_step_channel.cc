@@ -1,0 +1,221 @@
+#include "common/transport/grpc_step_channel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/transport/status_conversion.h"
+#include "common/transport/step_codec.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kStepMethod[] = "/lockstep.ChiefService/Step";
+// A frame leaves when it holds this much, so that sending starts while the rest is still being computed.
+constexpr int64_t kFrameBytes = 256 << 10;
+// And no frame is much larger than this.
+constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
+
+}  // namespace
+
+GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
+                                 ParameterLayout layout)
+    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)) {
+  const size_t bytes = static_cast<size_t>(layout_.flat_elements()) * sizeof(float);
+  gradients_ = std::make_shared<AlignedBuffer>(bytes);
+  for (Values& values : values_) {
+    values.flat = AlignedBuffer(bytes);
+    for (const auto& variable : layout_.variables()) {
+      values.variables.push_back(values.flat.as<float>() + variable.flat_offset);
+    }
+  }
+  for (const auto& variable : layout_.variables()) total_elements_ += variable.elements;
+  stream_ = stub_.PrepareCall(&context_, kStepMethod, &queue_);
+  start_.pending = true;
+  stream_->StartCall(&start_);
+}
+
+GrpcStepChannel::~GrpcStepChannel() {
+  Close().IgnoreError();
+  queue_.Shutdown();
+  void* tag;
+  bool ok;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+void GrpcStepChannel::FlushFrame() {
+  frame_.session_id = options_.session_id;
+  frame_.epoch = options_.epoch;
+  if (first_frame_) frame_.startup_delay_steps = options_.startup_delay_steps;
+  first_frame_ = false;
+  frame_.step = token_.step();
+  frame_.block = {token_.first_slot(), token_.slot_count()};
+  frames_.push_back(EncodeStepRequest(frame_, gradients_));
+  frame_ = StepFrame();
+  frame_bytes_ = 0;
+  StartWrite();
+}
+
+void GrpcStepChannel::StartWrite() {
+  if (write_.pending || start_.pending || frames_.empty() || !status_.ok()) return;
+  write_.pending = true;
+  stream_->Write(frames_.front(), &write_);
+  frames_.pop_front();
+}
+
+bool GrpcStepChannel::Poll(bool block) {
+  void* tag = nullptr;
+  bool ok = false;
+  if (block) {
+    if (!queue_.Next(&tag, &ok)) return false;
+  } else if (queue_.AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) != grpc::CompletionQueue::GOT_EVENT) {
+    return false;
+  }
+  static_cast<Operation*>(tag)->pending = false;
+  if (tag == &start_ && ok) {
+    read_.pending = true;
+    stream_->Read(&received_, &read_);
+    StartWrite();
+  } else if (tag == &write_ && ok) {
+    StartWrite();
+  } else if (tag == &read_) {
+    HandleRead(ok);
+  } else if (tag != &finish_) {
+    broken_ = true;
+    if (status_.ok()) status_ = absl::UnavailableError("the stream to the chief broke");
+  }
+  return true;
+}
+
+void GrpcStepChannel::HandleRead(bool ok) {
+  if (!ok) {
+    broken_ = true;
+    if (status_.ok()) status_ = absl::UnavailableError("the chief ended the stream");
+    return;
+  }
+  Decoded<StepReplyFrame> decoded;
+  absl::Status status = DecodeStepReply(received_, &decoded);
+  if (status.ok()) status = HandleReply(decoded.frame);
+  if (!status.ok()) {
+    status_ = absl::InternalError(absl::StrCat("a reply of the chief: ", status.message()));
+    return;
+  }
+  received_.Clear();
+  read_.pending = true;
+  stream_->Read(&received_, &read_);
+}
+
+absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
+  if (reply.fate != FATE_NONE) fate_ = reply.fate;
+  Values& back = values_[1 - front_];
+  for (const StepPiece& piece : reply.values) {
+    if (piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
+      return absl::InvalidArgumentError(absl::StrCat("a value for variable number ", piece.variable));
+    }
+    const auto& variable = layout_.variables()[piece.variable];
+    if (piece.content.bytes() % sizeof(float) != 0 || piece.offset > variable.elements ||
+        piece.content.size() > variable.elements - piece.offset) {
+      return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " at element ", piece.offset,
+                                                     " with ", piece.content.bytes(), " bytes"));
+    }
+    if (back.step != reply.values_step) {
+      back.step = reply.values_step;
+      back.received_elements = 0;
+    }
+    piece.content.CopyTo(0, piece.content.size(), back.flat.as<float>() + variable.flat_offset + piece.offset);
+    back.received_elements += piece.content.size();
+  }
+  if (!reply.token && !reply.finished) return absl::OkStatus();
+  Assignment assignment;
+  assignment.finished = reply.finished;
+  assignment.finish_message = reply.finish_message;
+  if (reply.token) {
+    if (back.step == reply.token->step() && back.received_elements == total_elements_) front_ = 1 - front_;
+    if (values_[front_].step != reply.token->step() || reply.token->slot_count() <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat("a token for step ", reply.token->step(),
+                                                     " without all values of that step"));
+    }
+    assignment.token = *reply.token;
+  }
+  assignment_ = std::move(assignment);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
+  frame_.end = true;
+  FlushFrame();
+  while (status_.ok() && !assignment_) Poll(/*block=*/true);
+  if (!status_.ok()) return Close();
+  Assignment assignment = *std::move(assignment_);
+  assignment_.reset();
+  assignment.fate = std::exchange(fate_, FATE_NONE);
+  assignment.values = values_[front_].variables;
+  token_ = assignment.token;
+  // Usually gRPC has let go of the gradients by now, since the chief has them; if not, it keeps them.
+  if (gradients_.use_count() > 1) gradients_ = std::make_shared<AlignedBuffer>(gradients_->size());
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return assignment;
+}
+
+absl::Status GrpcStepChannel::SendReports(absl::Span<const SlotReport> reports) {
+  if (!status_.ok()) return Close();
+  frame_.reports.assign(reports.begin(), reports.end());
+  return absl::OkStatus();
+}
+
+float* GrpcStepChannel::GradientBuffer(int variable) {
+  return gradients_->as<float>() + layout_.variables()[variable].flat_offset;
+}
+
+absl::Status GrpcStepChannel::SendGradient(int variable) {
+  const auto& place = layout_.variables()[variable];
+  for (int64_t offset = 0; offset < place.elements; offset += kMaxPieceElements) {
+    StepPiece piece;
+    piece.variable = variable;
+    piece.offset = offset;
+    piece.content = FloatChunks(GradientBuffer(variable) + offset, std::min(kMaxPieceElements, place.elements - offset));
+    frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
+    frame_.gradients.push_back(std::move(piece));
+    if (frame_bytes_ >= kFrameBytes) FlushFrame();
+  }
+  while (status_.ok() && Poll(/*block=*/false)) {
+  }
+  return status_.ok() ? absl::OkStatus() : Close();
+}
+
+void GrpcStepChannel::Leave() {
+  if (closed_ || !status_.ok()) return;
+  frame_ = StepFrame();
+  frame_.leave = true;
+  token_.Clear();
+  FlushFrame();
+  // The chief ends the stream when it has read this.
+  while (status_.ok() && Poll(/*block=*/true)) {
+  }
+  Close().IgnoreError();
+}
+
+void GrpcStepChannel::Cancel() { context_.TryCancel(); }
+
+absl::Status GrpcStepChannel::Close() {
+  if (closed_) return status_;
+  closed_ = true;
+  if (!broken_) context_.TryCancel();
+  while (start_.pending || read_.pending || write_.pending) {
+    if (!Poll(/*block=*/true)) break;
+  }
+  grpc::Status result;
+  finish_.pending = true;
+  stream_->Finish(&result, &finish_);
+  while (finish_.pending && Poll(/*block=*/true)) {
+  }
+  // The chief's own word says more than what broke here.
+  if (!result.ok() && (status_.ok() || absl::IsUnavailable(status_))) status_ = FromGrpc(result);
+  if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");
+  return status_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_GRPC_STEP_CHANNEL_H_
+#define LOCKSTEP_COMMON_TRANSPORT_GRPC_STEP_CHANNEL_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/client/chief_client.h"
+#include "common/client/step_frame.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/parameter_layout.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+
+namespace lockstep {
+
+// A worker's Step stream over gRPC: the generic asynchronous API on a completion queue that the worker's
+// own thread polls, so that no message crosses a thread. Gradients leave while the worker goes on computing; new
+// values are received into a second buffer. For one thread, but for Cancel.
+class GrpcStepChannel : public StepChannel {
+ public:
+  GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
+                  ParameterLayout layout);
+  // Cancels the stream if it is open.
+  ~GrpcStepChannel() override;
+
+  absl::StatusOr<Assignment> AwaitToken() override;
+  absl::Status SendReports(absl::Span<const SlotReport> reports) override;
+  float* GradientBuffer(int variable) override;
+  absl::Status SendGradient(int variable) override;
+  void Leave() override;
+  void Cancel() override;
+
+ private:
+  // The operations on the stream; their addresses are the tags.
+  struct Operation {
+    bool pending = false;
+  };
+  // One version of all values.
+  struct Values {
+    AlignedBuffer flat;
+    std::vector<const float*> variables;
+    int64_t step = -1;
+    int64_t received_elements = 0;
+  };
+
+  // Makes the frame that is being filled the last of the queue, and starts it when nothing is being written.
+  void FlushFrame();
+  void StartWrite();
+  // Handles one finished operation; with `block` false only one that is there already. False when there was none.
+  bool Poll(bool block);
+  void HandleRead(bool ok);
+  absl::Status HandleReply(const StepReplyFrame& reply);
+  // Ends the stream and returns its status, which is never OK.
+  absl::Status Close();
+
+  const ChiefClient::StepOptions options_;
+  const ParameterLayout layout_;
+  int64_t total_elements_ = 0;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  Operation start_, read_, write_, finish_;
+  absl::Status status_;  // the first error; all later calls return it
+  bool broken_ = false;  // the stream ended by itself
+  bool closed_ = false;
+
+  StepFrame frame_;  // being filled
+  int64_t frame_bytes_ = 0;
+  std::deque<grpc::ByteBuffer> frames_;
+  bool first_frame_ = true;
+  grpc::ByteBuffer received_;
+
+  std::shared_ptr<AlignedBuffer> gradients_;  // flat
+  Values values_[2];
+  int front_ = 0;  // the one that the worker computes with
+  absl::optional<Assignment> assignment_;
+  Fate fate_ = FATE_NONE;
+  Token token_;  // the one that is being computed; slot_count 0 before the first
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_GRPC_STEP_CHANNEL_H_

@@ -1,0 +1,222 @@
+#include "common/transport/step_codec.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/transport/wire_reader.h"
+#include "glog/logging.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedOutputStream;
+
+constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+
+uint32_t Tag(int field) { return (static_cast<uint32_t>(field) << 3) | kLengthDelimited; }
+
+void AppendVarint(uint64_t value, std::string* out) {
+  uint8_t bytes[10];
+  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
+  out->append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
+}
+
+// Everything of a TensorPiece before its content, with the tag and length of the piece and of the content.
+void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
+  const uint64_t bytes = piece.content.bytes();
+  std::string fields;
+  if (piece.variable != 0) {
+    fields.push_back(static_cast<char>((TensorPiece::kVariableFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    AppendVarint(static_cast<uint64_t>(piece.variable), &fields);
+  }
+  if (piece.offset != 0) {
+    fields.push_back(static_cast<char>((TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    AppendVarint(static_cast<uint64_t>(piece.offset), &fields);
+  }
+  fields.push_back(static_cast<char>(Tag(TensorPiece::kContentFieldNumber)));
+  AppendVarint(bytes, &fields);
+  AppendVarint(Tag(field), out);
+  AppendVarint(fields.size() + bytes, out);
+  out->append(fields);
+}
+
+void ReleaseOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
+
+// Collects the slices of one message: small bytes are copied together, tensors are referenced.
+class SliceCollector {
+ public:
+  std::string* small() { return &small_; }
+
+  // `content` must be one run of memory, which `owner` keeps alive.
+  void AddTensor(const FloatChunks& content, const std::shared_ptr<const void>& owner) {
+    const float* data = content.Contiguous(0, content.size());
+    CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
+    Flush();
+    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner, new std::shared_ptr<const void>(owner));
+  }
+
+  grpc::ByteBuffer Finish() {
+    Flush();
+    return grpc::ByteBuffer(slices_.data(), slices_.size());
+  }
+
+ private:
+  void Flush() {
+    if (!small_.empty()) slices_.emplace_back(small_);
+    small_.clear();
+  }
+
+  std::string small_;
+  std::vector<grpc::Slice> slices_;
+};
+
+// The runs of a received message.
+absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>* slices,
+                        std::vector<absl::string_view>* runs) {
+  if (!buffer.Valid()) return absl::OkStatus();  // an empty message
+  const grpc::Status status = buffer.Dump(slices);
+  if (!status.ok()) return absl::InternalError(absl::StrCat("cannot read a message: ", status.error_message()));
+  for (const grpc::Slice& slice : *slices) {
+    runs->emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return absl::OkStatus();
+}
+
+// Reads one TensorPiece of `length` bytes.
+bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
+  if (length > reader->left()) return false;
+  const uint64_t end = reader->left() - length;
+  while (reader->left() > end) {
+    uint32_t field, type;
+    uint64_t value;
+    if (!reader->ReadTag(&field, &type)) return false;
+    if (field == TensorPiece::kContentFieldNumber && type == kLengthDelimited) {
+      piece->content = FloatChunks();
+      if (!reader->ReadVarint(&value) || !reader->ReadChunks(value, &piece->content)) return false;
+    } else if (field == TensorPiece::kVariableFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(&value) || value > UINT32_MAX) return false;
+      piece->variable = static_cast<int64_t>(value);
+    } else if (field == TensorPiece::kOffsetFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(&value) || value > INT64_MAX) return false;
+      piece->offset = static_cast<int64_t>(value);
+    } else if (!reader->SkipField(type)) {
+      return false;
+    }
+  }
+  return reader->left() == end;
+}
+
+// Splits a message into its pieces (field `piece_field`) and the bytes of everything else, which `Message` then parses.
+template <typename Message>
+absl::Status Split(const std::vector<absl::string_view>& runs, uint32_t piece_field, std::vector<StepPiece>* pieces,
+                   Message* message) {
+  WireReader reader(runs);
+  std::string rest;
+  while (reader.left() > 0) {
+    uint32_t field, type;
+    if (!reader.ReadTag(&field, &type)) return absl::InvalidArgumentError("a malformed tag");
+    const auto malformed = [&] { return absl::InvalidArgumentError(absl::StrCat("field ", field, " is malformed")); };
+    uint64_t value = 0;
+    if (type == kLengthDelimited) {
+      if (!reader.ReadVarint(&value)) return malformed();
+      if (field == piece_field) {
+        StepPiece piece;
+        if (!ReadPiece(&reader, value, &piece)) return malformed();
+        pieces->push_back(std::move(piece));
+        continue;
+      }
+      std::string bytes;
+      if (value > reader.left() || !reader.ReadString(value, &bytes)) return malformed();
+      AppendVarint(Tag(static_cast<int>(field)), &rest);
+      AppendVarint(value, &rest);
+      rest.append(bytes);
+    } else if (type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader.ReadVarint(&value)) return malformed();
+      AppendVarint((static_cast<uint64_t>(field) << 3) | type, &rest);
+      AppendVarint(value, &rest);
+    } else if (!reader.SkipField(type)) {
+      return malformed();
+    }
+  }
+  if (!message->ParseFromString(rest)) return absl::InvalidArgumentError("the message is malformed");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner) {
+  StepRequest small;
+  small.set_session_id(frame.session_id);
+  small.set_epoch(frame.epoch);
+  small.set_step(frame.step);
+  small.set_first_slot(frame.block.first);
+  small.set_slot_count(frame.block.count);
+  for (const SlotReport& report : frame.reports) *small.add_report() = report;
+  small.set_end(frame.end);
+  small.set_startup_delay_steps(frame.startup_delay_steps);
+  small.set_leave(frame.leave);
+  SliceCollector collector;
+  small.AppendToString(collector.small());
+  for (const StepPiece& piece : frame.gradients) {
+    AppendPieceHeader(StepRequest::kGradientFieldNumber, piece, collector.small());
+    collector.AddTensor(piece.content, owner);
+  }
+  return collector.Finish();
+}
+
+grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
+  StepReply small;
+  small.set_fate(frame.fate);
+  small.set_values_step(frame.values_step);
+  if (frame.token) *small.mutable_token() = *frame.token;
+  small.set_finished(frame.finished);
+  small.set_finish_message(frame.finish_message);
+  SliceCollector collector;
+  small.AppendToString(collector.small());
+  for (const StepPiece& piece : frame.values) {
+    AppendPieceHeader(StepReply::kValueFieldNumber, piece, collector.small());
+    collector.AddTensor(piece.content, frame.values_owner);
+  }
+  return collector.Finish();
+}
+
+absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded) {
+  std::vector<absl::string_view> runs;
+  RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
+  StepFrame& frame = decoded->frame;
+  StepRequest small;
+  RETURN_IF_ERROR(Split(runs, StepRequest::kGradientFieldNumber, &frame.gradients, &small));
+  frame.session_id = small.session_id();
+  frame.epoch = small.epoch();
+  frame.step = small.step();
+  frame.block = {small.first_slot(), small.slot_count()};
+  for (SlotReport& report : *small.mutable_report()) frame.reports.push_back(std::move(report));
+  frame.end = small.end();
+  frame.startup_delay_steps = small.startup_delay_steps();
+  frame.leave = small.leave();
+  return absl::OkStatus();
+}
+
+absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded) {
+  std::vector<absl::string_view> runs;
+  RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
+  StepReplyFrame& frame = decoded->frame;
+  StepReply small;
+  RETURN_IF_ERROR(Split(runs, StepReply::kValueFieldNumber, &frame.values, &small));
+  frame.fate = small.fate();
+  frame.values_step = small.values_step();
+  if (small.has_token()) frame.token = small.token();
+  frame.finished = small.finished();
+  frame.finish_message = small.finish_message();
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

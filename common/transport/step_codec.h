@@ -1,0 +1,36 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_STEP_CODEC_H_
+#define LOCKSTEP_COMMON_TRANSPORT_STEP_CODEC_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/client/step_frame.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace lockstep {
+
+// The Step messages as bytes: exactly the proto encoding of StepRequest and StepReply (proto/chief.proto), so
+// that a generated stub can speak them, but tensors go from and to their own memory, never through a
+// protobuf string. docs/wire.md has the layout.
+
+// The gradients' memory is referenced, not copied, and `owner` keeps it alive as long as gRPC needs it.
+grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner);
+// The same with the values and frame.values_owner.
+grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
+
+// A decoded frame with the memory that its tensors lie in.
+template <typename Frame>
+struct Decoded {
+  Frame frame;
+  std::vector<grpc::Slice> slices;
+};
+
+// Errors: InvalidArgument names the field that is malformed. Unknown fields are skipped.
+absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded);
+absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_STEP_CODEC_H_

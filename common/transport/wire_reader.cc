@@ -1,0 +1,97 @@
+#include "common/transport/wire_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+// Wire types of the protobuf encoding.
+enum : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
+
+}  // namespace
+
+WireReader::WireReader(absl::Span<const absl::string_view> runs) : runs_(runs) {
+  for (const absl::string_view run : runs_) left_ += run.size();
+}
+
+template <typename F>
+bool WireReader::Consume(uint64_t n, F f) {
+  if (n > left_) return false;
+  left_ -= n;
+  while (n > 0) {
+    const absl::string_view rest = runs_[run_].substr(at_);
+    const size_t take = static_cast<size_t>(std::min<uint64_t>(n, rest.size()));
+    if (take > 0) f(rest.substr(0, take));
+    n -= take;
+    at_ += take;
+    if (at_ == runs_[run_].size()) {
+      ++run_;
+      at_ = 0;
+    }
+  }
+  return true;
+}
+
+bool WireReader::ReadByte(uint8_t* byte) {
+  return Consume(1, [byte](absl::string_view run) { *byte = static_cast<uint8_t>(run[0]); });
+}
+
+bool WireReader::ReadVarint(uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 70; shift += 7) {
+    uint8_t byte;
+    if (!ReadByte(&byte)) return false;
+    if (shift == 63 && byte > 1) return false;
+    *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
+bool WireReader::ReadTag(uint32_t* field, uint32_t* wire_type) {
+  uint64_t tag;
+  if (!ReadVarint(&tag) || tag > UINT32_MAX || (tag >> 3) == 0) return false;
+  *field = static_cast<uint32_t>(tag >> 3);
+  *wire_type = static_cast<uint32_t>(tag & 7);
+  return true;
+}
+
+bool WireReader::ReadFixed32(uint32_t* value) {
+  char bytes[4];
+  char* out = bytes;
+  if (!Consume(4, [&out](absl::string_view run) { out = std::copy(run.begin(), run.end(), out); })) return false;
+  std::memcpy(value, bytes, sizeof(*value));
+  return true;
+}
+
+bool WireReader::ReadString(uint64_t n, std::string* out) {
+  out->clear();
+  return Consume(n, [out](absl::string_view run) { out->append(run.data(), run.size()); });
+}
+
+bool WireReader::ReadChunks(uint64_t n, FloatChunks* out) {
+  return Consume(n, [out](absl::string_view run) { out->Append(run); });
+}
+
+bool WireReader::Skip(uint64_t n) {
+  return Consume(n, [](absl::string_view) {});
+}
+
+bool WireReader::SkipField(uint32_t wire_type) {
+  uint64_t value;
+  switch (wire_type) {
+    case kVarint:
+      return ReadVarint(&value);
+    case kFixed64:
+      return Skip(8);
+    case kLengthDelimited:
+      return ReadVarint(&value) && Skip(value);
+    case kFixed32:
+      return Skip(4);
+    default:
+      return false;
+  }
+}
+
+}  // namespace lockstep

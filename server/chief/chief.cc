@@ -1,0 +1,391 @@
+#include "server/chief/chief.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/latest_valid.h"
+#include "glog/logging.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
+constexpr absl::Duration kIdleLogPeriod = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
+  std::unique_ptr<RunDirectory> directory;
+  if (!options.logdir.empty()) {
+    ASSIGN_OR_RETURN(directory, RunDirectory::Open(options.fs, options.logdir));
+  }
+  std::unique_ptr<Chief> chief(new Chief(std::move(options), std::move(directory)));
+  RETURN_IF_ERROR(chief->Start());
+  return chief;
+}
+
+Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
+    : options_(std::move(options)),
+      total_steps_(options_.config.training().steps()),
+      directory_(std::move(directory)) {
+  // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
+  epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
+}
+
+Chief::~Chief() {
+  housekeeping_.reset();
+  // Callbacks of the sync reach the saver, and those of the saver the events.
+  sync_.reset();
+  saver_.reset();
+}
+
+absl::Status Chief::Start() {
+  if (directory_ != nullptr) {
+    ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, directory_->ReadRecord());
+    if (record) {
+      RETURN_IF_ERROR(CheckSameRun(record->config(), options_.config));
+      RETURN_IF_ERROR(StartModel(record->model()));
+    }
+  }
+  PeriodicTask::Options periodic;
+  periodic.clock = options_.clock;
+  periodic.period = options_.housekeeping_period;
+  housekeeping_ = std::make_unique<PeriodicTask>(periodic, [this] { Housekeep(); });
+  return absl::OkStatus();
+}
+
+absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
+  *restored = false;
+  if (directory_ != nullptr) {
+    ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
+                     NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
+                       LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
+                     }));
+    if (newest) {
+      ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, *newest));
+      RETURN_IF_ERROR(store->Restore(*reader));
+      LOG(INFO) << "restored step " << store->step() << " from " << *newest;
+      MutexLock lock(&mutex_);
+      checkpoint_ = *newest;
+      saved_step_ = store->step();
+      *restored = true;
+      return absl::OkStatus();
+    }
+  }
+  store->Initialize(options_.config.training().seed());
+  const std::string& warm_start = options_.config.checkpoint().warm_start();
+  if (warm_start.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
+  ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
+  LOG(INFO) << "warm start from " << warm_start
+            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ") << absl::StrJoin(missing, ", ");
+  return absl::OkStatus();
+}
+
+absl::Status Chief::StartModel(const ModelSpec& model) {
+  {
+    MutexLock lock(&mutex_);
+    phase_ = RunStatus::RESTORING;
+  }
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer()));
+  bool restored = false;
+  RETURN_IF_ERROR(FillStore(store.get(), &restored));
+
+  if (directory_ != nullptr) {
+    RunRecord record;
+    *record.mutable_config() = options_.config;
+    *record.mutable_model() = model;
+    RETURN_IF_ERROR(directory_->WriteRecord(record));
+    ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, options_.logdir));
+    events_->WriteSessionLog(SessionLog::START, store->step());
+    Saver::Options saver;
+    saver.fs = options_.fs;
+    saver.directory = options_.logdir;
+    saver.keep = options_.config.checkpoint().keep();
+    saver.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
+      OnSaved(step, prefix, status);
+    };
+    ASSIGN_OR_RETURN(saver_, Saver::Create(std::move(saver)));
+    // As the original: the first checkpoint is made at once.
+    if (!restored) saver_->Save(store->TakeSnapshot());
+  }
+
+  SyncReplicas::Options sync;
+  sync.clock = options_.clock;
+  sync.epoch = epoch_;
+  sync.slots = options_.config.training().replicas_to_aggregate();
+  sync.total_steps = total_steps_;
+  sync.lease = absl::Seconds(options_.config.cluster().lease_seconds());
+  sync.learning_rate = options_.config.optimizer().learning_rate();
+  sync.snapshot_every_steps = saver_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
+  sync.on_commit = [this](const SyncReplicas::Committed& committed) { OnCommit(committed); };
+  sync.on_snapshot = [this](VariableStore::Snapshot snapshot) {
+    if (saver_ != nullptr) saver_->Save(std::move(snapshot));
+  };
+  sync.on_failure = [this](absl::Status status) {
+    MutexLock lock(&mutex_);
+    LOG(ERROR) << "the run stops: " << status.message();
+    failure_ = std::move(status);
+    phase_ = RunStatus::FAILED;
+    changed_.SignalAll();
+  };
+  const bool finished = store->step() >= total_steps_;
+  if (finished) LOG(INFO) << "the run is finished: step " << store->step() << " of " << total_steps_;
+  auto replicas = std::make_unique<SyncReplicas>(std::move(sync), store.get());
+
+  MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  const double save_period = options_.config.checkpoint().every_seconds();
+  if (save_period > 0) next_save_ = now + absl::Seconds(save_period);
+  last_rate_time_ = now;
+  last_rate_step_ = store->step();
+  store_ = std::move(store);
+  sync_ = std::move(replicas);
+  model_ = model;
+  phase_ = finished ? RunStatus::FINISHED : RunStatus::TRAINING;
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+SyncReplicas* Chief::sync() const {
+  MutexLock lock(&mutex_);
+  return sync_.get();
+}
+
+GetRunReply Chief::GetRun() const {
+  GetRunReply reply;
+  *reply.mutable_config() = options_.config;
+  reply.set_epoch(epoch_);
+  return reply;
+}
+
+absl::Status Chief::CheckModel(const ModelSpec& model) const {
+  std::string difference;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&difference);
+  if (differencer.Compare(model_, model)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the worker's model is not the run's: ", difference.substr(0, difference.find('\n'))));
+}
+
+absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& request) {
+  bool start = false;
+  {
+    MutexLock lock(&mutex_);
+    if (starting_) return absl::UnavailableError("the chief is initializing the model");
+    if (stop_requested_) return absl::UnavailableError("the chief is stopping");
+    start = sync_ == nullptr;
+    starting_ = start;
+  }
+  if (start) {
+    const absl::Status status = StartModel(request.model());
+    MutexLock lock(&mutex_);
+    starting_ = false;
+    if (!status.ok()) {
+      phase_ = RunStatus::WAITING_FOR_MODEL;
+      return status;
+    }
+    LOG(INFO) << "the model was declared by " << request.worker() << ": " << model_.variables_size() << " variables";
+  }
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckModel(request.model()));
+  uint64_t id = 0;
+  for (const auto& entry : sessions_) {
+    if (entry.second.worker == request.worker() && entry.second.incarnation == request.incarnation()) id = entry.first;
+  }
+  if (id == 0) {
+    id = next_session_++;
+    sessions_[id] = {request.worker(), request.incarnation()};
+    LOG(INFO) << request.worker() << " opened session " << id;
+  }
+  OpenSessionReply reply;
+  reply.set_session_id(id);
+  reply.set_epoch(epoch_);
+  reply.set_global_step(sync_->step());
+  reply.set_piece_elements(ParameterLayout::kSegmentElements);
+  reply.set_lease_seconds(options_.config.cluster().lease_seconds());
+  return reply;
+}
+
+absl::StatusOr<HeartbeatReply> Chief::Heartbeat(const HeartbeatRequest& request) {
+  SyncReplicas* replicas = nullptr;
+  HeartbeatReply reply;
+  {
+    MutexLock lock(&mutex_);
+    if (request.epoch() != epoch_ || sessions_.count(request.session_id()) == 0) {
+      return absl::AbortedError(absl::StrCat("session ", request.session_id(), " of epoch ", request.epoch(),
+                                             " is unknown; the chief's epoch is ", epoch_));
+    }
+    replicas = sync_.get();
+    reply.set_finished(phase_ == RunStatus::FINISHED || phase_ == RunStatus::FAILED);
+  }
+  replicas->Heartbeat(request.session_id());
+  reply.set_global_step(replicas->step());
+  return reply;
+}
+
+absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch, bool stream_values,
+                                                                std::shared_ptr<StepListener> listener) {
+  std::string worker;
+  {
+    MutexLock lock(&mutex_);
+    const auto session = sessions_.find(session_id);
+    if (epoch != epoch_ || session == sessions_.end()) {
+      return absl::AbortedError(absl::StrCat("session ", session_id, " of epoch ", epoch,
+                                             " is unknown; the chief's epoch is ", epoch_));
+    }
+    if (stop_requested_) return absl::UnavailableError("the chief is stopping");
+    worker = session->second.worker;
+  }
+  return sync()->Connect(session_id, std::move(worker), stream_values, std::move(listener));
+}
+
+RunStatus Chief::GetStatus() const {
+  RunStatus status;
+  SyncReplicas* replicas = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    status.set_phase(phase_);
+    status.set_total_steps(total_steps_);
+    status.set_epoch(epoch_);
+    status.set_replicas_to_aggregate(options_.config.training().replicas_to_aggregate());
+    status.set_examples_per_step(options_.config.input().batch_size() *
+                                 options_.config.training().replicas_to_aggregate());
+    status.set_logdir(options_.logdir);
+    status.set_checkpoint(checkpoint_);
+    status.set_message(std::string(failure_.message()));
+    replicas = sync_.get();
+  }
+  if (replicas != nullptr) replicas->FillStatus(&status);
+  if (status.phase() == RunStatus::WAITING_FOR_MODEL) status.set_message("waiting for a worker to declare the model");
+  if (status.phase() == RunStatus::TRAINING && status.worker_size() == 0) status.set_message("waiting for workers");
+  return status;
+}
+
+void Chief::OnCommit(const SyncReplicas::Committed& committed) {
+  const int64_t every = options_.config.summary().every_steps();
+  if (events_ != nullptr && every > 0 && (committed.step % every == 0 || committed.step == total_steps_)) {
+    double rate = 0;
+    {
+      MutexLock lock(&mutex_);
+      const absl::Time now = options_.clock->Now();
+      const double seconds = absl::ToDoubleSeconds(now - last_rate_time_);
+      if (seconds > 0) rate = static_cast<double>(committed.step - last_rate_step_) / seconds;
+      last_rate_time_ = now;
+      last_rate_step_ = committed.step;
+    }
+    events_->WriteScalar("loss", static_cast<float>(committed.mean_loss), committed.step);
+    if (rate > 0) events_->WriteScalar("global_step/sec", static_cast<float>(rate), committed.step);
+  }
+  if (committed.step >= total_steps_) {
+    MutexLock lock(&mutex_);
+    if (phase_ == RunStatus::TRAINING) phase_ = RunStatus::FINISHED;
+    changed_.SignalAll();
+  }
+}
+
+void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) {
+  if (!status.ok()) return;
+  {
+    MutexLock lock(&mutex_);
+    checkpoint_ = prefix;
+    saved_step_ = step;
+  }
+  LOG(INFO) << "saved " << prefix;
+  events_->WriteSessionLog(SessionLog::CHECKPOINT, step, prefix);
+}
+
+void Chief::Housekeep() {
+  SyncReplicas* const replicas = sync();
+  if (replicas == nullptr) return;
+  replicas->Tick();
+  const bool idle = replicas->idle();
+  bool save = false;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Time now = options_.clock->Now();
+    if (now >= next_save_ && phase_ == RunStatus::TRAINING && saver_ != nullptr) {
+      save = saved_step_ != replicas->step();
+      next_save_ = now + absl::Seconds(options_.config.checkpoint().every_seconds());
+    }
+    if (!idle || phase_ != RunStatus::TRAINING) {
+      next_idle_log_ = now + kIdleLogPeriod;
+    } else if (now >= next_idle_log_) {
+      LOG(INFO) << "step " << replicas->step() << " of " << total_steps_ << ": waiting for workers";
+      next_idle_log_ = now + kIdleLogPeriod;
+    }
+  }
+  if (save) replicas->RequestSnapshot();
+}
+
+absl::Status Chief::SaveNow(absl::Duration limit) {
+  SyncReplicas* const replicas = sync();
+  if (replicas == nullptr || saver_ == nullptr) return absl::OkStatus();
+  replicas->RequestSnapshot();
+  const absl::Time deadline = options_.clock->Now() + limit;
+  // The snapshot waits for the step when that is half applied; with the workers gone it may never come.
+  while (options_.clock->Now() < deadline) {
+    RETURN_IF_ERROR(saver_->WaitUntilIdle());
+    MutexLock lock(&mutex_);
+    if (saved_step_ == replicas->step()) return absl::OkStatus();
+    options_.clock->WaitUntil(&changed_, &mutex_, options_.clock->Now() + absl::Milliseconds(20));
+  }
+  return absl::DeadlineExceededError(absl::StrCat("step ", replicas->step(), " could not be saved within ",
+                                                  absl::FormatDuration(limit)));
+}
+
+absl::Status Chief::FinishRun() {
+  SyncReplicas* const replicas = sync();
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = failure_;
+  }
+  if (status.ok() && saver_ != nullptr) {
+    bool saved = false;
+    {
+      MutexLock lock(&mutex_);
+      saved = saved_step_ == total_steps_;
+    }
+    if (!saved) replicas->RequestSnapshot();
+    status = saver_->WaitUntilIdle();
+    if (!status.ok()) {
+      status = absl::Status(status.code(), absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
+    }
+  }
+  replicas->Finish(std::string(status.message()));
+  const absl::Time deadline = options_.clock->Now() + kGoodbyeLimit;
+  while (!replicas->idle() && options_.clock->Now() < deadline) {
+    MutexLock lock(&mutex_);
+    options_.clock->WaitUntil(&changed_, &mutex_, std::min(deadline, options_.clock->Now() + absl::Milliseconds(10)));
+  }
+  if (events_ != nullptr) {
+    events_->WriteSessionLog(SessionLog::STOP, 0);
+    events_->Flush().IgnoreError();
+  }
+  return status;
+}
+
+absl::Status Chief::Wait() {
+  {
+    MutexLock lock(&mutex_);
+    while (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED && !stop_requested_) changed_.Wait(&mutex_);
+    if (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED) {
+      return absl::CancelledError("a stop was requested");
+    }
+  }
+  return FinishRun();
+}
+
+void Chief::RequestStop() {
+  MutexLock lock(&mutex_);
+  stop_requested_ = true;
+  changed_.SignalAll();
+}
+
+}  // namespace lockstep

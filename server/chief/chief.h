@@ -1,0 +1,121 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_CHIEF_H_
+#define LOCKSTEP_SERVER_CHIEF_CHIEF_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/periodic_task.h"
+#include "common/io/file_system.h"
+#include "common/summary/event_writer.h"
+#include "proto/chief.pb.h"
+#include "proto/config.pb.h"
+#include "server/chief/run_directory.h"
+#include "server/chief/saver.h"
+#include "server/chief/sync_replicas.h"
+#include "server/ps/variable_store.h"
+
+namespace lockstep {
+
+// Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events.
+// Life: Create (restores what the logdir has), serve until Wait returns, Stop. First start, resume and
+// recovery are the same path. Thread-safe.
+class Chief {
+ public:
+  struct Options {
+    FileSystem* fs = nullptr;
+    Clock* clock = nullptr;
+    // Empty: no checkpoints and no events.
+    std::string logdir;
+    // Validated, with defaults filled in.
+    RunConfig config;
+    // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
+    absl::Duration housekeeping_period = absl::Milliseconds(100);
+  };
+
+  // Errors: FailedPrecondition when another chief holds the logdir or the logdir's run has another configuration; DataLoss
+  // when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
+  static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
+  ~Chief();
+
+  // The calls of proto/chief.proto.
+  GetRunReply GetRun() const;
+  // May take long the first time (initial values, restore); concurrent callers get Unavailable meanwhile.
+  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old epoch.
+  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t epoch, bool stream_values,
+                                                           std::shared_ptr<StepListener> listener)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed
+  // (its error), or RequestStop was called (Cancelled). Workers that do not say goodbye are waited for two seconds.
+  absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes Wait return; callable from any thread.
+  void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Saves the present step, bounded by `limit`; for a stop before the end.
+  absl::Status SaveNow(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // One round of what the housekeeping thread does.
+  void Housekeep() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t epoch() const { return epoch_; }
+
+ private:
+  struct Session {
+    std::string worker;
+    uint64_t incarnation = 0;
+  };
+
+  Chief(Options options, std::unique_ptr<RunDirectory> directory);
+
+  absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes store, saver and sync for a model, from the newest checkpoint or from the seed.
+  absl::Status StartModel(const ModelSpec& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FillStore(VariableStore* store, bool* restored);
+  absl::Status CheckModel(const ModelSpec& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnCommit(const SyncReplicas::Committed& committed) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null before the model is known.
+  SyncReplicas* sync() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  const int64_t total_steps_;
+  const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
+  int64_t epoch_ = 0;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  RunStatus::Phase phase_ ABSL_GUARDED_BY(mutex_) = RunStatus::WAITING_FOR_MODEL;
+  bool starting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  ModelSpec model_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::string checkpoint_ ABSL_GUARDED_BY(mutex_);
+  int64_t saved_step_ ABSL_GUARDED_BY(mutex_) = -1;
+  absl::Time next_save_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Time next_idle_log_ ABSL_GUARDED_BY(mutex_);
+  absl::Time last_rate_time_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_rate_step_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  // Set once by StartModel, in this order of dependence; destroyed in the reverse one.
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<Saver> saver_;
+  std::unique_ptr<SyncReplicas> sync_;
+  std::unique_ptr<PeriodicTask> housekeeping_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_CHIEF_H_

@@ -1,0 +1,88 @@
+#include "server/chief/run_directory.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kLockFile[] = "lock";
+constexpr char kEpochFile[] = "epoch";
+constexpr char kRecordFile[] = "lockstep.textproto";
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs, std::string path) {
+  RETURN_IF_ERROR(fs->CreateDirectory(path));
+  auto lock = fs->LockFile(JoinPath(path, kLockFile));
+  if (absl::IsFailedPrecondition(lock.status())) {
+    return absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path, "; use another logdir or stop it"));
+  }
+  RETURN_IF_ERROR(lock.status());
+  std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path), *std::move(lock)));
+  RETURN_IF_ERROR(directory->EnterEpoch());
+  return directory;
+}
+
+RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)
+    : fs_(fs), path_(std::move(path)), lock_(std::move(lock)) {}
+
+absl::Status RunDirectory::EnterEpoch() {
+  const std::string file = JoinPath(path_, kEpochFile);
+  if (fs_->Exists(file)) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0) {
+      return absl::DataLossError(absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
+    }
+  }
+  ++epoch_;
+  return WriteFileAtomically(fs_, file, absl::StrCat(epoch_, "\n"));
+}
+
+absl::StatusOr<absl::optional<RunRecord>> RunDirectory::ReadRecord() const {
+  const std::string file = JoinPath(path_, kRecordFile);
+  if (!fs_->Exists(file)) return absl::optional<RunRecord>();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
+  RunRecord record;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &record)) {
+    return absl::InvalidArgumentError(absl::StrCat(file, " is not a RunRecord in text format"));
+  }
+  return absl::optional<RunRecord>(std::move(record));
+}
+
+absl::Status RunDirectory::WriteRecord(const RunRecord& record) const {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(record, &text);
+  return WriteFileAtomically(fs_, JoinPath(path_, kRecordFile),
+                             absl::StrCat("# The configuration and the model of this run, written by the chief.\n", text));
+}
+
+absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {
+  // What the weights at a given step do not depend on.
+  const auto strip = [](RunConfig run) {
+    run.clear_checkpoint();
+    run.clear_summary();
+    run.clear_evaluation();
+    run.clear_cluster();
+    run.mutable_training()->clear_steps();
+    run.mutable_training()->clear_startup_delay_steps();
+    return run;
+  };
+  const RunConfig before = strip(record);
+  const RunConfig now = strip(config);
+  std::string difference;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&difference);
+  if (differencer.Compare(before, now)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the logdir holds a run with another configuration (", difference.substr(0, difference.find('\n')),
+                   "); use another logdir, or the same configuration"));
+}
+
+}  // namespace lockstep

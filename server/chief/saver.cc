@@ -1,0 +1,79 @@
+#include "server/chief/saver.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_writer.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+
+absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
+  CheckpointManager::Options retention;
+  retention.directory = options.directory;
+  retention.max_to_keep = options.keep;
+  ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, std::move(retention)));
+  return std::unique_ptr<Saver>(new Saver(std::move(options), std::move(manager)));
+}
+
+Saver::Saver(Options options, std::unique_ptr<CheckpointManager> manager)
+    : options_(std::move(options)), manager_(std::move(manager)), thread_([this] { Loop(); }) {}
+
+Saver::~Saver() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    waiting_.reset();
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+void Saver::Save(VariableStore::Snapshot snapshot) {
+  MutexLock lock(&mutex_);
+  waiting_ = std::move(snapshot);
+  changed_.SignalAll();
+}
+
+absl::Status Saver::WaitUntilIdle() {
+  MutexLock lock(&mutex_);
+  while (waiting_ || writing_) changed_.Wait(&mutex_);
+  return last_status_;
+}
+
+void Saver::Loop() {
+  while (true) {
+    VariableStore::Snapshot snapshot;
+    {
+      MutexLock lock(&mutex_);
+      while (!waiting_ && !stopping_) changed_.Wait(&mutex_);
+      if (stopping_) return;
+      snapshot = *std::move(waiting_);
+      waiting_.reset();
+      writing_ = true;
+    }
+    const std::string prefix = manager_->PrefixOf(snapshot.step);
+    const int64_t step = snapshot.step;
+    const absl::Status status = Write(snapshot, prefix);
+    snapshot = VariableStore::Snapshot();  // its memory goes before anyone is told
+    if (!status.ok()) {
+      LOG(ERROR) << "cannot save step " << step << ", the checkpoints before are untouched: " << status.message();
+    }
+    if (options_.on_saved) options_.on_saved(step, prefix, status);
+    MutexLock lock(&mutex_);
+    last_status_ = status;
+    writing_ = false;
+    changed_.SignalAll();
+  }
+}
+
+absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix) {
+  {
+    ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix));
+    RETURN_IF_ERROR(WriteSnapshot(snapshot, writer.get()));
+    RETURN_IF_ERROR(writer->Finish());
+  }
+  return manager_->Record(prefix);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,490 @@
+#include "server/chief/sync_replicas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "server/optimizer/learning_rate.h"
+
+namespace lockstep {
+namespace {
+
+// Values in one reply frame: large enough to cost few writes, small enough that the first arrives early.
+constexpr int64_t kFrameElements = 1 << 20;
+constexpr absl::Duration kRateWindow = absl::Seconds(3);
+
+std::string Describe(int64_t step, const SlotBlock& block) {
+  return absl::StrCat(block.ToString(), " of step ", step);
+}
+
+}  // namespace
+
+absl::Status StepConnection::OnFrame(const StepFrame& frame) { return owner_->OnFrame(this, frame); }
+bool StepConnection::NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
+void StepConnection::Close() { owner_->Close(this); }
+
+std::shared_ptr<const AlignedBuffer> StepConnection::values() const {
+  MutexLock lock(&owner_->mutex_);
+  return token_values_;
+}
+
+SyncReplicas::SyncReplicas(Options options, VariableStore* store)
+    : options_(std::move(options)),
+      layout_(store->layout()),
+      store_(store),
+      tokens_([this] {
+        TokenQueue::Options tokens;
+        tokens.slots = options_.slots;
+        tokens.lease = options_.lease;
+        return tokens;
+      }()) {
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < layout_.segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
+  for (int i : {0, 1}) {
+    mark_time_[i] = options_.clock->Now();
+    mark_step_[i] = store_->step();
+  }
+  if (store_->step() < options_.total_steps) StartStep();
+}
+
+SyncReplicas::~SyncReplicas() = default;
+
+void SyncReplicas::StartStep() {
+  tokens_.StartStep();
+  learning_rate_ = LearningRateAt(options_.learning_rate, store_->step());
+  store_->BeginUpdate(learning_rate_);
+  current_ = std::make_shared<ContributionSet>(store_, options_.slots);
+}
+
+std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
+                                                      std::shared_ptr<StepListener> listener) {
+  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name));
+  std::shared_ptr<StepConnection> replaced;
+  {
+    MutexLock lock(&mutex_);
+    const auto it = connections_.find(session);
+    if (it != connections_.end()) replaced = it->second;
+  }
+  if (replaced != nullptr) replaced->Close();
+  MutexLock lock(&mutex_);
+  connection->listener_ = std::move(listener);
+  connection->stream_values_ = stream_values;
+  connection->stats_.set_name(std::move(name));
+  connection->stats_.set_session_id(session);
+  connection->last_heard_ = options_.clock->Now();
+  connections_[session] = connection;
+  return connection;
+}
+
+absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame) {
+  std::shared_ptr<ContributionSet> target;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Status status = BeginFrame(connection, frame, &target);
+    if (!status.ok()) {
+      ++rejected_;
+      return status;
+    }
+    ++frames_in_flight_;
+  }
+  absl::Status status = TakeContribution(connection, frame, target.get());
+  absl::optional<Committed> committed;
+  absl::optional<VariableStore::Snapshot> snapshot;
+  std::vector<std::shared_ptr<StepListener>> listeners;
+  {
+    MutexLock lock(&mutex_);
+    --frames_in_flight_;
+    const bool complete = target != nullptr && target == current_ && target->complete();
+    if (complete) {
+      committed = Commit();
+      snapshot_requested_ = snapshot_requested_ || (options_.snapshot_every_steps > 0 &&
+                                                    committed->step % options_.snapshot_every_steps == 0);
+    }
+    if (status.ok()) status = EndFrame(connection, frame);
+    if (!status.ok()) ++rejected_;
+    if (snapshot_requested_ && (complete || CanSnapshotNow())) {
+      snapshot = store_->TakeSnapshot();
+      snapshot_requested_ = false;
+    }
+    if (complete && store_->step() < options_.total_steps) StartStep();
+    AssignTokens();
+    listeners = Listeners();
+  }
+  Wake(listeners);
+  if (snapshot) options_.on_snapshot(*std::move(snapshot));
+  if (committed) options_.on_commit(*committed);
+  if (absl::IsOutOfRange(status)) {
+    // TakeContribution's word for a loss that is not finite: the run's failure, not the stream's.
+    Fail(absl::InvalidArgumentError(status.message()));
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFrame& frame,
+                                      std::shared_ptr<ContributionSet>* target) {
+  if (connection->closed_) return absl::AbortedError("the stream was replaced or closed");
+  if (frame.epoch != options_.epoch) {
+    return absl::AbortedError(absl::StrCat("epoch ", frame.epoch, " is over, the chief's is ", options_.epoch));
+  }
+  if (frame.session_id != connection->session_) {
+    return absl::InvalidArgumentError(absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ",
+                                                   connection->session_));
+  }
+  connection->last_heard_ = options_.clock->Now();
+  int64_t bytes = 0;
+  for (const StepPiece& piece : frame.gradients) bytes += static_cast<int64_t>(piece.content.bytes());
+  connection->stats_.set_bytes_received(connection->stats_.bytes_received() + bytes);
+  if (connection->first_frame_) {
+    connection->first_frame_ = false;
+    connection->not_before_step_ = std::min(frame.startup_delay_steps, options_.total_steps);
+  }
+  if (frame.block.count == 0) {
+    if (!frame.gradients.empty() || !frame.reports.empty()) {
+      return absl::InvalidArgumentError("gradients or reports without a block of slots");
+    }
+    if (connection->incoming_.begun) return absl::InvalidArgumentError("the contribution before was not ended");
+    return absl::OkStatus();
+  }
+  auto& incoming = connection->incoming_;
+  if (!incoming.begun) {
+    const auto& token = connection->last_token_;
+    if (!token || token->step() != frame.step || token->first_slot() != frame.block.first ||
+        token->slot_count() != frame.block.count) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a contribution to ", Describe(frame.step, frame.block), " without a token for it; the session's last token is ",
+          token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
+    }
+    connection->last_token_.reset();
+    incoming.begun = true;
+    incoming.step = frame.step;
+    incoming.block = frame.block;
+    incoming.reported = incoming.any_new = false;
+    incoming.segments.assign(layout_.segments().size(), false);
+    incoming.num_segments = 0;
+  } else if (incoming.step != frame.step || incoming.block != frame.block) {
+    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block), " inside a contribution to ",
+                                                   Describe(incoming.step, incoming.block)));
+  }
+  tokens_.Renew(connection->session_, connection->last_heard_);
+  connection->pushing_ = true;
+  connection->pushing_step_ = frame.step;
+  if (frame.step == store_->step() && !failed_) *target = current_;
+  return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target) {
+  auto& incoming = connection->incoming_;
+  if (!frame.reports.empty()) {
+    if (incoming.reported) return absl::InvalidArgumentError("reports were sent twice in one contribution");
+    incoming.reported = true;
+    if (target != nullptr) {
+      RETURN_IF_ERROR(target->AddReports(frame.block, frame.reports));
+      const auto slot = target->non_finite_slot();
+      if (slot) {
+        return absl::OutOfRangeError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ", *slot,
+                                                  ", computed by ", connection->name_, ")"));
+      }
+    }
+  }
+  for (const StepPiece& piece : frame.gradients) {
+    if (!incoming.reported) return absl::InvalidArgumentError("gradients came before the reports of their slots");
+    if (target == nullptr) continue;  // the step is over; nothing of it is wanted
+    RETURN_IF_ERROR(target->CheckPiece(piece));
+    const auto& variable = layout_.variables()[piece.variable];
+    const int first = variable.first_segment + static_cast<int>(piece.offset / ParameterLayout::kSegmentElements);
+    int segment = first;
+    for (int64_t at = 0; at < piece.content.size(); at += layout_.segments()[segment++].elements) {
+      if (incoming.segments[segment]) {
+        return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " from element ",
+                                                       layout_.segments()[segment].offset, " was sent twice"));
+      }
+      incoming.segments[segment] = true;
+      ++incoming.num_segments;
+    }
+    if (target->AddPiece(frame.block, piece)) incoming.any_new = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame& frame) {
+  if (frame.leave) {
+    tokens_.Release(connection->session_);
+    connection->awaiting_ = false;
+    connection->finish_sent_ = true;
+    return absl::OkStatus();
+  }
+  if (!frame.end) return absl::OkStatus();
+  if (connection->awaiting_) return absl::InvalidArgumentError("a token was asked for twice");
+  auto& incoming = connection->incoming_;
+  const absl::Time now = options_.clock->Now();
+  if (incoming.begun) {
+    incoming.begun = false;
+    connection->pushing_ = false;
+    // A step that went on without this contribution has dropped some of its pieces uncounted.
+    const bool current = frame.step == store_->step();
+    if (current && incoming.num_segments != layout_.num_trainable_segments()) {
+      return absl::InvalidArgumentError(absl::StrCat("the contribution to ", Describe(frame.step, frame.block), " has ",
+                                                     incoming.num_segments, " of ", layout_.num_trainable_segments(),
+                                                     " pieces of ", ParameterLayout::kSegmentElements, " elements"));
+    }
+    if (current) tokens_.Cover(frame.block, connection->session_, now);
+    connection->fate_ = incoming.any_new ? ACCEPTED : DUPLICATE;
+    if (incoming.any_new) {
+      ++accepted_;
+      connection->stats_.set_accepted(connection->stats_.accepted() + 1);
+    } else {
+      ++duplicate_;
+      connection->stats_.set_duplicate(connection->stats_.duplicate() + 1);
+    }
+    connection->stats_.set_last_step_seconds(absl::ToDoubleSeconds(now - connection->last_token_time_));
+  }
+  tokens_.Release(connection->session_);
+  connection->awaiting_ = true;
+  return absl::OkStatus();
+}
+
+SyncReplicas::Committed SyncReplicas::Commit() {
+  const auto updates = current_->TakeUpdates();
+  last_loss_ = current_->MeanLoss();
+  current_->FinishedSegments(0, &segment_order_);
+  for (size_t i = 0; i < layout_.segments().size(); ++i) {
+    if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable()) segment_order_.push_back(static_cast<int>(i));
+  }
+  store_->CommitUpdate(updates);
+  current_.reset();
+  // Tokens of the step that is over are void, also those that were not sent yet.
+  tokens_.StartStep();
+  for (auto& entry : connections_) entry.second->token_.reset();
+  UpdateRate(options_.clock->Now());
+  return {store_->step(), *last_loss_};
+}
+
+void SyncReplicas::AssignTokens() {
+  if (current_ == nullptr || finished_ || failed_) return;
+  const int64_t workers = std::count_if(connections_.begin(), connections_.end(), [this](const auto& entry) {
+    return entry.second->not_before_step_ <= store_->step() && !entry.second->first_frame_;
+  });
+  const absl::Time now = options_.clock->Now();
+  for (auto& entry : connections_) {
+    StepConnection& connection = *entry.second;
+    if (!connection.awaiting_ || connection.token_ || connection.not_before_step_ > store_->step()) continue;
+    const auto block = tokens_.Take(connection.session_, workers, now, connection.last_block_);
+    if (!block) continue;
+    connection.last_block_ = block;
+    Token token;
+    token.set_step(store_->step());
+    token.set_first_slot(block->first);
+    token.set_slot_count(block->count);
+    connection.token_ = token;
+    connection.last_token_ = token;
+    connection.last_token_time_ = now;
+  }
+}
+
+bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) {
+  MutexLock lock(&mutex_);
+  if (connection->closed_ || connection->finish_sent_) return false;
+  *reply = StepReplyFrame();
+  const bool pushing_current = connection->pushing_ && connection->pushing_step_ == store_->step();
+  if (!connection->awaiting_ && !pushing_current) return false;
+  reply->fate = connection->awaiting_ ? connection->fate_ : FATE_NONE;
+  if (connection->awaiting_ && (finished_ || failed_)) {
+    reply->finished = true;
+    reply->finish_message = finish_message_;
+    if (!finished_) return false;
+    connection->finish_sent_ = true;
+    return true;
+  }
+  if (connection->stream_values_) FeedValues(connection, reply);
+  const bool holds_values = !connection->stream_values_ || (connection->feed_step_ == store_->step() &&
+                                                            connection->feed_cursor_ == segment_order_.size());
+  if (connection->awaiting_ && connection->token_ && holds_values) {
+    reply->token = connection->token_;
+    connection->token_.reset();
+    connection->awaiting_ = false;
+    connection->token_values_ = store_->values();
+  }
+  if (connection->awaiting_ || reply->token) connection->fate_ = FATE_NONE;
+  return reply->token.has_value() || !reply->values.empty();
+}
+
+void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
+  const int64_t step = store_->step();
+  if (connection->feed_step_ < step) {
+    connection->feed_step_ = step;
+    connection->feed_cursor_ = 0;
+  }
+  // The values of the next step, as far as they are final, go to a worker that holds the current ones.
+  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size() && !connection->token_ &&
+      current_ != nullptr && current_->has_applied_segments()) {
+    connection->feed_step_ = step + 1;
+    connection->feed_cursor_ = 0;
+  }
+  std::vector<int> segments;
+  std::shared_ptr<const AlignedBuffer> values;
+  if (connection->feed_step_ == step) {
+    segments.assign(segment_order_.begin() + connection->feed_cursor_, segment_order_.end());
+    values = store_->values();
+  } else if (current_ != nullptr) {
+    current_->FinishedSegments(connection->feed_cursor_, &segments);
+    values = store_->next_values();
+  }
+  int64_t elements = 0;
+  for (const int index : segments) {
+    const ParameterLayout::Segment& segment = layout_.segments()[index];
+    if (elements > 0 && elements + segment.elements > kFrameElements) break;
+    elements += segment.elements;
+    StepPiece piece;
+    piece.variable = segment.variable;
+    piece.offset = segment.offset;
+    piece.content = FloatChunks(values->as<float>() + segment.flat_offset, segment.elements);
+    reply->values.push_back(std::move(piece));
+    ++connection->feed_cursor_;
+  }
+  connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
+  reply->values_step = connection->feed_step_;
+  reply->values_owner = std::move(values);
+}
+
+void SyncReplicas::Heartbeat(uint64_t session) {
+  MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  tokens_.Renew(session, now);
+  const auto it = connections_.find(session);
+  if (it != connections_.end()) it->second->last_heard_ = now;
+}
+
+void SyncReplicas::Tick() {
+  std::vector<std::shared_ptr<StepListener>> listeners;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Time now = options_.clock->Now();
+    UpdateRate(now);
+    for (const TokenQueue::Lease& lease : tokens_.Expire(now)) {
+      const auto it = connections_.find(lease.session);
+      if (it == connections_.end()) continue;
+      LOG(WARNING) << it->second->name_ << " was silent for " << absl::FormatDuration(options_.lease) << ": "
+                   << Describe(store_->step(), lease.block) << " go to another worker";
+      it->second->token_.reset();
+    }
+    AssignTokens();
+    listeners = Listeners();
+  }
+  Wake(listeners);
+}
+
+void SyncReplicas::Close(StepConnection* connection) {
+  std::vector<std::shared_ptr<StepListener>> listeners;
+  {
+    MutexLock lock(&mutex_);
+    if (connection->closed_) return;
+    connection->closed_ = true;
+    connection->listener_.reset();
+    tokens_.Release(connection->session_);
+    connections_.erase(connection->session_);
+    AssignTokens();
+    listeners = Listeners();
+  }
+  Wake(listeners);
+}
+
+bool SyncReplicas::CanSnapshotNow() const {
+  return current_ == nullptr || (frames_in_flight_ == 0 && !current_->has_applied_segments());
+}
+
+void SyncReplicas::RequestSnapshot() {
+  absl::optional<VariableStore::Snapshot> snapshot;
+  {
+    MutexLock lock(&mutex_);
+    if (CanSnapshotNow()) {
+      snapshot = store_->TakeSnapshot();
+    } else {
+      snapshot_requested_ = true;
+    }
+  }
+  if (snapshot) options_.on_snapshot(*std::move(snapshot));
+}
+
+void SyncReplicas::Fail(absl::Status status) {
+  {
+    MutexLock lock(&mutex_);
+    if (failed_) return;
+    failed_ = true;
+  }
+  options_.on_failure(std::move(status));
+}
+
+void SyncReplicas::Finish(std::string message) {
+  std::vector<std::shared_ptr<StepListener>> listeners;
+  {
+    MutexLock lock(&mutex_);
+    finished_ = true;
+    finish_message_ = std::move(message);
+    listeners = Listeners();
+  }
+  Wake(listeners);
+}
+
+bool SyncReplicas::idle() const {
+  MutexLock lock(&mutex_);
+  return connections_.empty();
+}
+
+int64_t SyncReplicas::step() const {
+  MutexLock lock(&mutex_);
+  return store_->step();
+}
+
+std::vector<std::shared_ptr<StepListener>> SyncReplicas::Listeners() const {
+  std::vector<std::shared_ptr<StepListener>> listeners;
+  listeners.reserve(connections_.size());
+  for (const auto& entry : connections_) {
+    const StepConnection& connection = *entry.second;
+    if (connection.awaiting_ || connection.pushing_) listeners.push_back(connection.listener_);
+  }
+  return listeners;
+}
+
+void SyncReplicas::Wake(const std::vector<std::shared_ptr<StepListener>>& listeners) {
+  for (const auto& listener : listeners) {
+    if (listener != nullptr) listener->OnReplyReady();
+  }
+}
+
+void SyncReplicas::UpdateRate(absl::Time now) {
+  if (now - mark_time_[1] < kRateWindow) return;
+  mark_time_[0] = mark_time_[1];
+  mark_step_[0] = mark_step_[1];
+  mark_time_[1] = now;
+  mark_step_[1] = store_->step();
+}
+
+void SyncReplicas::FillStatus(RunStatus* status) const {
+  MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  status->set_global_step(store_->step());
+  if (last_loss_) status->set_loss(*last_loss_);
+  status->set_learning_rate(learning_rate_);
+  const double seconds = absl::ToDoubleSeconds(now - mark_time_[0]);
+  if (seconds > 0) status->set_steps_per_second(static_cast<double>(store_->step() - mark_step_[0]) / seconds);
+  status->set_accepted(accepted_);
+  status->set_duplicate(duplicate_);
+  status->set_rejected(rejected_);
+  for (const auto& entry : connections_) {
+    WorkerStatus* worker = status->add_worker();
+    *worker = entry.second->stats_;
+    worker->set_silent_seconds(absl::ToDoubleSeconds(now - entry.second->last_heard_));
+    const TokenQueue::Lease* lease = tokens_.FindLease(entry.first);
+    if (lease == nullptr) continue;
+    worker->set_step(store_->step());
+    worker->set_first_slot(lease->block.first);
+    worker->set_slot_count(lease->block.count);
+    worker->set_lease_seconds(absl::ToDoubleSeconds(lease->deadline - now));
+    worker->set_backup(lease->backup);
+  }
+}
+
+}  // namespace lockstep

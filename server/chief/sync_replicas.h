@@ -1,0 +1,199 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_SYNC_REPLICAS_H_
+#define LOCKSTEP_SERVER_CHIEF_SYNC_REPLICAS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/client/step_frame.h"
+#include "proto/chief.pb.h"
+#include "proto/optimizer.pb.h"
+#include "proto/status.pb.h"
+#include "server/chief/token_queue.h"
+#include "server/ps/contribution_set.h"
+#include "server/ps/variable_store.h"
+
+namespace lockstep {
+
+class SyncReplicas;
+
+// Told when a connection may have a reply to send. Called without locks; must not block.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void OnReplyReady() = 0;
+};
+
+// The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
+// time, and so is NextReply; the two and Close may run side by side.
+class StepConnection {
+ public:
+  // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged.
+  absl::Status OnFrame(const StepFrame& frame);
+  // Fills the next frame for the worker; false when there is none now: StepListener tells when to ask again.
+  bool NextReply(StepReplyFrame* reply);
+  // The values at the step of the token that NextReply returned last, as a flat array (ParameterLayout).
+  std::shared_ptr<const AlignedBuffer> values() const;
+  // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
+  // except by calls that are under way.
+  void Close();
+
+ private:
+  friend class SyncReplicas;
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name) : owner_(owner), session_(session), name_(name) {}
+
+  SyncReplicas* const owner_;
+  const uint64_t session_;
+  const std::string name_;
+
+  // The contribution whose frames are coming in; for OnFrame alone.
+  struct Incoming {
+    bool begun = false;
+    int64_t step = 0;
+    SlotBlock block;
+    bool reported = false;
+    bool any_new = false;
+    std::vector<bool> segments;  // received
+    int num_segments = 0;
+  };
+  Incoming incoming_;
+  bool first_frame_ = true;
+
+  // All below is guarded by the owner's mutex.
+  std::shared_ptr<StepListener> listener_;
+  bool stream_values_ = true;
+  bool closed_ = false;
+  int64_t not_before_step_ = 0;
+  // The worker has ended its contribution and waits for a token.
+  bool awaiting_ = false;
+  bool pushing_ = false;
+  int64_t pushing_step_ = 0;
+  // Given, not yet sent.
+  absl::optional<Token> token_;
+  // Given last, sent or not.
+  absl::optional<Token> last_token_;
+  absl::Time last_token_time_;
+  absl::optional<SlotBlock> last_block_;
+  Fate fate_ = FATE_NONE;
+  bool finish_sent_ = false;
+  // Values are sent version by version: `feed_cursor_` segments of those of step `feed_step_` were sent.
+  int64_t feed_step_ = -1;
+  size_t feed_cursor_ = 0;
+  std::shared_ptr<const AlignedBuffer> token_values_;
+  WorkerStatus stats_;
+  absl::Time last_heard_;
+};
+
+// The synchronous step: tokens out, contributions in, one update when all slots are covered, whoever
+// covered them (docs/sync.md). Owns the connections; `store` must be initialized and outlive this.
+// Thread-safe. Lock order: mutex_, then those of ContributionSet.
+class SyncReplicas {
+ public:
+  struct Committed {
+    int64_t step = 0;  // the global step after the update
+    double mean_loss = 0;
+  };
+  struct Options {
+    Clock* clock = nullptr;
+    int64_t epoch = 0;
+    int64_t slots = 1;  // replicas_to_aggregate
+    int64_t total_steps = 0;
+    absl::Duration lease = absl::Seconds(5);
+    LearningRate learning_rate;
+    // A snapshot is taken at every multiple of this many steps; 0: only when requested.
+    int64_t snapshot_every_steps = 0;
+    // Called without locks, from the thread that committed; possibly side by side for two steps.
+    std::function<void(const Committed&)> on_commit;
+    std::function<void(VariableStore::Snapshot)> on_snapshot;
+    // The run cannot go on: a loss is not finite. Once.
+    std::function<void(absl::Status)> on_failure;
+  };
+
+  SyncReplicas(Options options, VariableStore* store);
+  ~SyncReplicas();
+
+  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are and
+  // StepConnection::values() has the values. A second stream of a session closes the first.
+  std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, bool stream_values,
+                                          std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Renews the lease of the session's token.
+  void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Voids expired leases and gives out what became free. To be called several times a second.
+  void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // on_snapshot is called with the state at the present step, or at the next commit when an update is half applied.
+  void RequestSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // No further token is given; every worker is told that the run is over.
+  void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No worker is connected any more.
+  bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Fills global_step, loss, steps_per_second, learning_rate, worker and the counters.
+  void FillStatus(RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class StepConnection;
+  using Connections = std::vector<std::shared_ptr<StepConnection>>;
+
+  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BeginFrame(StepConnection* connection, const StepFrame& frame, std::shared_ptr<ContributionSet>* target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Committed Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignTokens() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool CanSnapshotNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls the listeners. Called without the lock.
+  void Wake(const std::vector<std::shared_ptr<StepListener>>& listeners);
+  std::vector<std::shared_ptr<StepListener>> Listeners() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateRate(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const ParameterLayout& layout_;
+
+  mutable Mutex mutex_;
+  VariableStore* const store_;  // BeginUpdate, CommitUpdate and TakeSnapshot under mutex_
+  std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
+  TokenQueue tokens_ ABSL_GUARDED_BY(mutex_);
+  // The step in progress; null when the run is over.
+  std::shared_ptr<ContributionSet> current_ ABSL_GUARDED_BY(mutex_);
+  // All segments of the current values, in the order in which they became final.
+  std::vector<int> segment_order_ ABSL_GUARDED_BY(mutex_);
+  // Frames that are being added without the lock.
+  int frames_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool snapshot_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string finish_message_ ABSL_GUARDED_BY(mutex_);
+  absl::optional<double> last_loss_ ABSL_GUARDED_BY(mutex_);
+  float learning_rate_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t duplicate_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t rejected_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Rate: steps since a mark that moves on every few seconds, so that the rate is a recent one.
+  absl::Time mark_time_[2] ABSL_GUARDED_BY(mutex_);
+  int64_t mark_step_[2] ABSL_GUARDED_BY(mutex_) = {0, 0};
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_SYNC_REPLICAS_H_

@@ -1,0 +1,128 @@
+// The chief of a run; `lockstep chief --help` says what it does.
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
+#include "common/base/clock.h"
+#include "common/base/command_line.h"
+#include "common/base/process.h"
+#include "common/base/status_macros.h"
+#include "common/config/run_config.h"
+#include "common/io/file_system.h"
+#include "glog/logging.h"
+#include "server/chief/chief.h"
+#include "server/rpc/chief_server.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kSaveOnStopLimit = absl::Seconds(20);
+
+struct Flags {
+  std::string config;
+  std::string logdir;
+  std::string listen = "127.0.0.1:2222";
+  std::string port_file;
+  absl::optional<int64_t> steps;
+  absl::optional<uint64_t> seed;
+  std::vector<std::string> overrides;
+  int step_threads = 2;
+};
+
+void Declare(Flags* flags, CommandLine* command_line) {
+  command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &flags->config);
+  command_line->AddFlag("logdir", "DIR", "checkpoints and events go here; none: nothing is kept", &flags->logdir);
+  command_line->AddFlag("listen", "HOST:PORT", "where workers connect; port 0 takes any; also unix:/path", &flags->listen);
+  command_line->AddFlag("port_file", "FILE", "the port that was taken is written to this file", &flags->port_file);
+  command_line->AddFlag("steps", "N", "the global step at which the run is finished", &flags->steps);
+  command_line->AddFlag("seed", "N", "of initial values, shuffling and dropout", &flags->seed);
+  command_line->AddFlag("set", "PATH=VALUE", "sets any field of the configuration", &flags->overrides);
+  command_line->AddFlag("step_threads", "N", "threads that sum gradients and apply updates", &flags->step_threads);
+}
+
+absl::StatusOr<RunConfig> LoadConfig(const Flags& flags) {
+  std::vector<std::string> overrides = flags.overrides;
+  if (flags.steps) overrides.push_back(absl::StrCat("training.steps=", *flags.steps));
+  if (flags.seed) overrides.push_back(absl::StrCat("training.seed=", *flags.seed));
+  return LoadRunConfig(FileSystem::Real(), flags.config, overrides);
+}
+
+absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
+  ChiefServer::Options options;
+  options.address = std::string(absl::StripPrefix(flags.listen, "grpc://"));
+  options.step_threads = flags.step_threads;
+  ASSIGN_OR_RETURN(const auto server, ChiefServer::Start(options, chief));
+  LOG(INFO) << "chief: epoch " << chief->epoch() << ", listening on " << server->address() << ", "
+            << config.training().replicas_to_aggregate() << " slots a step, " << config.training().steps() << " steps"
+            << (flags.logdir.empty() ? "" : absl::StrCat(", logdir ", flags.logdir));
+  if (!flags.port_file.empty()) {
+    RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
+  }
+  return chief->Wait();
+}
+
+int Main(int argc, char** argv) {
+  InitializeProcess(argv[0]);
+  Flags flags;
+  CommandLine command_line(
+      "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
+      "Exit codes: 0 the last step is saved; 1 the run failed (a loss that is not finite, the last step cannot be "
+      "saved); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a save.");
+  Declare(&flags, &command_line);
+  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *exit_code;
+  const auto config = LoadConfig(flags);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return kExitBadConfiguration;
+  }
+
+  std::unique_ptr<Chief> chief;
+  Mutex mutex;
+  bool stop = false;
+  // Before any other thread: they must all block the signals.
+  TerminationWatch watch([&] {
+    MutexLock lock(&mutex);
+    stop = true;
+    LOG(INFO) << "chief: terminating; once more ends at once";
+    if (chief != nullptr) chief->RequestStop();
+  });
+  Chief::Options options;
+  options.fs = FileSystem::Real();
+  options.clock = Clock::Real();
+  options.logdir = flags.logdir;
+  options.config = *config;
+  auto created = Chief::Create(std::move(options));
+  if (!created.ok()) {
+    std::cerr << "chief: " << created.status().message() << "\n";
+    return absl::IsFailedPrecondition(created.status()) || absl::IsInvalidArgument(created.status())
+               ? kExitBadConfiguration
+               : kExitFailed;
+  }
+  {
+    MutexLock lock(&mutex);
+    chief = *std::move(created);
+    if (stop) chief->RequestStop();
+  }
+  const absl::Status status = Serve(flags, *config, chief.get());
+  if (absl::IsCancelled(status)) {
+    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
+    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
+  } else if (!status.ok()) {
+    LOG(ERROR) << "chief: " << status.message();
+  } else {
+    LOG(INFO) << "chief: finished at step " << chief->GetStatus().global_step();
+  }
+  MutexLock lock(&mutex);
+  chief.reset();
+  return ExitCodeOf(status);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) { return lockstep::Main(argc, argv); }

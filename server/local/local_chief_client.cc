@@ -1,0 +1,161 @@
+#include "server/local/local_chief_client.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/client/step_frame.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/parameter_layout.h"
+
+namespace lockstep {
+namespace {
+
+// Wakes the worker that waits in AwaitToken.
+class Doorbell : public StepListener {
+ public:
+  void OnReplyReady() override { Ring(/*cancel=*/false); }
+
+  void Ring(bool cancel) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    rung_ = true;
+    cancelled_ = cancelled_ || cancel;
+    ringing_.SignalAll();
+  }
+
+  // Blocks until it was rung since the last call; false when it was cancelled.
+  bool Await() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (!rung_ && !cancelled_) ringing_.Wait(&mutex_);
+    rung_ = false;
+    return !cancelled_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar ringing_;
+  bool rung_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class LocalStepChannel : public StepChannel {
+ public:
+  LocalStepChannel(const ChiefClient::StepOptions& options, ParameterLayout layout, std::shared_ptr<Doorbell> doorbell,
+                   std::shared_ptr<StepConnection> connection)
+      : options_(options),
+        layout_(std::move(layout)),
+        gradients_(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)),
+        doorbell_(std::move(doorbell)),
+        connection_(std::move(connection)) {}
+
+  ~LocalStepChannel() override { connection_->Close(); }
+
+  absl::StatusOr<Assignment> AwaitToken() override {
+    StepFrame frame = NewFrame();
+    frame.end = true;
+    RETURN_IF_ERROR(connection_->OnFrame(frame));
+    StepReplyFrame reply;
+    Assignment assignment;
+    while (true) {
+      while (!connection_->NextReply(&reply)) {
+        if (!doorbell_->Await()) return absl::CancelledError("the channel was cancelled");
+      }
+      if (reply.fate != FATE_NONE) assignment.fate = reply.fate;
+      if (reply.token || reply.finished) break;
+    }
+    assignment.finished = reply.finished;
+    assignment.finish_message = reply.finish_message;
+    token_ = reply.token.value_or(Token());
+    assignment.token = token_;
+    flat_values_ = connection_->values();
+    values_.clear();
+    for (const auto& variable : layout_.variables()) {
+      values_.push_back(flat_values_ == nullptr ? nullptr : flat_values_->as<float>() + variable.flat_offset);
+    }
+    assignment.values = values_;
+    return assignment;
+  }
+
+  absl::Status SendReports(absl::Span<const SlotReport> reports) override {
+    StepFrame frame = NewFrame();
+    frame.reports.assign(reports.begin(), reports.end());
+    return connection_->OnFrame(frame);
+  }
+
+  float* GradientBuffer(int variable) override {
+    return gradients_.as<float>() + layout_.variables()[variable].flat_offset;
+  }
+
+  absl::Status SendGradient(int variable) override {
+    StepFrame frame = NewFrame();
+    frame.gradients.resize(1);
+    frame.gradients[0].variable = variable;
+    frame.gradients[0].content = FloatChunks(GradientBuffer(variable), layout_.variables()[variable].elements);
+    return connection_->OnFrame(frame);
+  }
+
+  void Leave() override {
+    token_.Clear();
+    StepFrame frame = NewFrame();
+    frame.leave = true;
+    connection_->OnFrame(frame).IgnoreError();
+    connection_->Close();
+  }
+
+  void Cancel() override { doorbell_->Ring(/*cancel=*/true); }
+
+ private:
+  StepFrame NewFrame() const {
+    StepFrame frame;
+    frame.session_id = options_.session_id;
+    frame.epoch = options_.epoch;
+    frame.startup_delay_steps = options_.startup_delay_steps;
+    frame.step = token_.step();
+    frame.block = {token_.first_slot(), token_.slot_count()};
+    return frame;
+  }
+
+  const ChiefClient::StepOptions options_;
+  const ParameterLayout layout_;
+  AlignedBuffer gradients_;  // flat
+  const std::shared_ptr<Doorbell> doorbell_;
+  const std::shared_ptr<StepConnection> connection_;
+  Token token_;
+  std::shared_ptr<const AlignedBuffer> flat_values_;
+  std::vector<const float*> values_;
+};
+
+class LocalChiefClient : public ChiefClient {
+ public:
+  explicit LocalChiefClient(Chief* chief) : chief_(chief) {}
+
+  absl::StatusOr<GetRunReply> GetRun() override { return chief_->GetRun(); }
+  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override {
+    return chief_->OpenSession(request);
+  }
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
+    return chief_->Heartbeat(request);
+  }
+  absl::StatusOr<RunStatus> GetStatus() override { return chief_->GetStatus(); }
+
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const ModelSpec& model) override {
+    ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
+    auto doorbell = std::make_shared<Doorbell>();
+    ASSIGN_OR_RETURN(auto connection,
+                     chief_->OpenStep(options.session_id, options.epoch, /*stream_values=*/false, doorbell));
+    return std::unique_ptr<StepChannel>(
+        new LocalStepChannel(options, std::move(layout), std::move(doorbell), std::move(connection)));
+  }
+
+ private:
+  Chief* const chief_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChiefClient> NewLocalChiefClient(Chief* chief) { return std::make_unique<LocalChiefClient>(chief); }
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#ifndef LOCKSTEP_SERVER_RPC_CHIEF_SERVER_H_
+#define LOCKSTEP_SERVER_RPC_CHIEF_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/chief/chief.h"
+
+namespace lockstep {
+
+// Serves a Chief over gRPC, with health and reflection. The control calls use the callback API; the Step
+// streams use completion queues, whose few threads are the pool that sums gradients and applies updates: a
+// frame is worked on where it was received, without crossing a thread (docs/decisions/0001-step-stream.md).
+// Life: Start, then destroying it shuts down. Thread-safe.
+class ChiefServer {
+ public:
+  struct Options {
+    // "host:port" (port 0: any) or "unix:/path".
+    std::string address = "127.0.0.1:0";
+    int step_threads = 2;
+  };
+
+  // `chief` must outlive the server. Errors: Unavailable when the address cannot be bound, naming it.
+  static absl::StatusOr<std::unique_ptr<ChiefServer>> Start(const Options& options, Chief* chief);
+  // Ends all calls and waits for their handlers.
+  virtual ~ChiefServer() = default;
+
+  // What clients connect to: the address with the port that was bound.
+  virtual const std::string& address() const = 0;
+  virtual int port() const = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CHIEF_SERVER_H_

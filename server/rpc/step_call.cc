@@ -1,0 +1,164 @@
+#include "server/rpc/step_call.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/transport/status_conversion.h"
+#include "common/transport/step_codec.h"
+
+namespace lockstep {
+
+void StepCall::Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief) {
+  std::shared_ptr<StepCall> call(new StepCall(service, queue, chief));
+  MutexLock lock(&call->mutex_);
+  call->self_ = call;
+  call->BeginOperation();
+  service->RequestStep(&call->context_, &call->stream_, queue, queue, &call->accept_tag_);
+}
+
+StepCall::StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief)
+    : service_(service),
+      queue_(queue),
+      chief_(chief),
+      stream_(&context_),
+      accept_tag_{this, &StepCall::OnAccepted},
+      read_tag_{this, &StepCall::OnRead},
+      write_tag_{this, &StepCall::OnWritten},
+      finish_tag_{this, &StepCall::OnFinished} {}
+
+void StepCall::OnEvent(void* tag, bool ok) {
+  const Tag* const event = static_cast<Tag*>(tag);
+  StepCall* const call = event->call;
+  (call->*event->handle)(ok);
+  call->EndOperation();
+}
+
+void StepCall::BeginOperation() { ++operations_; }
+
+void StepCall::EndOperation() {
+  std::shared_ptr<StepCall> last;  // destroyed after the lock is released
+  MutexLock lock(&mutex_);
+  if (--operations_ == 0) last = std::move(self_);
+}
+
+void StepCall::OnAccepted(bool ok) {
+  if (!ok) return;  // the server shuts down
+  Accept(service_, queue_, chief_);
+  MutexLock lock(&mutex_);
+  BeginOperation();
+  stream_.Read(&received_, &read_tag_);
+}
+
+absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
+  Decoded<StepFrame> decoded;
+  RETURN_IF_ERROR(DecodeStepRequest(message, &decoded));
+  *leave = decoded.frame.leave;
+  std::shared_ptr<StepConnection> connection;
+  {
+    MutexLock lock(&mutex_);
+    connection = connection_;
+  }
+  if (connection == nullptr) {
+    ASSIGN_OR_RETURN(connection, chief_->OpenStep(decoded.frame.session_id, decoded.frame.epoch,
+                                                  /*stream_values=*/true, shared_from_this()));
+    MutexLock lock(&mutex_);
+    connection_ = connection;
+  }
+  return connection->OnFrame(decoded.frame);
+}
+
+void StepCall::OnRead(bool ok) {
+  if (!ok) {
+    // The worker has ended the stream, or it broke.
+    Finish(absl::OkStatus());
+    return;
+  }
+  bool leave = false;
+  const absl::Status status = HandleFrame(received_, &leave);
+  received_.Clear();
+  if (!status.ok() || leave) {
+    Finish(status);
+    return;
+  }
+  MutexLock lock(&mutex_);
+  if (finish_wanted_) return;
+  BeginOperation();
+  stream_.Read(&received_, &read_tag_);
+}
+
+void StepCall::OnReplyReady() {
+  {
+    MutexLock lock(&mutex_);
+    if (finish_wanted_ || connection_ == nullptr) return;
+    if (writing_) {
+      write_again_ = true;
+      return;
+    }
+    writing_ = true;
+  }
+  WriteNext();
+}
+
+void StepCall::WriteNext() {
+  std::shared_ptr<StepConnection> connection;
+  {
+    MutexLock lock(&mutex_);
+    connection = connection_;
+  }
+  while (true) {
+    StepReplyFrame reply;
+    if (connection->NextReply(&reply)) {
+      const grpc::ByteBuffer message = EncodeStepReply(reply);
+      MutexLock lock(&mutex_);
+      if (finish_wanted_) break;
+      BeginOperation();
+      stream_.Write(message, &write_tag_);
+      return;
+    }
+    MutexLock lock(&mutex_);
+    if (!write_again_ || finish_wanted_) {
+      break;
+    }
+    write_again_ = false;
+  }
+  MutexLock lock(&mutex_);
+  writing_ = false;
+  if (finish_wanted_) StartFinish();
+}
+
+void StepCall::OnWritten(bool ok) {
+  bool go_on = false;
+  {
+    MutexLock lock(&mutex_);
+    go_on = ok && !finish_wanted_;
+    if (!go_on) {
+      writing_ = false;
+      if (finish_wanted_) StartFinish();
+    }
+  }
+  if (go_on) WriteNext();
+}
+
+void StepCall::Finish(const absl::Status& status) {
+  std::shared_ptr<StepConnection> connection;
+  {
+    MutexLock lock(&mutex_);
+    if (finish_wanted_) return;
+    finish_wanted_ = true;
+    finish_status_ = ToGrpc(status);
+    connection = connection_;
+    if (!writing_) StartFinish();
+  }
+  if (connection != nullptr) connection->Close();
+}
+
+void StepCall::StartFinish() {
+  if (finishing_) return;
+  finishing_ = true;
+  BeginOperation();
+  stream_.Finish(finish_status_, &finish_tag_);
+}
+
+void StepCall::OnFinished(bool ok) {}
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#ifndef LOCKSTEP_SERVER_RPC_STEP_CALL_H_
+#define LOCKSTEP_SERVER_RPC_STEP_CALL_H_
+
+#include <memory>
+
+#include "common/base/mutex.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "proto/chief.grpc.pb.h"
+#include "server/chief/chief.h"
+
+namespace lockstep {
+
+// The chief's service as registered with gRPC: Step raw on a completion queue, the other calls by callbacks.
+using ChiefServiceBase = ChiefService::WithRawMethod_Step<ChiefService::WithCallbackMethod_GetRun<
+    ChiefService::WithCallbackMethod_OpenSession<ChiefService::WithCallbackMethod_Heartbeat<
+        ChiefService::WithCallbackMethod_GetStatus<ChiefService::Service>>>>>;
+
+// One Step stream on the server: moves frames between gRPC and a StepConnection, nothing else. Owns itself
+// while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
+class StepCall : public StepListener, public std::enable_shared_from_this<StepCall> {
+ public:
+  // Waits for the next stream; when it comes, another StepCall is made to wait.
+  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+
+  struct Tag {
+    StepCall* call = nullptr;
+    // Constant after construction.
+    void (StepCall::*handle)(bool ok) = nullptr;
+  };
+  // To be called for every event of the queue.
+  static void OnEvent(void* tag, bool ok);
+
+  void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+
+  void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnFinished(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::Status HandleFrame(const grpc::ByteBuffer& message, bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes the connection's next reply, or lets the writer rest when there is none.
+  void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the stream, now or when the write that is under way is done.
+  void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void StartFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Before an operation is started, and after its event was handled.
+  void BeginOperation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndOperation() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ChiefServiceBase* const service_;
+  grpc::ServerCompletionQueue* const queue_;
+  Chief* const chief_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
+  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
+  grpc::ByteBuffer received_;
+
+  Mutex mutex_;
+  std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);
+  int operations_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<StepConnection> connection_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // A reply became ready while one was being written.
+  bool write_again_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finish_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status finish_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_STEP_CALL_H_

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# A real cluster in containers: a chief and three workers on a private network, of which one worker is killed, one loses
+# its network and the chief is killed, all in mid-run. The final checkpoint has to be that of one process without
+# a socket, bit for bit. The last line is "N passed, N failed". Everything made here is removed again.
+# Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image, whatever the host is
+set -euo pipefail
+
+root="$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")"
+cd "${root}"
+
+if ! timeout 30 docker info >/dev/null 2>&1; then
+  echo "docker-test: skipped: no Docker engine answers"
+  exit 0
+fi
+if docker compose version >/dev/null 2>&1; then
+  compose_command=(docker compose)
+elif command -v docker-compose >/dev/null; then
+  compose_command=(docker-compose)
+else
+  echo "docker-test: skipped: no docker compose. Install it with: apt-get install docker-compose"
+  exit 0
+fi
+
+project="lockstep-test-$$"
+export LOCKSTEP_IMAGE="${project}" LOCKSTEP_CONFIG="${root}/tests/docker/config.textproto" LOCKSTEP_DATA="${root}/proto"
+work="$(mktemp -d)"
+passed=0
+failed=0
+
+compose() { "${compose_command[@]}" -p "${project}" -f docker/docker-compose.yml "$@"; }
+
+clean_up() {
+  compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
+  docker image rm -f "${LOCKSTEP_IMAGE}" >/dev/null 2>&1 || true
+  docker image prune -f --filter "label=lockstep.prebuilt=${project}" >/dev/null 2>&1 || true
+  rm -rf "${work}"
+}
+trap clean_up EXIT
+trap 'exit 143' INT TERM
+
+say() { printf '%4ds %s\n' "${SECONDS}" "$*"; }
+
+# What cannot be done at all ends the test.
+give_up() {
+  say "FAILED: $*"
+  compose logs --tail=30 2>/dev/null | cut -c1-300 || true
+  echo "${passed} passed, $((failed + 1)) failed"
+  exit 1
+}
+
+# check WHAT COMMAND...: one test.
+check() {
+  local what="$1"
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    say "ok: ${what}"
+  else
+    failed=$((failed + 1))
+    say "FAILED: ${what}"
+  fi
+}
+
+# wait_for SECONDS COMMAND...: asks five times a second until it is true.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.2
+  done
+}
+
+build_image() {
+  local -a build=(docker build --network=host -q -t "${LOCKSTEP_IMAGE}")
+  ./docker/make_base.sh
+  if [[ "${1:-}" != --full ]] && grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
+    # The host's own binaries fit the image.
+    ./lockstep build
+    mkdir -p "${work}/context/tools"
+    cp -r lockstep docker "${work}/context"
+    cp tools/install.sh tools/build.sh "${work}/context/tools"
+    docker/collect.sh "${work}/context/${project}"
+    build+=(--build-arg "PREBUILT=${project}" -f docker/Dockerfile "${work}/context")
+  else
+    build+=(-f docker/Dockerfile .)
+  fi
+  if ! "${build[@]}" >"${work}/build.log" 2>&1; then
+    tail -n 40 "${work}/build.log"
+    give_up "the image cannot be built"
+  fi
+}
+
+container() { compose ps -q "$1" | sed -n "${2:-1}p"; }
+state() { docker inspect --format "{{$2}}" "$1"; }
+status() { timeout 10 docker exec "${chief}" lockstep status --master=grpc://localhost:2222 --json 2>/dev/null; }
+
+# The global step; -1 while the chief does not answer.
+step() {
+  local answer
+  answer="$(status | tr -d ' \n' | grep -oE '"(global_step|globalStep|step)":"?[0-9]+' | head -n 1 | grep -oE '[0-9]+$')" || true
+  echo "${answer:--1}"
+}
+step_is_at_least() { (($(step) >= $1)); }
+has_state() { [[ "$(state "$1" .State.Status)" == "$2" ]]; }
+is_healthy() { [[ "$(state "$1" .State.Health.Status)" == healthy ]]; }
+all_have_exited() {
+  local id
+  for id in "$@"; do has_state "${id}" exited || return 1; done
+}
+
+# Kills like a crash: where we may, from outside Docker, so that its restart policy acts; else docker starts it again.
+crash() {
+  if [[ "$(id -u)" == 0 ]] && kill -9 "$(state "$1" .State.Pid)" 2>/dev/null; then
+    return
+  fi
+  docker kill "$1" >/dev/null
+  docker start "$1" >/dev/null
+}
+was_restarted() { [[ "$(state "$1" .State.StartedAt)" != "$2" ]] && has_state "$1" running; }
+
+say "building the image"
+build_image "$@"
+say "image of $(($(docker image inspect --format '{{.Size}}' "${LOCKSTEP_IMAGE}") / 1000000)) MB; starting a chief and three workers"
+compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
+chief="$(container chief)"
+workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
+network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
+
+check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
+check "the cluster trains" wait_for 60 step_is_at_least 100
+(($(step) >= 0)) || give_up "the chief does not answer"
+
+docker kill "${workers[0]}" >/dev/null
+docker network disconnect "${network}" "${workers[1]}"
+now="$(step)"
+check "one worker goes on from step ${now}, with one killed and one cut off" wait_for 60 step_is_at_least $((now + 100))
+docker start "${workers[0]}" >/dev/null
+docker network connect "${network}" "${workers[1]}"
+
+began="$(state "${chief}" .State.StartedAt)"
+now="$(step)"
+crash "${chief}"
+check "the killed chief starts again" wait_for 60 was_restarted "${chief}" "${began}"
+check "it trains on after step ${now}" wait_for 90 step_is_at_least $((now + 100))
+
+began="$(state "${workers[2]}" .State.StartedAt)"
+crash "${workers[2]}"
+check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}" "${began}"
+
+check "every container ends when the last step is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
+for id in "${chief}" "${workers[@]}"; do
+  check "$(state "${id}" .Name) ended with 0" [ "$(state "${id}" .State.ExitCode)" == 0 ]
+done
+
+digest() { grep -oE '[0-9a-f]{64}' | head -n 1; }
+volume="$(docker inspect --format '{{range .Mounts}}{{if eq .Destination "/logdir"}}{{.Name}}{{end}}{{end}}' "${chief}")"
+cluster="$(docker run --rm --network=none -v "${volume}:/logdir:ro" "${LOCKSTEP_IMAGE}" inspect --digest /logdir | digest)" || true
+alone="$(docker run --rm --network=none -v "${LOCKSTEP_CONFIG}:/run.textproto:ro" --entrypoint sh "${LOCKSTEP_IMAGE}" -c '
+  lockstep local /run.textproto --logdir=/tmp/alone >/tmp/log 2>&1 || { tail -n 20 /tmp/log >&2; exit 1; }
+  lockstep inspect --digest /tmp/alone' | digest)" || true
+say "cluster ${cluster:-none}, one process ${alone:-none}"
+check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
+
+((failed == 0)) || compose logs --tail=30 2>/dev/null | cut -c1-300
+echo "${passed} passed, ${failed} failed"
+((failed == 0))

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# ./lockstep with a recording bazel, apt-get and dpkg-query: what it installs, builds and becomes.
+set -euo pipefail
+
+source_root="${PWD}" # the runfiles
+work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/front.XXXX")"
+tree="${work}/a tree"
+fakes="${work}/fakes"
+failures=0
+
+mkdir -p "${tree}/proto" "${fakes}" "${work}/home"
+cp -rL "${source_root}/lockstep" "${source_root}/tools" "${tree}"
+touch "${tree}/WORKSPACE" "${tree}/.bazelrc"
+
+fake() {
+  cat >"${fakes}/$1"
+  chmod +x "${fakes}/$1"
+}
+# bazel "builds" programs that print their name and arguments, one a line.
+fake bazel <<'FAKE'
+#!/usr/bin/env bash
+echo "bazel $*" >>"${RECORD}"
+[[ "$1" == --noblock_for_lock ]] && { [[ -e "${LOCKED}" ]] && exit 9; shift; }
+[[ -e "${BROKEN}" ]] && { echo "a compiler's complaint"; exit 1; }
+for program in server/chief_main worker/worker_main cli/lockstep_main; do
+  file=".bz/out/k8-opt/bin/${program}"
+  mkdir -p "$(dirname "${file}")"
+  printf '#!/bin/sh\necho %s; for word in "$@"; do echo "<$word>"; done; pwd\n' "${program}" >"${file}"
+  chmod +x "${file}"
+done
+FAKE
+fake dpkg-query <<'FAKE'
+#!/usr/bin/env bash
+for name in "$@"; do
+  [[ "${name}" == -* ]] && continue
+  grep -qx "${name}" "${ABSENT}" || echo "${name} installed"
+done
+FAKE
+fake apt-get <<'FAKE'
+#!/usr/bin/env bash
+echo "apt-get $*" >>"${RECORD}"
+[[ " $* " == *" install "* ]] && : >"${ABSENT}"
+exit 0
+FAKE
+fake sudo <<'FAKE'
+#!/usr/bin/env bash
+exit 1
+FAKE
+fake id <<'FAKE'
+#!/usr/bin/env bash
+cat "${WHO}"
+FAKE
+
+export RECORD="${work}/record" LOCKED="${work}/locked" BROKEN="${work}/broken" ABSENT="${work}/absent" WHO="${work}/who"
+export PATH="${fakes}:${PATH}" HOME="${work}/home" XDG_CACHE_HOME="${work}/home/cache"
+: >"${RECORD}"
+: >"${ABSENT}"
+echo 0 >"${WHO}"
+
+# front ARGUMENTS...: runs the front door; sets OUT, ERR and STATUS.
+front() {
+  STATUS=0
+  "${tree}/lockstep" "$@" >"${work}/out" 2>"${work}/err" </dev/null || STATUS=$?
+  OUT="$(cat "${work}/out")"
+  ERR="$(cat "${work}/err")"
+}
+
+expect() {
+  if [[ "$2" != "$3" ]]; then
+    printf 'FAILED: %s\n  expected: %s\n  is:       %s\n' "$1" "$2" "$3"
+    failures=$((failures + 1))
+  fi
+}
+expect_match() { [[ "$3" == *"$2"* ]] || expect "$1" "*$2*" "$3"; }
+builds() { grep -c 'bazel.* build' "${RECORD}" || true; }
+
+cd "${work}"
+
+front
+expect "help ends well" 0 "${STATUS}"
+expect_match "help lists the commands" docker-test "${OUT}"
+front nonsense
+expect "an unknown command is bad usage" 2 "${STATUS}"
+
+front status --master=grpc://a:1 "two words" ''
+expect "arguments arrive as they are" "cli/lockstep_main
+<status>
+<--master=grpc://a:1>
+<two words>
+<>
+${work}" "${OUT}"
+expect "the first command builds" 1 "$(builds)"
+front status
+expect "the second does not" 1 "$(builds)"
+expect "and says nothing" "" "${ERR}"
+
+ln -s "${tree}/lockstep" "${work}/link"
+expect "a symbolic link leads to the same tree" "server/chief_main" "$("${work}/link" chief config 2>&1 | head -n 1)"
+
+touch -d "1 minute" "${tree}/proto/new.proto"
+front probe
+expect "an edited source is built" 2 "$(builds)"
+expect_match "and that is said" "building" "${ERR}"
+
+front worker --master=grpc://a:1
+expect "worker" worker/worker_main "$(head -n 1 <<<"${OUT}")"
+for empty in --master= -master=; do
+  front worker config "${empty}"
+  expect "an empty master is one process" "cli/lockstep_main <local>" "$(head -n 2 <<<"${OUT}" | xargs -d '\n')"
+done
+front worker --master '' config
+expect "an empty master in a word of its own" "cli/lockstep_main <local>" "$(head -n 2 <<<"${OUT}" | xargs -d '\n')"
+
+touch "${LOCKED}"
+front build
+expect "a held lock is waited for" 0 "${STATUS}"
+expect_match "and said" "waiting for another Bazel" "${ERR}"
+rm "${LOCKED}"
+
+touch "${BROKEN}"
+front build
+expect "a failed build fails" 1 "${STATUS}"
+expect_match "the log's tail is shown" "a compiler's complaint" "${ERR}"
+expect_match "the log is named" "${work}/home/cache/lockstep/log/" "${ERR}"
+rm "${BROKEN}"
+
+printf 'libabsl-dev\nzlib1g-dev\n' >"${ABSENT}"
+front install
+expect "installing ends well" 0 "${STATUS}"
+expect_match "what is missing, and no more, is installed" "Use-Pty=0 libabsl-dev zlib1g-dev" "$(tail -n 1 "${RECORD}")"
+
+echo 1000 >"${WHO}"
+front install
+expect "nothing missing needs no root" 0 "${STATUS}"
+printf 'zlib1g-dev\n' >"${ABSENT}"
+front install
+expect "without root or sudo it cannot install" 2 "${STATUS}"
+expect "one line says what to do" 1 "$(wc -l <"${work}/err")"
+expect_match "with the command" "apt-get install --no-install-recommends zlib1g-dev" "${ERR}"
+
+((failures == 0))

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Checks which folder may depend on which: proto <- common <- {server, worker} <- {cli, tests, examples}, where server
+# and worker never meet, and only a few folders know gRPC. Asks Bazel for the targets and the sources for their
+# includes (system headers need no dependency to be found). Prints each offending edge.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+
+# Who may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
+grpc_folders='^(//)?((proto|common/transport|server/rpc|tests)[/:]|(server.chief|worker.worker|cli.lockstep)_main(\\.cc)?$)'
+
+edges() {
+  bazel query --noshow_progress --noimplicit_deps --notool_deps --output=graph --nograph:factored 'deps(//..., 1)' |
+    sed -nE 's/^ *"([^"]+)" -> "([^"]+)"$/\1 \2/p'
+}
+
+includes() {
+  git ls-files '*.h' '*.cc' | xargs -r grep -HE '^ *# *include' |
+    sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p'
+}
+
+# Reads "from to" lines; prints those that break the order.
+offending() {
+  awk -v grpc_folders="${grpc_folders}" -v what="$1" '
+    BEGIN {
+      allowed["proto"] = "proto"
+      allowed["common"] = "common proto"
+      allowed["server"] = "server common proto"
+      allowed["worker"] = "worker common proto"
+      allowed["cli"] = "cli server worker common proto"
+      allowed["examples"] = "examples cli server worker common proto"
+      allowed["tests"] = "tests examples cli server worker common proto"
+      split("proto common server worker cli tests examples", names, " ")
+      for (i in names) ours[names[i]] = 1
+    }
+    function folder(path) { sub(/^\/\//, "", path); sub(/[\/:].*/, "", path); return path }
+    {
+      from = folder($1)
+      to = folder($2)
+      if (!(from in ours)) next
+      if (to in ours && index(" " allowed[from] " ", " " to " ") == 0) print what ": " $1 " -> " $2
+      if (($2 ~ /^@com_github_grpc_grpc/ || $2 ~ /^grpc/) && $1 !~ grpc_folders) print what ": " $1 " -> " $2
+    }'
+}
+
+found="$(edges | offending dependency)" # A query that fails ends the script here.
+found+="$(includes | offending include)"
+if [[ -n "${found}" ]]; then
+  printf 'These break the order of the folders (docs/architecture.md):\n%s\n' "${found}" >&2
+  exit 1
+fi

@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# Sourced by ./lockstep: runs the tests, counts their cases, shows the logs of those that failed.
+# The last line is "N passed, N failed". A GoogleTest case, a script test and a check count one each.
+# Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under none.
+
+PASSED=0
+FAILED=0
+SKIPPED=0
+TIMES="" # a file: seconds, what
+
+# Counts the cases of one test.xml: prints "passed failed skipped".
+count_cases() {
+  awk '
+    # What a script printed may look like anything.
+    in_output { if (!/<\/system-out>/) next; sub(/.*<\/system-out>/, ""); in_output = 0 }
+    /<system-out>/ { in_output = !/<\/system-out>/; sub(/<system-out>.*/, "") }
+    /<testcase / { open = !/status="notrun"/; bad = 0; if (open) cases++ }
+    open && /result="skipped"/ { skipped++; open = 0 }
+    open && !bad && /<(failure|error)[ >]/ { failed++; bad = 1 }
+    END { print cases - failed - skipped, failed + 0, skipped + 0 }' "$@"
+}
+
+# Adds what one test target did: its Bazel summary STATUS, and the cases in its log folder.
+count_target() {
+  local label="$1" state="$2" logs="$3" began="$4"
+  local folder="${label#//}"
+  folder="${logs}/${folder/://}"
+  local passed=0 failed=0 skipped=0
+  local -a reports=()
+  # A target that could not be built still has the report of an earlier run.
+  [[ "${state}" == BUILD ]] || mapfile -t reports < <(find -L "${folder}" -name test.xml 2>/dev/null)
+  [[ ${#reports[@]} == 0 ]] || read -r passed failed skipped < <(count_cases "${reports[@]}")
+  [[ "${state}" != PASSED && "${failed}" == 0 ]] && failed=1
+  [[ "${state}" == PASSED && $((passed + failed + skipped)) == 0 ]] && passed=1
+  PASSED=$((PASSED + passed))
+  FAILED=$((FAILED + failed))
+  SKIPPED=$((SKIPPED + skipped))
+  if [[ "${state}" != PASSED ]]; then
+    printf -- '---- %s: %s\n' "${label}" "${state}"
+    [[ "${state}" == BUILD ]] || find -L "${folder}" -name test.log -exec sed '1,3d' {} + | tail -n 120
+  fi
+}
+
+# run_phase NAME ARGUMENTS...: one `bazel test`. Fails when it could not build everything.
+run_phase() {
+  local name="$1" status=0 lines logs began targets=0 failed_before="${FAILED}"
+  shift
+  began="${SECONDS}"
+  say "testing: ${name}"
+  lines="$(wc -l <"${LOG}")"
+  run_bazel test "${BAZEL_FLAGS[@]}" --keep_going --test_summary=short "$@" || status=$?
+  logs="$(readlink -f "${ROOT}/.bz/testlogs")"
+  local label state seconds
+  while read -r label state seconds; do
+    targets=$((targets + 1))
+    count_target "${label}" "${state}" "${logs}" "${began}"
+    printf '%s %s, %s\n' "${seconds}" "${label}" "${name}" >>"${TIMES}"
+  done < <(tail -n "+$((lines + 1))" "${LOG}" | awk '
+    # //common/io:crc32c_test    (cached) PASSED in 0.1s
+    /^\/\/[^ ]+ .*(PASSED|FLAKY|FAILED|TIMEOUT|NO STATUS|INCOMPLETE)/ {
+      state = "FAILED"
+      if (/TIMEOUT/) state = "TIMEOUT"
+      if (/ PASSED| FLAKY/) state = "PASSED"
+      if (/FAILED TO BUILD|NO STATUS/) state = "BUILD"
+      seconds = $NF ~ /^[0-9.]+s$/ ? $NF + 0 : 0
+      print $1, state, seconds
+    }')
+  say "        ${targets} targets in $((SECONDS - began)) s"
+  # 3: a test failed, which is counted above; 4: no test has these tags.
+  [[ "${status}" == 0 || "${status}" == 3 || "${status}" == 4 ]] && return 0
+  printf -- '---- %s: bazel test ended with %d\n' "${name}" "${status}"
+  tail -n "+$((lines + 1))" "${LOG}" | grep -E -A 12 'ERROR|FAILED:|error:' | head -n 80
+  # What is not a test and could not be built is counted once.
+  [[ "${FAILED}" -gt "${failed_before}" ]] || FAILED=$((FAILED + 1))
+  return 1
+}
+
+# run_check NAME COMMAND...: a script that counts as one test.
+run_check() {
+  local name="$1" began="${SECONDS}" output
+  shift
+  say "checking: ${name}"
+  if output="$("$@" 2>&1)"; then
+    PASSED=$((PASSED + 1))
+  else
+    FAILED=$((FAILED + 1))
+    printf -- '---- %s\n%s\n' "${name}" "${output}" | head -n 80
+  fi
+  printf '%s %s\n' "$((SECONDS - began))" "${name}" >>"${TIMES}"
+}
+
+# run_tests [--all] [bazel test arguments]: without arguments every test; with --all or CI=true every check as well.
+run_tests() {
+  local all=""
+  if [[ "${1:-}" == --all ]]; then
+    all=1
+    shift
+  fi
+  [[ "${CI:-}" == true && $# == 0 ]] && all=1
+  install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
+  [[ $# -gt 0 ]] || prepare_venv
+  open_log test
+  drop_stale_objects
+  choose_cache
+  TIMES="$(mktemp)"
+  trap 'rm -f "${TIMES}"' EXIT
+
+  if [[ $# -gt 0 ]]; then
+    run_phase "$*" "$@" || true # Bazel's own arguments.
+  elif [[ -z "${all}" ]]; then
+    run_phase "every test" //... || true
+  else
+    # What is counted here was run now, not remembered.
+    BAZEL_FLAGS+=(--nocache_test_results)
+    run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
+    run_check "format" "${ROOT}/tools/check_format.sh"
+    run_check "scripts" "${ROOT}/tools/check_scripts.sh"
+    # Programs without a test have to compile too.
+    if run_phase "optimised" --nobuild_tests_only //...; then
+      run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
+      run_phase "address and undefined behaviour" --config=asan --test_tag_filters=-no_sanitizer //... || true
+      run_phase "threads" --config=tsan --test_tag_filters=concurrent,-no_sanitizer //... || true
+    fi
+    trim_cache
+  fi
+
+  printf 'Slowest, in seconds:\n'
+  sort -rn "${TIMES}" | head -n 10 | awk '{ seconds = $1; $1 = ""; printf "%8.1f %s\n", seconds, $0 }'
+  [[ "${SKIPPED}" == 0 ]] || say "${SKIPPED} skipped"
+  printf '%d passed, %d failed\n' "${PASSED}" "${FAILED}"
+  [[ "${FAILED}" == 0 && "${PASSED}" -gt 0 ]]
+}

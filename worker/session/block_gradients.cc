@@ -1,0 +1,64 @@
+#include "worker/session/block_gradients.h"
+
+#include "common/tensor/float_chunks.h"
+
+namespace lockstep {
+namespace {
+
+size_t PopulationCount(int64_t n) {
+  size_t count = 0;
+  for (; n > 0; n &= n - 1) ++count;
+  return count;
+}
+
+}  // namespace
+
+void BlockGradients::BeginBlock(StepChannel* channel, const Token& token) {
+  channel_ = channel;
+  token_ = token;
+  reports_.clear();
+  reports_sent_ = false;
+  status_ = absl::OkStatus();
+}
+
+void BlockGradients::BeginSlot(int64_t slot) {
+  index_ = slot - token_.first_slot();
+  reports_.emplace_back();
+  reports_.back().set_slot(slot);
+}
+
+bool BlockGradients::OnLoss(float loss) {
+  reports_.back().set_loss(loss);
+  return wanted_->load(std::memory_order_relaxed);
+}
+
+void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
+  SlotReport& report = reports_.back();
+  while (report.update_size() <= index) report.add_update();
+  report.mutable_update(index)->assign(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(float));
+}
+
+float* BlockGradients::Partial(size_t depth, int variable) {
+  if (depth == 0) return channel_->GradientBuffer(variable);
+  while (partial_.size() < depth) partial_.emplace_back(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+  return partial_[depth - 1].as<float>() + layout_.variables()[variable].flat_offset;
+}
+
+float* BlockGradients::GradientBuffer(int variable) { return Partial(PopulationCount(index_), variable); }
+
+void BlockGradients::OnGradient(int variable) {
+  const bool last = index_ + 1 == token_.slot_count();
+  if (last && !reports_sent_) {
+    reports_sent_ = true;
+    status_.Update(channel_->SendReports(reports_));
+  }
+  // As a binary counter carries: equal halves join; after the last slot everything does, right to left.
+  const int64_t elements = layout_.variables()[variable].elements;
+  int64_t index = index_;
+  for (size_t depth = PopulationCount(index_); depth > 0 && (last || index % 2 == 1); --depth, index /= 2) {
+    FloatChunks(Partial(depth, variable), elements).AddTo(0, elements, Partial(depth - 1, variable));
+  }
+  if (last && status_.ok()) status_.Update(channel_->SendGradient(variable));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+#include "worker/session/block_gradients.h"
+
+#include <cstring>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kElements = 5;
+
+ModelSpec OneVariable() {
+  ModelSpec model;
+  auto* variable = model.add_variables();
+  variable->set_name("w");
+  variable->set_dtype(DT_FLOAT);
+  variable->add_shape(kElements);
+  variable->set_trainable(true);
+  return model;
+}
+
+// Keeps what was sent.
+class RecordingChannel : public StepChannel {
+ public:
+  absl::StatusOr<Assignment> AwaitToken() override { return absl::UnimplementedError("not used"); }
+  absl::Status SendReports(absl::Span<const SlotReport> reports) override {
+    EXPECT_EQ(sends, 0) << "reports come before gradients";
+    num_reports = reports.size();
+    return absl::OkStatus();
+  }
+  float* GradientBuffer(int) override { return buffer.as<float>(); }
+  absl::Status SendGradient(int) override {
+    ++sends;
+    return absl::OkStatus();
+  }
+  void Leave() override {}
+  void Cancel() override {}
+
+  AlignedBuffer buffer{kElements * sizeof(float)};
+  size_t num_reports = 0;
+  int sends = 0;
+};
+
+std::vector<float> Gradient(int64_t slot) {
+  std::vector<float> gradient(kElements);
+  Philox(11, static_cast<uint64_t>(slot)).FillNormal(absl::MakeSpan(gradient));
+  return gradient;
+}
+
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end) {
+  if (size == 1) return Gradient(begin);
+  std::vector<float> left = TreeSum(begin, size / 2, end);
+  if (begin + size / 2 >= end) return left;
+  const std::vector<float> right = TreeSum(begin + size / 2, size / 2, end);
+  for (int64_t i = 0; i < kElements; ++i) left[i] += right[i];
+  return left;
+}
+
+TEST(BlockGradientsTest, SumsTheSlotsOfABlockAlongTheTree) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(true);
+  BlockGradients sink(&layout, &wanted);
+  for (int64_t count = 1; count <= 17; ++count) {
+    for (int64_t first : {int64_t{0}, int64_t{32}}) {
+      RecordingChannel channel;
+      Token token;
+      token.set_first_slot(first);
+      token.set_slot_count(count);
+      sink.BeginBlock(&channel, token);
+      for (int64_t slot = first; slot < first + count; ++slot) {
+        sink.BeginSlot(slot);
+        EXPECT_TRUE(sink.OnLoss(1.0f));
+        std::memcpy(sink.GradientBuffer(0), Gradient(slot).data(), kElements * sizeof(float));
+        sink.OnGradient(0);
+        EXPECT_EQ(channel.sends, slot + 1 == first + count ? 1 : 0);
+      }
+      EXPECT_EQ(channel.num_reports, static_cast<size_t>(count));
+      const std::vector<float> expected = TreeSum(first, 32, first + count);
+      EXPECT_EQ(std::memcmp(channel.buffer.data(), expected.data(), kElements * sizeof(float)), 0)
+          << count << " slots from " << first;
+    }
+  }
+}
+
+TEST(BlockGradientsTest, TellsTheModelWhenNobodyWantsTheGradients) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(false);
+  BlockGradients sink(&layout, &wanted);
+  RecordingChannel channel;
+  Token token;
+  token.set_slot_count(1);
+  sink.BeginBlock(&channel, token);
+  sink.BeginSlot(0);
+  EXPECT_FALSE(sink.OnLoss(1.0f));
+}
+
+}  // namespace
+}  // namespace lockstep

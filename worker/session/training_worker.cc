@@ -1,0 +1,172 @@
+#include "worker/session/training_worker.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/backoff.h"
+#include "common/base/periodic_task.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kDefaultChiefWait = absl::Seconds(600);
+constexpr absl::Duration kMissingLogPeriod = absl::Seconds(5);
+constexpr absl::Duration kMaxHeartbeatPeriod = absl::Seconds(1);
+
+uint64_t DrawIncarnation() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+// Whether another session may succeed: the chief went away, restarted, or is not ready yet.
+bool IsRetryable(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status);
+}
+
+}  // namespace
+
+TrainingWorker::TrainingWorker(Options options, ChiefClient* client)
+    : options_(std::move(options)), client_(client), incarnation_(DrawIncarnation()) {}
+
+absl::Duration TrainingWorker::chief_wait() const {
+  if (options_.chief_wait) return *options_.chief_wait;
+  return config_ ? absl::Seconds(config_->cluster().chief_wait_seconds()) : kDefaultChiefWait;
+}
+
+absl::Status TrainingWorker::Run() {
+  Backoff::Options backoff_options;
+  backoff_options.initial = absl::Milliseconds(50);
+  backoff_options.max = absl::Seconds(1);
+  Backoff backoff(backoff_options, incarnation_);
+  last_contact_ = options_.clock->Now();
+  absl::Time next_log = last_contact_;
+  while (true) {
+    const absl::Time contact_before = last_contact_;
+    absl::Status status = RunSession();
+    if (stop_requested_.load()) return absl::CancelledError("a stop was requested");
+    if (!IsRetryable(status)) return status;
+    const absl::Time now = options_.clock->Now();
+    if (last_contact_ > contact_before) backoff.Reset();
+    if (absl::IsAborted(status)) {
+      LOG(INFO) << options_.name << ": " << status.message() << "; opening a new session";
+    } else if (now - last_contact_ >= chief_wait()) {
+      return absl::UnavailableError(absl::StrCat("the chief at ", options_.chief_address, " was not there for ",
+                                                 absl::FormatDuration(chief_wait()), ": ", status.message()));
+    } else if (now >= next_log) {
+      LOG(WARNING) << options_.name << ": waiting for the chief at " << options_.chief_address << " (up to "
+                   << absl::FormatDuration(absl::Trunc(chief_wait() - (now - last_contact_), absl::Seconds(1)))
+                   << " more): " << status.message();
+      next_log = now + kMissingLogPeriod;
+    }
+    MutexLock lock(&mutex_);
+    const absl::Time wake = now + backoff.Next();
+    while (!stop_requested_.load() && !options_.clock->WaitUntil(&stop_, &mutex_, wake)) {
+    }
+  }
+}
+
+absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
+  if (config_ && google::protobuf::util::MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(task_, options_.make_task(config));
+  ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
+  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+  config_ = config;
+  return absl::OkStatus();
+}
+
+absl::Status TrainingWorker::RunSession() {
+  ASSIGN_OR_RETURN(const GetRunReply run, client_->GetRun());
+  last_contact_ = options_.clock->Now();
+  RETURN_IF_ERROR(PrepareTask(run.config()));
+  OpenSessionRequest request;
+  request.set_worker(options_.name);
+  request.set_incarnation(incarnation_);
+  *request.mutable_model() = task_.model->spec();
+  ASSIGN_OR_RETURN(const OpenSessionReply session, client_->OpenSession(request));
+  last_contact_ = options_.clock->Now();
+  LOG(INFO) << options_.name << ": session " << session.session_id() << " of epoch " << session.epoch() << " at step "
+            << session.global_step();
+
+  ChiefClient::StepOptions step_options;
+  step_options.session_id = session.session_id();
+  step_options.epoch = session.epoch();
+  step_options.startup_delay_steps =
+      options_.startup_delay_steps.value_or(run.config().training().startup_delay_steps());
+  ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
+                   client_->OpenStepChannel(step_options, task_.model->spec()));
+  wanted_ = true;
+  HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(session.session_id());
+  heartbeat.set_epoch(session.epoch());
+  PeriodicTask::Options periodic;
+  periodic.clock = options_.clock;
+  periodic.period = std::min(absl::Seconds(session.lease_seconds()) / 3, kMaxHeartbeatPeriod);
+  periodic.first_at_once = false;
+  PeriodicTask heartbeats(periodic, [this, &heartbeat] {
+    const auto reply = client_->Heartbeat(heartbeat);
+    if (absl::IsAborted(reply.status()) || (reply.ok() && reply->finished())) wanted_ = false;
+  });
+  SetChannel(channel.get());
+  const absl::Status status = stop_requested_.load() ? absl::CancelledError() : ComputeBlocks(channel.get());
+  SetChannel(nullptr);
+  heartbeats.Stop();
+  return status;
+}
+
+absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
+  while (true) {
+    ASSIGN_OR_RETURN(const StepChannel::Assignment assignment, channel->AwaitToken());
+    last_contact_ = options_.clock->Now();
+    if (assignment.finished) {
+      channel->Leave();
+      if (assignment.finish_message.empty()) return absl::OkStatus();
+      return absl::InvalidArgumentError(assignment.finish_message);
+    }
+    RETURN_IF_ERROR(ComputeBlock(channel, assignment));
+  }
+}
+
+absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChannel::Assignment& assignment) {
+  const Token& token = assignment.token;
+  gradients_->BeginBlock(channel, token);
+  for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
+    ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
+    // While this slot is computed the next batch is prepared; most likely the block is the same in the next step.
+    const bool last = slot + 1 == token.first_slot() + token.slot_count();
+    task_.batches->Prefetch(last ? token.step() + 1 : token.step(), last ? token.first_slot() : slot + 1);
+    gradients_->BeginSlot(slot);
+    SlotKey key;
+    key.seed = config_->training().seed();
+    key.step = token.step();
+    key.slot = slot;
+    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, gradients_.get());
+    // The channel's word comes first: a broken stream is why the model was told to stop, or will be tried again.
+    RETURN_IF_ERROR(gradients_->status());
+    RETURN_IF_ERROR(status);
+    slots_computed_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return absl::OkStatus();
+}
+
+void TrainingWorker::SetChannel(StepChannel* channel) {
+  MutexLock lock(&mutex_);
+  channel_ = channel;
+  if (channel_ != nullptr && stop_requested_.load()) channel_->Cancel();
+}
+
+void TrainingWorker::RequestStop() {
+  MutexLock lock(&mutex_);
+  stop_requested_ = true;
+  wanted_ = false;
+  if (channel_ != nullptr) channel_->Cancel();
+  stop_.SignalAll();
+}
+
+}  // namespace lockstep
