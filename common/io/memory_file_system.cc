@@ -174,8 +174,8 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(
   std::shared_ptr<File> file = it == names_.end() ? std::make_shared<File>() : it->second;
   // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
   file->contents.clear();
-  file->modified = ++changes_;
   if (it == names_.end()) Change({{Normalized(path), file}});
+  file->modified = ++changes_;
   return std::make_unique<Writer>(this, path, file);
 }
 
