@@ -167,7 +167,7 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
   if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
   if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
   if (!outcome->log_path.empty()) {
-    err << "the last lines of " << outcome->log_path << ":\n" << LastLines(fs, outcome->log_path, kShownLogLines);
+    err << "the last lines of " << outcome->log_path << ":\n" << LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
   }
   if (outcome->exit_code == kExitTerminated) out << "stopped; the same command goes on from the last checkpoint\n";
   return outcome->exit_code;

@@ -88,10 +88,10 @@ std::string DefaultLogdir(const std::string& config_path) {
   return JoinPath("runs", name);
 }
 
-std::string LastLines(FileSystem* fs, const std::string& path, int count) {
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count) {
   const auto file = fs->NewRandomAccessFile(path);
-  if (!file.ok()) return "";
-  const uint64_t bytes = std::min<uint64_t>((*file)->size(), kTailBytes);
+  if (!file.ok() || (*file)->size() < offset) return "";
+  const uint64_t bytes = std::min<uint64_t>((*file)->size() - offset, kTailBytes);
   std::string text(bytes, '\0');
   if (!(*file)->Read((*file)->size() - bytes, bytes, &text[0]).ok()) return "";
   std::vector<absl::string_view> lines = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');

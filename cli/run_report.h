@@ -50,8 +50,8 @@ class RunReport {
 // "runs/<name>" for "<directory>/<name>.textproto".
 std::string DefaultLogdir(const std::string& config_path);
 
-// The last `count` lines of a file, each behind two spaces; empty when it cannot be read.
-std::string LastLines(FileSystem* fs, const std::string& path, int count);
+// The last `count` lines of a file from byte `offset` on, each behind two spaces; empty when it cannot be read.
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count);
 
 }  // namespace lockstep
 
