@@ -8,9 +8,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
+#include "cli/run_watcher.h"
+#include "cli/input_files.h"
 #include "cli/quantity.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
+#include "common/summary/event_writer.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +34,7 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
     const absl::optional<std::string> newest = LatestCheckpoint(fs, report->logdir_);
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
   }
+  RETURN_IF_ERROR(CheckInputFiles(fs, config));
   const std::string split = EvaluationSplit(config);
   if (report->logdir_.empty()) {
     report->not_evaluated_ = "nothing was kept, for want of a --logdir";
@@ -71,6 +76,10 @@ absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) cons
   if (evaluator_ != nullptr && checkpoint.has_value()) {
     ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
     out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
+    if (config_.evaluation().every_steps() > 0) {
+      ASSIGN_OR_RETURN(const auto events, EventWriter::Create(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
+      WriteEvaluation(evaluation, events.get());
+    }
   } else {
     out << "not evaluated: " << (evaluator_ == nullptr ? not_evaluated_ : absl::StrCat(logdir_, " has no checkpoint"))
         << "\n";
