@@ -31,6 +31,7 @@ struct Flags {
   std::string sockets = "tcp,unix";
   double seconds = 8;
   bool naive = true;
+  bool alone = false;
   bool strict = false;
 };
 
@@ -63,6 +64,7 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   for (const auto& word : absl::StrSplit(flags.sockets, ',')) step.unix_socket.push_back(word == "unix");
   step.seconds = flags.seconds;
   step.naive = flags.naive;
+  step.alone = flags.alone;
   step.directory = directory;
   const auto wanted = [&flags](const std::string& group) {
     const std::vector<std::string> words = absl::StrSplit(flags.only, ',');
@@ -95,6 +97,7 @@ int Main(int argc, char** argv) {
   command_line.AddFlag("sockets", "KINDS", "of: tcp, unix", &flags.sockets);
   command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
+  command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
   command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;

@@ -114,18 +114,22 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
     return contestant.status();
   };
   RETURN_IF_ERROR(enter("lockstep", LockstepExchange()));
-  RETURN_IF_ERROR(enter("raw sockets", RawExchange()));
-  if (bytes < kMegabyte) RETURN_IF_ERROR(enter("gRPC round trip", RoundTripExchange()));
-  if (options.naive) {
+  if (!options.alone) RETURN_IF_ERROR(enter("raw sockets", RawExchange()));
+  if (!options.alone && bytes < kMegabyte) RETURN_IF_ERROR(enter("gRPC round trip", RoundTripExchange()));
+  if (!options.alone && options.naive) {
     RETURN_IF_ERROR(enter("protobuf stub", NaiveExchange()));
     contestants.back().every = 3;
   }
   RETURN_IF_ERROR(TakeTurns(options.seconds, &contestants));
-  for (size_t i = 1; i < contestants.size(); ++i) {
+  for (size_t i = options.alone ? 0 : 1; i < contestants.size(); ++i) {
     Row* const row = report->add_row();
     row->set_group("step");
     row->set_what(absl::StrCat(BytesText(bytes), ", ", CountText(workers, "worker"), unix_socket ? ", unix" : ", tcp"));
     row->set_unit("ms");
+    if (i == 0) {
+      *row->mutable_ours() = SpreadOf(contestants[i].milliseconds);
+      continue;
+    }
     row->set_against(contestants[i].name);
     Compare(contestants[i].first_milliseconds, contestants[i].milliseconds, row);
     SetBar(bytes, contestants[i].name, workers, row);

@@ -19,6 +19,8 @@ struct StepBenchmarkOptions {
   // For each size, number of workers and kind of socket.
   double seconds = 8;
   bool naive = true;
+  // Nothing but Lockstep, for a profiler.
+  bool alone = false;
   // For unix sockets.
   std::string directory;
 };
