@@ -98,7 +98,7 @@ status() { timeout 10 docker exec "${chief}" lockstep status --master=grpc://loc
 # The global step; -1 while the chief does not answer.
 step() {
   local answer
-  answer="$(status | tr -d ' \n' | grep -oE '"(global_step|globalStep|step)":"?[0-9]+' | head -n 1 | grep -oE '[0-9]+$')" || true
+  answer="$(status | tr -d ' \n' | grep -oE '"global_step":"?[0-9]+' | grep -oE '[0-9]+$')" || true
   echo "${answer:--1}"
 }
 step_is_at_least() { (($(step) >= $1)); }

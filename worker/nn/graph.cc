@@ -6,11 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/nn/activation_layer.h"
+#include "worker/nn/add.h"
 #include "worker/nn/batch_norm.h"
+#include "worker/nn/conv2d.h"
 #include "worker/nn/dense.h"
 #include "worker/nn/dropout.h"
+#include "worker/nn/embedding.h"
 #include "worker/nn/flatten.h"
+#include "worker/nn/global_average_pool.h"
+#include "worker/nn/layer_norm.h"
 #include "worker/nn/loss.h"
+#include "worker/nn/pool.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +33,20 @@ LayerFactory FactoryOf(Layer::KindCase kind) {
       return MakeFlatten;
     case Layer::kActivation:
       return MakeActivationLayer;
+    case Layer::kConv2D:
+      return MakeConv2d;
+    case Layer::kMaxPool:
+      return MakeMaxPool;
+    case Layer::kAveragePool:
+      return MakeAveragePool;
+    case Layer::kLayerNorm:
+      return MakeLayerNorm;
+    case Layer::kEmbedding:
+      return MakeEmbedding;
+    case Layer::kGlobalAveragePool:
+      return MakeGlobalAveragePool;
+    case Layer::kAdd:
+      return MakeAdd;
     default:
       return nullptr;
   }

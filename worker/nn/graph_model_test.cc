@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -75,6 +76,96 @@ TEST(GraphModelTest, DropoutHasTheGradientOfItsLoss) {
 }
 
 TEST(GraphModelTest, FlattenHasTheGradientOfItsLoss) { EXPECT_EQ(CheckLayer("flatten {}"), absl::OkStatus()); }
+
+ExampleSpec Images(std::initializer_list<int64_t> shape) {
+  ExampleSpec spec;
+  spec.features_shape = Shape(shape);
+  spec.classes = 3;
+  return spec;
+}
+
+// The gradients of a model with a convolution before `layer` and a dense layer after it.
+absl::Status CheckImageLayer(const std::string& layer, std::initializer_list<int64_t> shape = {7, 6, 2},
+                             const GradientCheckOptions& options = {}) {
+  const ExampleSpec examples = Images(shape);
+  const auto model = Create("layer { name: 'first' conv2d { filters: 5 kernel: 1 } } layer { name: 'tested' " + layer +
+                                " } layer { name: 'flat' flatten {} } layer { name: 'last' dense { units: 3 } } loss { "
+                                "softmax_cross_entropy {} }",
+                            examples);
+  TestVariables variables(model->spec(), 1, 0.3f);
+  return CheckGradients(model.get(), &variables, RandomBatch(examples, 4, 2), options);
+}
+
+TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
+  for (const char* kernel : {"kernel: 1", "kernel: 2", "kernel: 3", "kernel: 3 kernel: 5", "kernel: 5 kernel: 1"}) {
+    for (const char* strides : {"", "strides: 2", "strides: 3 strides: 1", "strides: 1 strides: 4"}) {
+      for (const char* padding : {"SAME", "VALID"}) {
+        const std::string layer =
+            absl::StrCat("conv2d { filters: 18 ", kernel, " ", strides, " padding: ", padding, " activation: TANH }");
+        EXPECT_EQ(CheckImageLayer(layer), absl::OkStatus()) << layer;
+      }
+    }
+  }
+  EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 activation: GELU no_bias: true }"), absl::OkStatus());
+  EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 }", {4, 9}), absl::OkStatus());
+}
+
+TEST(GraphModelTest, PoolsHaveTheGradientOfTheirLoss) {
+  // So small a step that few windows change their largest element.
+  GradientCheckOptions options;
+  options.step = 2e-4f;
+  options.noise = 3e-3f;
+  for (const char* kind : {"max_pool", "average_pool"}) {
+    for (const char* window : {"window: 2", "window: 3", "window: 1 window: 2", "window: 7 window: 6"}) {
+      for (const char* strides : {"", "strides: 2", "strides: 1", "strides: 3 strides: 4"}) {
+        for (const char* padding : {"SAME", "VALID"}) {
+          const std::string layer = absl::StrCat(kind, " { ", window, " ", strides, " padding: ", padding, " }");
+          EXPECT_EQ(CheckImageLayer(layer, {7, 6, 2}, options), absl::OkStatus()) << layer;
+        }
+      }
+    }
+  }
+}
+
+TEST(GraphModelTest, ImageLayersHaveTheGradientOfTheirLoss) {
+  EXPECT_EQ(CheckImageLayer("batch_norm { activation: RELU }"), absl::OkStatus());
+  EXPECT_EQ(CheckImageLayer("layer_norm {}"), absl::OkStatus());
+  EXPECT_EQ(CheckImageLayer("global_average_pool {}"), absl::OkStatus());
+  EXPECT_EQ(CheckImageLayer("dropout { rate: 0.4 }"), absl::OkStatus());
+}
+
+TEST(GraphModelTest, LayerNormHasTheGradientOfItsLoss) {
+  EXPECT_EQ(CheckLayer("layer_norm {}"), absl::OkStatus());
+  EXPECT_EQ(CheckLayer("layer_norm { epsilon: 0.1 }"), absl::OkStatus());
+}
+
+TEST(GraphModelTest, EmbeddingHasTheGradientOfItsLoss) {
+  ExampleSpec examples = Vectors(6, 3);
+  examples.features_dtype = DT_INT32;
+  const auto model = Create(
+      "layer { name: 'words' embedding { vocabulary: 5 dimension: 9 } } layer { name: 'mean' global_average_pool {} } "
+      "layer { name: 'last' dense { units: 3 } } loss { softmax_cross_entropy {} }",
+      examples);
+  TestVariables variables(model->spec(), 1);
+  EXPECT_EQ(CheckGradients(model.get(), &variables, RandomBatch(examples, 9, 2)), absl::OkStatus());
+}
+
+TEST(GraphModelTest, ResidualConnectionsHaveTheGradientOfTheirLoss) {
+  const ExampleSpec examples = Images({5, 5, 2});
+  const auto model = Create(
+      "layer { name: 'a' conv2d { filters: 4 kernel: 3 activation: TANH } }"
+      "layer { name: 'b' conv2d { filters: 4 kernel: 3 } }"
+      "layer { name: 'sum' input: 'a' input: 'b' input: 'a' add {} }"
+      "layer { name: 'flat' input: 'sum' flatten {} }"
+      "layer { name: 'twice' input: 'flat' input: 'flat' add {} }"
+      "layer { name: 'pooled' input: 'sum' global_average_pool {} }"
+      "layer { name: 'side' dense { units: 3 } }"
+      "layer { name: 'main' input: 'twice' dense { units: 3 } }"
+      "loss { softmax_cross_entropy {} } loss { input: 'side' weight: 0.3 softmax_cross_entropy {} }",
+      examples);
+  TestVariables variables(model->spec(), 1, 0.3f);
+  EXPECT_EQ(CheckGradients(model.get(), &variables, RandomBatch(examples, 4, 2)), absl::OkStatus());
+}
 
 TEST(GraphModelTest, RegularizersHaveTheGradientOfTheirLoss) {
   const ExampleSpec examples = Vectors(6, 3);

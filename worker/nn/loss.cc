@@ -22,7 +22,7 @@ absl::Status CheckWeights(const Batch& batch) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LossOp>> CreateLoss(const Loss& config, const std::string& input,
-                                                       const Shape& output_shape, const ExampleSpec& examples) {
+                                                   const Shape& output_shape, const ExampleSpec& examples) {
   if (config.has_weight() && !std::isfinite(config.weight())) {
     return absl::InvalidArgumentError(absl::StrCat("the loss of layer '", input, "' has weight ", config.weight()));
   }

@@ -24,8 +24,8 @@ class LossOp {
  public:
   virtual ~LossOp() = default;
 
-  // The term's value; labels and weights of `batch` have passed CheckLabels (loss.h). Unless `gradient` is null, writes the
-  // derivative by `outputs` there.
+  // The term's value; labels and weights of `batch` have passed CheckLabels (loss.h). Unless `gradient` is null, writes
+  // the derivative by `outputs` there.
   double Compute(ComputeContext* compute, const Batch& batch, const float* outputs, float* gradient);
 
  protected:
