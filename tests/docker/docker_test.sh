@@ -44,7 +44,7 @@ say() { printf '%4ds %s\n' "${SECONDS}" "$*"; }
 # What cannot be done at all ends the test.
 give_up() {
   say "FAILED: $*"
-  compose logs --tail=30 2>/dev/null | cut -c1-300 || true
+  compose logs --no-color --tail=30 2>/dev/null | cut -c1-300 || true
   echo "${passed} passed, $((failed + 1)) failed"
   exit 1
 }
@@ -170,6 +170,6 @@ say "cluster ${cluster:-none}, one process ${alone:-none}"
 check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
 
 ((failed == 0)) || docker logs --tail=20 "${project}-alone"
-((failed == 0)) || compose logs --tail=30 2>/dev/null | cut -c1-300
+((failed == 0)) || compose logs --no-color --tail=30 2>/dev/null | cut -c1-300
 echo "${passed} passed, ${failed} failed"
 ((failed == 0))
