@@ -299,8 +299,8 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     return true;
   }
   if (connection->stream_values_) FeedValues(connection, reply);
-  const bool holds_values = !connection->stream_values_ || (connection->feed_step_ == store_->step() &&
-                                                            connection->feed_cursor_ == segment_order_.size());
+  // A worker that gets a second token in a step may have been sent a part of the next values already.
+  const bool holds_values = !connection->stream_values_ || connection->held_step_ == store_->step();
   if (connection->awaiting_ && connection->token_ && holds_values) {
     reply->token = connection->token_;
     connection->token_.reset();
@@ -317,9 +317,12 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     connection->feed_step_ = step;
     connection->feed_cursor_ = 0;
   }
+  const auto note_held = [&] {
+    if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size()) connection->held_step_ = step;
+  };
+  note_held();
   // The values of the next step, as far as they are final, go to a worker that holds the current ones.
-  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size() && !connection->token_ &&
-      current_ != nullptr && current_->has_applied_segments()) {
+  if (connection->held_step_ == step && connection->feed_step_ == step && !connection->token_ && current_ != nullptr && current_->has_applied_segments()) {
     connection->feed_step_ = step + 1;
     connection->feed_cursor_ = 0;
   }
@@ -345,6 +348,7 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     ++connection->feed_cursor_;
   }
   connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
+  note_held();
   reply->values_step = connection->feed_step_;
   reply->values_owner = std::move(values);
 }

@@ -87,6 +87,8 @@ class StepConnection {
   // Values are sent version by version: `feed_cursor_` segments of those of step `feed_step_` were sent.
   int64_t feed_step_ = -1;
   size_t feed_cursor_ = 0;
+  // The newest step whose values were sent whole.
+  int64_t held_step_ = -1;
   std::shared_ptr<const AlignedBuffer> token_values_;
   WorkerStatus stats_;
   absl::Time last_heard_;
