@@ -28,6 +28,13 @@ std::string LocalHost(const std::string& host) {
   return host;
 }
 
+RunSupervisor::Outcome Terminated(absl::string_view message) {
+  RunSupervisor::Outcome outcome;
+  outcome.exit_code = kExitTerminated;
+  outcome.message = std::string(message);
+  return outcome;
+}
+
 }  // namespace
 
 RunSupervisor::RunSupervisor(Options options)
@@ -130,7 +137,7 @@ void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
       return Fail(chief_, decision.exit_code, decision.text);
     default:
       if (ending_) return;
-      return End({kExitTerminated, "chief was told to stop"}, now, now + options_.stop_limit);
+      return End(Terminated("chief was told to stop"), now, now + options_.stop_limit);
   }
 }
 
@@ -142,7 +149,7 @@ void RunSupervisor::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& de
     case RestartPolicy::Decision::kStopped: {
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run goes on without it"));
       const absl::Time now = options_.clock->Now();
-      if (!AnyWorkerLeft()) End({kExitTerminated, "no worker is left"}, now, now + options_.stop_limit);
+      if (!AnyWorkerLeft()) End(Terminated("no worker is left"), now, now + options_.stop_limit);
       return;
     }
     default:
@@ -173,7 +180,7 @@ void RunSupervisor::RequestStop() {
   } else {
     stop_requested_ = true;
     options_.say("stopping: the chief saves a checkpoint; once more to stop at once");
-    End({kExitTerminated}, now, now + options_.stop_limit);
+    End(Terminated(""), now, now + options_.stop_limit);
   }
   PressEnd();
 }

@@ -22,7 +22,18 @@ class GrpcChiefClient : public ChiefClient {
   GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
       : options_(options), channel_(std::move(channel)), stub_(ChiefService::NewStub(channel_)) {}
 
-  absl::StatusOr<GetRunReply> GetRun() override { return Call<GetRunReply>(&ChiefService::Stub::GetRun, GetRunRequest()); }
+  // A worker's first call, and its first after the chief went away. It waits for the connection: a call that fails at
+  // once leaves nobody to poll the attempt to connect, which gRPC then notices only every five seconds.
+  absl::StatusOr<GetRunReply> GetRun() override {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.connect_timeout));
+    GetRunReply reply;
+    const absl::Status status = FromGrpc(stub_->GetRun(&context, GetRunRequest(), &reply));
+    if (absl::IsDeadlineExceeded(status)) return absl::UnavailableError("nobody answers there");
+    RETURN_IF_ERROR(status);
+    return reply;
+  }
   absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override {
     return Call<OpenSessionReply>(&ChiefService::Stub::OpenSession, request);
   }
