@@ -21,16 +21,15 @@ StepCall::StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue
       queue_(queue),
       chief_(chief),
       stream_(&context_),
-      accept_tag_{this, &StepCall::OnAccepted},
-      read_tag_{this, &StepCall::OnRead},
-      write_tag_{this, &StepCall::OnWritten},
-      finish_tag_{this, &StepCall::OnFinished} {}
+      accept_tag_(this, &StepCall::OnAccepted),
+      read_tag_(this, &StepCall::OnRead),
+      write_tag_(this, &StepCall::OnWritten),
+      finish_tag_(this, &StepCall::OnFinished) {}
 
-void StepCall::OnEvent(void* tag, bool ok) {
-  const Tag* const event = static_cast<Tag*>(tag);
-  StepCall* const call = event->call;
-  (call->*event->handle)(ok);
-  call->EndOperation();
+void StepCall::Tag::OnEvent(bool ok) {
+  StepCall* const call = call_;
+  (call->*handle_)(ok);
+  call->EndOperation();  // this may be gone now
 }
 
 void StepCall::BeginOperation() { ++operations_; }

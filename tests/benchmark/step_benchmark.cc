@@ -107,6 +107,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   spec.workers = workers;
   spec.unix_socket = unix_socket;
   spec.directory = options.directory;
+  spec.step_threads = options.step_threads;
   std::vector<Contestant> contestants;
   const auto enter = [&](const std::string& name, const Exchange& exchange) {
     auto contestant = Enter(name, exchange, spec);
@@ -157,6 +158,7 @@ absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report
       ExchangeSpec spec;
       spec.model = ModelOfSize(bytes);
       spec.workers = n;
+      spec.step_threads = options.step_threads;
       ASSIGN_OR_RETURN(Contestant contestant, Enter(CountText(n, "worker"), LockstepExchange(), spec));
       contestants.push_back(std::move(contestant));
     }
