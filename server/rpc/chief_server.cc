@@ -4,7 +4,6 @@
 #include <functional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/health.grpc.pb.h"
-#include "server/rpc/queue_event.h"
+#include "server/rpc/queue_threads.h"
 #include "server/rpc/reflection_call.h"
 #include "server/rpc/step_call.h"
 #include "server/rpc/unary_call.h"
@@ -146,13 +145,7 @@ class GrpcChiefServer : public ChiefServer {
     ReflectionCall::Accept(&reflection_, queue_.get(),
                            {ChiefService::service_full_name(), Health::service_full_name(),
                             grpc::reflection::v1alpha::ServerReflection::service_full_name()});
-    for (int i = 0; i < options.step_threads; ++i) {
-      threads_.emplace_back([this] {
-        void* tag;
-        bool ok;
-        while (queue_->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->OnEvent(ok);
-      });
-    }
+    threads_ = std::make_unique<QueueThreads>(queue_.get(), options.step_threads);
     return absl::OkStatus();
   }
 
@@ -161,7 +154,8 @@ class GrpcChiefServer : public ChiefServer {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     control_.AwaitOpening();
     if (queue_ != nullptr) queue_->Shutdown();
-    for (std::thread& thread : threads_) thread.join();
+    if (queue_ != nullptr && threads_ == nullptr) QueueThreads(queue_.get(), 1);  // drains it
+    threads_.reset();
   }
 
   const std::string& address() const override { return address_; }
@@ -175,7 +169,7 @@ class GrpcChiefServer : public ChiefServer {
   ReflectionCall::Service reflection_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<QueueThreads> threads_;
   std::string address_;
   int port_ = 0;
 };

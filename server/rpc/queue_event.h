@@ -9,6 +9,8 @@ class QueueEvent {
   virtual ~QueueEvent() = default;
   // An operation has ended; `ok` as gRPC defines it for the operation. On a thread of the queue.
   virtual void OnEvent(bool ok) = 0;
+  // Whether OnEvent is going to take so long that another thread should wait for events meanwhile.
+  virtual bool IsLong() const { return false; }
 };
 
 }  // namespace lockstep

@@ -31,12 +31,16 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   // The end of one kind of operation.
   class Tag final : public QueueEvent {
    public:
-    Tag(StepCall* call, void (StepCall::*handle)(bool ok)) : call_(call), handle_(handle) {}
+    // `message`, which may be null, is what the operation has moved.
+    Tag(StepCall* call, void (StepCall::*handle)(bool ok), grpc::ByteBuffer* message)
+        : call_(call), handle_(handle), message_(message) {}
     void OnEvent(bool ok) override;
+    bool IsLong() const override;
 
    private:
     StepCall* const call_;
     void (StepCall::*const handle_)(bool ok);
+    grpc::ByteBuffer* const message_;
   };
 
   StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
@@ -61,8 +65,10 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   Chief* const chief_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
-  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
+  // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;
+  grpc::ByteBuffer sent_;
+  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
 
   Mutex mutex_;
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);
