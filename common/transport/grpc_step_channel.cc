@@ -142,8 +142,8 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
   if (reply.token) {
     if (back.step == reply.token->step() && back.received_elements == total_elements_) front_ = 1 - front_;
     if (values_[front_].step != reply.token->step() || reply.token->slot_count() <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("a token for step ", reply.token->step(),
-                                                     " without all values of that step"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a token for step ", reply.token->step(), " without all values of that step"));
     }
     assignment.token = *reply.token;
   }
@@ -183,7 +183,8 @@ absl::Status GrpcStepChannel::SendGradient(int variable) {
     StepPiece piece;
     piece.variable = variable;
     piece.offset = offset;
-    piece.content = FloatChunks(GradientBuffer(variable) + offset, std::min(kMaxPieceElements, place.elements - offset));
+    piece.content =
+        FloatChunks(GradientBuffer(variable) + offset, std::min(kMaxPieceElements, place.elements - offset));
     frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
     frame_.gradients.push_back(std::move(piece));
     if (frame_bytes_ >= kFrameBytes) FlushFrame();
