@@ -100,17 +100,12 @@ TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
 TEST_F(CommandsTest, ChecksAConfigurationWithItsDataAndModel) {
   const Result good = Call(CheckCommand, {config_});
   EXPECT_EQ(good.exit_code, 0) << good.err;
-  EXPECT_EQ(good.out, absl::StrCat(R"(train: 600 examples of float32[4], 3 classes
+  EXPECT_THAT(good.out, StartsWith(R"(train: 600 examples of float32[4], 3 classes
 test: 150 examples of float32[4], 3 classes
 100 steps of 2 slots of 8 examples: 2.67 epochs
-
-VARIABLE       SHAPE   PARAMETERS  TRAINED
-logits/kernel  [4, 3]          12  yes
-logits/bias    [3]              3  yes
-15 parameters (60 B), 15 of them trained
-
-)",
-                                   config_, " is good\n"));
+)"));
+  EXPECT_THAT(good.out, HasSubstr("\nlogits  dense  [3]             15 "));
+  EXPECT_THAT(good.out, HasSubstr(absl::StrCat(config_, " is good\n")));
 }
 
 TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {

@@ -38,8 +38,7 @@ std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& opti
 }
 
 // Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure.
-absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief,
-                        absl::Status* chief_status) {
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief, absl::Status* chief_status) {
   std::vector<std::unique_ptr<TrainingWorker>> workers;
   for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
   std::vector<absl::Status> statuses(workers.size());

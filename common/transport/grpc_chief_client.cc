@@ -40,7 +40,9 @@ class GrpcChiefClient : public ChiefClient {
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     return Call<HeartbeatReply>(&ChiefService::Stub::Heartbeat, request);
   }
-  absl::StatusOr<RunStatus> GetStatus() override { return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest()); }
+  absl::StatusOr<RunStatus> GetStatus() override {
+    return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest());
+  }
 
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const ModelSpec& model) override {
@@ -77,8 +79,8 @@ absl::Status CheckHealth(const std::string& target, absl::Duration timeout) {
   grpc::health::v1::HealthCheckResponse response;
   RETURN_IF_ERROR(FromGrpc(stub->Check(&context, grpc::health::v1::HealthCheckRequest(), &response)));
   if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      target, " says ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
+  return absl::UnavailableError(
+      absl::StrCat(target, " says ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
 }
 
 }  // namespace lockstep

@@ -60,7 +60,8 @@ class SliceCollector {
     const float* data = content.Contiguous(0, content.size());
     CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
     Flush();
-    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner, new std::shared_ptr<const void>(owner));
+    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner,
+                         new std::shared_ptr<const void>(owner));
   }
 
   grpc::ByteBuffer Finish() {

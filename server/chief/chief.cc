@@ -30,9 +30,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 }
 
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
-    : options_(std::move(options)),
-      total_steps_(options_.config.training().steps()),
-      directory_(std::move(directory)) {
+    : options_(std::move(options)), total_steps_(options_.config.training().steps()), directory_(std::move(directory)) {
   // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
   epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
 }
@@ -62,10 +60,11 @@ absl::Status Chief::Start() {
 absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   *restored = false;
   if (directory_ != nullptr) {
-    ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
-                     NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
-                       LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
-                     }));
+    ASSIGN_OR_RETURN(
+        const absl::optional<std::string> newest,
+        NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
+          LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
+        }));
     if (newest) {
       ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, *newest));
       RETURN_IF_ERROR(store->Restore(*reader));
@@ -83,7 +82,8 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
   LOG(INFO) << "warm start from " << warm_start
-            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ") << absl::StrJoin(missing, ", ");
+            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ")
+            << absl::StrJoin(missing, ", ");
   return absl::OkStatus();
 }
 
@@ -236,8 +236,8 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
     MutexLock lock(&mutex_);
     const auto session = sessions_.find(session_id);
     if (epoch != epoch_ || session == sessions_.end()) {
-      return absl::AbortedError(absl::StrCat("session ", session_id, " of epoch ", epoch,
-                                             " is unknown; the chief's epoch is ", epoch_));
+      return absl::AbortedError(
+          absl::StrCat("session ", session_id, " of epoch ", epoch, " is unknown; the chief's epoch is ", epoch_));
     }
     if (stop_requested_) return absl::UnavailableError("the chief is stopping");
     worker = session->second.worker;
@@ -335,8 +335,8 @@ absl::Status Chief::SaveNow(absl::Duration limit) {
     if (saved_step_ == replicas->step()) return absl::OkStatus();
     options_.clock->WaitUntil(&changed_, &mutex_, options_.clock->Now() + absl::Milliseconds(20));
   }
-  return absl::DeadlineExceededError(absl::StrCat("step ", replicas->step(), " could not be saved within ",
-                                                  absl::FormatDuration(limit)));
+  return absl::DeadlineExceededError(
+      absl::StrCat("step ", replicas->step(), " could not be saved within ", absl::FormatDuration(limit)));
 }
 
 absl::Status Chief::FinishRun() {
@@ -355,7 +355,8 @@ absl::Status Chief::FinishRun() {
     if (!saved) replicas->RequestSnapshot();
     status = saver_->WaitUntilIdle();
     if (!status.ok()) {
-      status = absl::Status(status.code(), absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
+      status = absl::Status(status.code(),
+                            absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
     }
   }
   replicas->Finish(std::string(status.message()));

@@ -31,6 +31,7 @@ struct Flags {
   std::string sockets = "tcp,unix";
   double seconds = 8;
   bool naive = true;
+  int step_threads = 2;
   bool alone = false;
   bool strict = false;
 };
@@ -64,6 +65,7 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   for (const auto& word : absl::StrSplit(flags.sockets, ',')) step.unix_socket.push_back(word == "unix");
   step.seconds = flags.seconds;
   step.naive = flags.naive;
+  step.step_threads = flags.step_threads;
   step.alone = flags.alone;
   step.directory = directory;
   const auto wanted = [&flags](const std::string& group) {
@@ -98,6 +100,7 @@ int Main(int argc, char** argv) {
   command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
+  command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
   command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;

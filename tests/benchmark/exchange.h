@@ -19,6 +19,8 @@ struct ExchangeSpec {
   int workers = 1;
   // A unix socket instead of loopback TCP.
   bool unix_socket = false;
+  // Of the chief.
+  int step_threads = 2;
   // For the unix socket; exists.
   std::string directory;
 };

@@ -30,6 +30,7 @@ class LockstepServer : public ExchangeServer {
     options.config.mutable_cluster()->set_lease_seconds(3600);
     ASSIGN_OR_RETURN(server->chief_, Chief::Create(std::move(options)));
     ChiefServer::Options rpc;
+    rpc.step_threads = spec.step_threads;
     if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief");
     ASSIGN_OR_RETURN(server->server_, ChiefServer::Start(rpc, server->chief_.get()));
     return std::unique_ptr<ExchangeServer>(std::move(server));

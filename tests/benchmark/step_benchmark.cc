@@ -57,8 +57,9 @@ struct Contestant {
   std::vector<double> milliseconds;
   // The first contestant's in the same rounds.
   std::vector<double> first_milliseconds;
-  double server_cpu = 0;
-  double worker_cpu = 0;
+  // Processor time of all processes together.
+  std::vector<double> cpu_milliseconds;
+  std::vector<double> first_cpu_milliseconds;
 };
 
 absl::StatusOr<Contestant> Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec) {
@@ -75,10 +76,10 @@ absl::StatusOr<Contestant> Enter(const std::string& name, const Exchange& exchan
   return contestant;
 }
 
-absl::Status TakeTurns(double seconds, std::vector<Contestant>* contestants) {
+absl::Status TakeTurns(double seconds, int workers, std::vector<Contestant>* contestants) {
   double spent = 0;
   for (int round = 0; round < 5 || spent < seconds; ++round) {
-    double first = 0;
+    double first = 0, first_cpu = 0;
     for (Contestant& contestant : *contestants) {
       if (round % contestant.every != 0) continue;
       ASSIGN_OR_RETURN(const auto timing, contestant.processes->Run(1, contestant.steps_per_turn));
@@ -87,8 +88,10 @@ absl::Status TakeTurns(double seconds, std::vector<Contestant>* contestants) {
       if (&contestant == &contestants->front()) first = milliseconds;
       contestant.milliseconds.push_back(milliseconds);
       contestant.first_milliseconds.push_back(first);
-      contestant.server_cpu += timing.server_cpu_per_step;
-      contestant.worker_cpu += timing.worker_cpu_per_step;
+      const double cpu = (timing.server_cpu_per_step + workers * timing.worker_cpu_per_step) * 1e3;
+      if (&contestant == &contestants->front()) first_cpu = cpu;
+      contestant.cpu_milliseconds.push_back(cpu);
+      contestant.first_cpu_milliseconds.push_back(first_cpu);
     }
   }
   return absl::OkStatus();
@@ -107,6 +110,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   spec.workers = workers;
   spec.unix_socket = unix_socket;
   spec.directory = options.directory;
+  spec.step_threads = options.step_threads;
   std::vector<Contestant> contestants;
   const auto enter = [&](const std::string& name, const Exchange& exchange) {
     auto contestant = Enter(name, exchange, spec);
@@ -120,19 +124,20 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
     RETURN_IF_ERROR(enter("protobuf stub", NaiveExchange()));
     contestants.back().every = 3;
   }
-  RETURN_IF_ERROR(TakeTurns(options.seconds, &contestants));
+  RETURN_IF_ERROR(TakeTurns(options.seconds, workers, &contestants));
   for (size_t i = options.alone ? 0 : 1; i < contestants.size(); ++i) {
+    const Contestant& other = contestants[i];
     Row* const row = report->add_row();
     row->set_group("step");
     row->set_what(absl::StrCat(BytesText(bytes), ", ", CountText(workers, "worker"), unix_socket ? ", unix" : ", tcp"));
     row->set_unit("ms");
-    if (i == 0) {
-      *row->mutable_ours() = SpreadOf(contestants[i].milliseconds);
-      continue;
-    }
-    row->set_against(contestants[i].name);
-    Compare(contestants[i].first_milliseconds, contestants[i].milliseconds, row);
-    SetBar(bytes, contestants[i].name, workers, row);
+    row->set_against(i == 0 ? "" : other.name);
+    Compare(other.first_milliseconds, other.milliseconds, row);
+    Row* const cpu = report->add_row();
+    *cpu = *row;
+    cpu->set_unit("CPU ms");
+    Compare(other.first_cpu_milliseconds, other.cpu_milliseconds, cpu);
+    SetBar(bytes, other.name, workers, row);
   }
   return absl::OkStatus();
 }
@@ -157,6 +162,7 @@ absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report
       ExchangeSpec spec;
       spec.model = ModelOfSize(bytes);
       spec.workers = n;
+      spec.step_threads = options.step_threads;
       ASSIGN_OR_RETURN(Contestant contestant, Enter(CountText(n, "worker"), LockstepExchange(), spec));
       contestants.push_back(std::move(contestant));
     }

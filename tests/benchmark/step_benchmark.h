@@ -19,6 +19,8 @@ struct StepBenchmarkOptions {
   // For each size, number of workers and kind of socket.
   double seconds = 8;
   bool naive = true;
+  // Of the chief.
+  int step_threads = 2;
   // Nothing but Lockstep, for a profiler.
   bool alone = false;
   // For unix sockets.

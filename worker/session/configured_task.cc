@@ -22,9 +22,9 @@ absl::StatusOr<TrainingWorker::Task> MakeConfiguredTask(const RunConfig& config,
   source_options.seed = config.training().seed();
   TrainingWorker::Task task;
   ModelOptions model_options;
-  model_options.compute_threads =
-      options.compute_threads > 0 ? options.compute_threads
-                                  : static_cast<int>(std::max<int64_t>(1, config.cluster().compute_threads()));
+  model_options.compute_threads = options.compute_threads > 0
+                                      ? options.compute_threads
+                                      : static_cast<int>(std::max<int64_t>(1, config.cluster().compute_threads()));
   ASSIGN_OR_RETURN(task.model, CreateModel(config.model(), dataset->spec(), model_options));
   ASSIGN_OR_RETURN(task.batches, CreateBatchSource(std::move(dataset), config.input(), source_options));
   if (options.prefetch) task.batches = std::make_unique<PrefetchedBatches>(std::move(task.batches));

@@ -36,9 +36,10 @@ int WorkerMain(int argc, char** argv) {
                        &compute_threads);
   command_line.AddFlag("chief_wait_seconds", "S", "how long to look for an absent chief; as configured when absent",
                        &chief_wait_seconds);
-  command_line.AddFlag("startup_delay_steps", "N", "compute nothing before the global step is N; as configured when absent",
-                       &startup_delay_steps);
-  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *exit_code;
+  command_line.AddFlag("startup_delay_steps", "N",
+                       "compute nothing before the global step is N; as configured when absent", &startup_delay_steps);
+  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
+    return *exit_code;
   if (master.empty()) {
     std::cerr << "lockstep worker: --master is missing; it takes the chief's address, such as grpc://127.0.0.1:2222\n";
     return kExitBadConfiguration;
