@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks which folder may depend on which: proto <- common <- {server, worker} <- examples <- cli <- tests, where server
+# Checks which folder may depend on which: proto <- common <- {server, worker} <- {cli, tests, examples}, where server
 # and worker never meet, and only a few folders know gRPC. Asks Bazel for the targets and the sources for their
 # includes (system headers need no dependency to be found). Prints each offending edge.
 set -euo pipefail
@@ -26,8 +26,8 @@ offending() {
       allowed["common"] = "common proto"
       allowed["server"] = "server common proto"
       allowed["worker"] = "worker common proto"
-      allowed["cli"] = "cli examples server worker common proto"
-      allowed["examples"] = "examples server worker common proto"
+      allowed["cli"] = "cli server worker common proto"
+      allowed["examples"] = "examples cli server worker common proto"
       allowed["tests"] = "tests examples cli server worker common proto"
       split("proto common server worker cli tests examples", names, " ")
       for (i in names) ours[names[i]] = 1

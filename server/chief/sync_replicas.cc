@@ -316,7 +316,7 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     connection->feed_step_ = step;
     connection->feed_cursor_ = 0;
   }
-  const auto note_held = [&] {
+  const auto note_held = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
       connection->held_step_ = step;
   };
