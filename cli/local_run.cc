@@ -29,8 +29,9 @@ std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& opti
   worker.name = absl::StrCat("worker-", index);
   worker.clock = Clock::Real();
   worker.chief_address = "this process";
-  worker.make_task = [threads = options.compute_threads](const RunConfig& config) {
+  worker.make_task = [threads = options.compute_threads, logdir = options.logdir](const RunConfig& config) {
     ConfiguredTaskOptions task;
+    if (!logdir.empty()) task.index_directory = JoinPath(logdir, "index");
     task.compute_threads = threads;
     return MakeConfiguredTask(config, task);
   };

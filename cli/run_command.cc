@@ -98,9 +98,10 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
     command.insert(command.end(), words.begin(), words.end());
     return command;
   };
-  options.worker_command = [worker, threads = flags.compute_threads](int index, const std::string& master) {
+  options.worker_command = [worker, threads = flags.compute_threads, logdir](int index, const std::string& master) {
     return std::vector<std::string>{worker, absl::StrCat("--master=", master), absl::StrCat("--name=worker-", index),
-                                    absl::StrCat("--compute_threads=", threads)};
+                                    absl::StrCat("--compute_threads=", threads),
+                                    absl::StrCat("--index_dir=", JoinPath(logdir, "index"))};
   };
   return options;
 }
@@ -126,6 +127,8 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
     if (poller == nullptr && !supervisor.master_target().empty()) {
       GrpcClientOptions client_options;
       client_options.call_timeout = kStatusTimeout;
+      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master_target()))
+          << std::flush;
       poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(supervisor.master_target(), client_options),
                                               Clock::Real(), kStatusPeriod);
     }

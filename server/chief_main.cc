@@ -1,4 +1,7 @@
 // The chief of a run; `lockstep chief --help` says what it does.
+#include <limits.h>
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -50,7 +53,13 @@ absl::StatusOr<RunConfig> LoadConfig(const Flags& flags) {
   std::vector<std::string> overrides = flags.overrides;
   if (flags.steps) overrides.push_back(absl::StrCat("training.steps=", *flags.steps));
   if (flags.seed) overrides.push_back(absl::StrCat("training.seed=", *flags.seed));
-  return LoadRunConfig(FileSystem::Real(), flags.config, overrides);
+  // Workers read the data, from directories of their own: every path they are told is absolute.
+  char directory[PATH_MAX];
+  if (getcwd(directory, sizeof(directory)) == nullptr)
+    return absl::FailedPreconditionError("the working directory is gone");
+  ASSIGN_OR_RETURN(RunConfig config, LoadRunConfig(FileSystem::Real(), flags.config, overrides));
+  ResolvePaths(directory, &config);
+  return config;
 }
 
 absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {

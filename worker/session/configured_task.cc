@@ -15,6 +15,7 @@ namespace lockstep {
 absl::StatusOr<TrainingWorker::Task> MakeConfiguredTask(const RunConfig& config, const ConfiguredTaskOptions& options) {
   DatasetOptions dataset_options;
   dataset_options.fs = options.fs;
+  dataset_options.index_directory = options.index_directory;
   ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
                    OpenDataset(config.input(), "train", config.training().seed(), dataset_options));
   BatchSourceOptions source_options;
