@@ -1,17 +1,15 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
 #include "cli/quantity.h"
-#include "cli/text_table.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
 #include "worker/data/open_dataset.h"
-#include "worker/nn/graph_model.h"
+#include "worker/nn/model_summary.h"
 
 namespace lockstep {
 namespace {
@@ -19,21 +17,6 @@ namespace {
 std::string LabelsText(const ExampleSpec& spec) {
   return spec.classes > 0 ? absl::StrCat(spec.classes, " classes")
                           : absl::StrCat(spec.labels_shape.num_elements(), " targets");
-}
-
-std::string VariableTable(const ModelSpec& model) {
-  TextTable table({{"VARIABLE"}, {"SHAPE"}, {"PARAMETERS", TextTable::kRight}, {"TRAINED"}});
-  int64_t parameters = 0, trained = 0;
-  for (const VariableSpec& variable : model.variables()) {
-    int64_t elements = 1;
-    for (const int64_t dimension : variable.shape()) elements *= dimension;
-    parameters += elements;
-    trained += variable.trainable() ? elements : 0;
-    table.AddRow({variable.name(), absl::StrCat("[", absl::StrJoin(variable.shape(), ", "), "]"),
-                  absl::StrCat(elements), variable.trainable() ? "yes" : "no"});
-  }
-  return absl::StrCat(table.Render(), parameters, " parameters (", BytesText(4 * parameters), "), ", trained,
-                      " of them trained\n");
 }
 
 absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) {
@@ -49,8 +32,8 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
     out << split.name() << ": " << CountText(dataset->size(), "example") << " of " << NameOf(spec.features_dtype)
         << spec.features_shape.ToString() << ", " << LabelsText(spec) << "\n";
     // Every split has to fit the model.
-    ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, CreateModel(config.model(), spec));
-    if (split.name() == "train" || table.empty()) table = VariableTable(model->spec());
+    ASSIGN_OR_RETURN(const ModelSummary model, SummarizeModel(config.model(), spec));
+    if (split.name() == "train" || table.empty()) table = model.ToTable();
     if (split.name() == "train") train_examples = dataset->size();
   }
   const TrainingConfig& training = config.training();

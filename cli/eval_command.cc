@@ -1,10 +1,10 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cli/checkpoint_watcher.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
 #include "cli/recorded_run.h"
 #include "cli/run_evaluator.h"
+#include "cli/run_watcher.h"
 #include "cli/signal_wait.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
@@ -44,7 +44,7 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
 // Until the checkpoint of the last step. Cancelled when it is told to stop.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
   SignalWait signals;
-  CheckpointWatcher::Options options;
+  RunWatcher::Options options;
   options.fs = fs;
   options.clock = Clock::Real();
   options.run = flags.run;
@@ -52,7 +52,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   options.report = [&](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
     Print(flags.json, split, evaluation, out);
   };
-  CheckpointWatcher watcher(options);
+  RunWatcher watcher(options);
   for (;;) {
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done) return absl::OkStatus();

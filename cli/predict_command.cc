@@ -1,11 +1,7 @@
-#include <algorithm>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
-#include "cli/prediction_csv.h"
 #include "cli/recorded_run.h"
 #include "cli/run_evaluator.h"
 #include "common/base/command_line.h"
@@ -26,19 +22,7 @@ absl::StatusOr<int64_t> Predict(FileSystem* fs, const PredictFlags& flags, std::
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const auto evaluator,
                    RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split));
-  // Seen under its name when it is complete.
-  const std::string unfinished = flags.output + ".tmp";
-  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, fs->NewWritableFile(unfinished));
-  PredictionCsv csv(evaluator->dataset().spec());
-  bool titled = false;
-  RETURN_IF_ERROR(evaluator->PredictCheckpoint(
-      prefix, [&](int64_t first_example, const Batch& batch, const Tensor& output) -> absl::Status {
-        if (!titled) RETURN_IF_ERROR(file->Append(csv.Titles(output)));
-        titled = true;
-        return file->Append(csv.Rows(first_example, batch, output));
-      }));
-  RETURN_IF_ERROR(file->Close());
-  RETURN_IF_ERROR(fs->Rename(unfinished, flags.output));
+  RETURN_IF_ERROR(evaluator->PredictCheckpoint(prefix, flags.output));
   return evaluator->dataset().size();
 }
 
@@ -48,8 +32,8 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
   PredictFlags flags;
   CommandLine command_line(
       "lockstep predict", "Writes what a run's model answers for each example of a split, as CSV.",
-      "Columns: example (from 0), label, prediction (the class of the greatest output), output_0, output_1, ... as\n"
-      "the last layer gives them. With targets instead of classes: example, label_0, ..., output_0, ...\n"
+      "Columns: example (from 0), label, class (of the greatest output), output_0, output_1, ... as the last layer\n"
+      "gives them; label and class only where labels are classes.\n"
       "Exit codes: 0 done; 1 damaged checkpoint or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);

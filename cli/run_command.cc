@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "cli/background_evaluation.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
 #include "cli/local_run.h"
@@ -33,6 +34,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
+constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
 
@@ -96,23 +98,26 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
     command.insert(command.end(), words.begin(), words.end());
     return command;
   };
-  options.worker_command = [worker, threads = flags.compute_threads](int index, const std::string& master) {
+  options.worker_command = [worker, threads = flags.compute_threads, logdir](int index, const std::string& master) {
     return std::vector<std::string>{worker, absl::StrCat("--master=", master), absl::StrCat("--name=worker-", index),
-                                    absl::StrCat("--compute_threads=", threads)};
+                                    absl::StrCat("--compute_threads=", threads),
+                                    absl::StrCat("--index_dir=", JoinPath(logdir, "index"))};
   };
   return options;
 }
 
 // Runs the processes until all have ended, and shows how it goes.
-absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options, std::ostream& out) {
+absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options, const RunConfig& config,
+                                                 const std::string& logdir, std::ostream& out) {
   // Before any other thread.
   SignalWait signals;
   PosixProcessTable processes;
   RunProgress progress = TerminalProgress();
   options.processes = &processes;
   options.say = [&](const std::string& line) { out << progress.Say(line) << std::flush; };
-  RunSupervisor supervisor(std::move(options));
+  RunSupervisor supervisor(options);
   RETURN_IF_ERROR(supervisor.Start());
+  BackgroundEvaluation evaluation(options.fs, Clock::Real(), config, logdir, kEvaluationPeriod);
   std::unique_ptr<StatusPoller> poller;
   while (!supervisor.outcome().has_value()) {
     const absl::Time now = Clock::Real()->Now();
@@ -122,9 +127,12 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
     if (poller == nullptr && !supervisor.master_target().empty()) {
       GrpcClientOptions client_options;
       client_options.call_timeout = kStatusTimeout;
+      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master_target()))
+          << std::flush;
       poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(supervisor.master_target(), client_options),
                                               Clock::Real(), kStatusPeriod);
     }
+    for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
     if (poller == nullptr) continue;
     if (const absl::optional<RunStatus> status = poller->Take()) {
       out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
@@ -162,12 +170,13 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
   const absl::Time began = Clock::Real()->Now();
-  const auto outcome = Supervise(*std::move(options), out);
+  const auto outcome = Supervise(*std::move(options), config, logdir, out);
   if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
   if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
   if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
   if (!outcome->log_path.empty()) {
-    err << "the last lines of " << outcome->log_path << ":\n" << LastLines(fs, outcome->log_path, kShownLogLines);
+    err << "the last lines of " << outcome->log_path << ":\n"
+        << LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
   }
   if (outcome->exit_code == kExitTerminated) out << "stopped; the same command goes on from the last checkpoint\n";
   return outcome->exit_code;
@@ -187,14 +196,18 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.logdir = logdir;
   options.workers = flags.workers;
   options.compute_threads = flags.compute_threads;
+  absl::optional<BackgroundEvaluation> evaluation;
   options.on_status = [&](const RunStatus& status) {
+    for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);
     out << progress.Show(status, Clock::Real()->Now()) << std::flush;
   };
   absl::Status status;
   {
     // Gives the signals back for the evaluation.
     SignalWait signals;
+    evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
     status = RunLocal(config, options);
+    evaluation.reset();
   }
   out << progress.Finish() << std::flush;
   if (status.ok()) return ReportEnd(**report, command, began, out, err);

@@ -11,7 +11,10 @@
 #include "common/checkpoint/bundle_reader.h"
 #include "worker/data/open_dataset.h"
 #include "worker/nn/graph_model.h"
+#include "worker/train/checkpoint_evaluation.h"
 #include "worker/train/metrics.h"
+#include "worker/train/model_values.h"
+#include "worker/train/prediction.h"
 
 namespace lockstep {
 namespace {
@@ -44,26 +47,17 @@ RunEvaluator::RunEvaluator(FileSystem* fs, const RunConfig& config, std::string 
     : fs_(fs), config_(config), split_(std::move(split)), dataset_(std::move(dataset)), model_(std::move(model)) {}
 
 absl::StatusOr<RunEvaluator::Evaluation> RunEvaluator::EvaluateCheckpoint(const std::string& prefix) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs_, prefix));
-  ASSIGN_OR_RETURN(const ModelValues values, LoadModelValues(*reader, model_->spec()));
   const std::vector<std::string> names(config_.evaluation().metric().begin(), config_.evaluation().metric().end());
   ASSIGN_OR_RETURN(auto metrics, CreateMetrics(names, config_.model(), dataset_->spec()));
-  Evaluation evaluation;
-  evaluation.checkpoint = prefix;
-  ASSIGN_OR_RETURN(evaluation.step, LoadGlobalStep(*reader));
-  ASSIGN_OR_RETURN(evaluation.result, Evaluate(model_.get(), values.view(), *dataset_, std::move(metrics), {}));
-  return evaluation;
+  ASSIGN_OR_RETURN(CheckpointEvaluation evaluation,
+                   ::lockstep::EvaluateCheckpoint(fs_, prefix, model_.get(), *dataset_, std::move(metrics), {}));
+  return Evaluation{prefix, evaluation.step, std::move(evaluation.result)};
 }
 
-absl::Status RunEvaluator::PredictCheckpoint(
-    const std::string& prefix,
-    const std::function<absl::Status(int64_t first_example, const Batch& batch, const Tensor& output)>& f) {
+absl::Status RunEvaluator::PredictCheckpoint(const std::string& prefix, const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs_, prefix));
   ASSIGN_OR_RETURN(const ModelValues values, LoadModelValues(*reader, model_->spec()));
-  return ForEachBatch(*dataset_, {}, [&](int64_t first_example, const Batch& batch) -> absl::Status {
-    ASSIGN_OR_RETURN(const Tensor output, model_->Predict(values.view(), batch));
-    return f(first_example, batch, output);
-  });
+  return WritePredictions(model_.get(), values.view(), *dataset_, {}, fs_, path);
 }
 
 bool HasSplit(const RunConfig& config, const std::string& split) {

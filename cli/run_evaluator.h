@@ -2,7 +2,6 @@
 #define LOCKSTEP_CLI_RUN_EVALUATOR_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,7 +12,6 @@
 #include "worker/data/dataset.h"
 #include "worker/nn/model.h"
 #include "worker/train/evaluation.h"
-#include "worker/train/model_values.h"
 
 namespace lockstep {
 
@@ -33,10 +31,9 @@ class RunEvaluator {
   // Errors: those of BundleReader, LoadModelValues and Evaluate.
   absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix);
 
-  // Calls `f` with every batch of the split and the model's output for it, [size, outputs].
-  absl::Status PredictCheckpoint(
-      const std::string& prefix,
-      const std::function<absl::Status(int64_t first_example, const Batch& batch, const Tensor& output)>& f);
+  // Writes the model's outputs for each example of the split to `path` (WritePredictions).
+  // Errors: those of BundleReader, LoadModelValues and WritePredictions.
+  absl::Status PredictCheckpoint(const std::string& prefix, const std::string& path);
 
   const std::string& split() const { return split_; }
   const Dataset& dataset() const { return *dataset_; }

@@ -8,9 +8,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
+#include "cli/input_files.h"
 #include "cli/quantity.h"
+#include "cli/run_watcher.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
+#include "common/summary/event_writer.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +34,7 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
     const absl::optional<std::string> newest = LatestCheckpoint(fs, report->logdir_);
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
   }
+  RETURN_IF_ERROR(CheckInputFiles(fs, config));
   const std::string split = EvaluationSplit(config);
   if (report->logdir_.empty()) {
     report->not_evaluated_ = "nothing was kept, for want of a --logdir";
@@ -71,6 +76,10 @@ absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) cons
   if (evaluator_ != nullptr && checkpoint.has_value()) {
     ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
     out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
+    if (config_.evaluation().every_steps() > 0) {
+      ASSIGN_OR_RETURN(const auto events, EventWriter::Create(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
+      WriteEvaluation(evaluation, events.get());
+    }
   } else {
     out << "not evaluated: " << (evaluator_ == nullptr ? not_evaluated_ : absl::StrCat(logdir_, " has no checkpoint"))
         << "\n";
@@ -88,10 +97,10 @@ std::string DefaultLogdir(const std::string& config_path) {
   return JoinPath("runs", name);
 }
 
-std::string LastLines(FileSystem* fs, const std::string& path, int count) {
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count) {
   const auto file = fs->NewRandomAccessFile(path);
-  if (!file.ok()) return "";
-  const uint64_t bytes = std::min<uint64_t>((*file)->size(), kTailBytes);
+  if (!file.ok() || (*file)->size() < offset) return "";
+  const uint64_t bytes = std::min<uint64_t>((*file)->size() - offset, kTailBytes);
   std::string text(bytes, '\0');
   if (!(*file)->Read((*file)->size() - bytes, bytes, &text[0]).ok()) return "";
   std::vector<absl::string_view> lines = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');

@@ -18,10 +18,11 @@ namespace lockstep {
 // What `run` and `local` say about a run before and after its training. Not thread-safe.
 class RunReport {
  public:
-  // Opens the split to evaluate on and makes the model, so that what is wrong with them is known before training.
+  // Looks for the data files, opens the split to evaluate on and makes the model, so that what is wrong with them is
+  // known before training.
   // `logdir` may be empty: nothing is kept. `fs` must outlive the report.
-  // Errors: those of RunEvaluator::Create. A configuration without that split, or whose model is not built into this
-  // program, is not evaluated, which Finished says.
+  // Errors: those of CheckInputFiles and RunEvaluator::Create. A configuration without that split, or whose model is
+  // not built into this program, is not evaluated, which Finished says.
   static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const RunConfig& config, std::string logdir);
 
   // The step of the logdir's newest checkpoint when training began, 0 for a new run.
@@ -50,8 +51,8 @@ class RunReport {
 // "runs/<name>" for "<directory>/<name>.textproto".
 std::string DefaultLogdir(const std::string& config_path);
 
-// The last `count` lines of a file, each behind two spaces; empty when it cannot be read.
-std::string LastLines(FileSystem* fs, const std::string& path, int count);
+// The last `count` lines of a file from byte `offset` on, each behind two spaces; empty when it cannot be read.
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count);
 
 }  // namespace lockstep
 

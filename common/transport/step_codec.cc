@@ -64,7 +64,8 @@ class SliceCollector {
     if (content.bytes() == 0) return;
     CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
     Flush();
-    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner, new std::shared_ptr<const void>(owner));
+    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner,
+                         new std::shared_ptr<const void>(owner));
   }
 
   grpc::ByteBuffer Finish() {

@@ -36,9 +36,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 }
 
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
-    : options_(std::move(options)),
-      total_steps_(options_.config.training().steps()),
-      directory_(std::move(directory)) {
+    : options_(std::move(options)), total_steps_(options_.config.training().steps()), directory_(std::move(directory)) {
   // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
   epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
 }
@@ -68,10 +66,11 @@ absl::Status Chief::Start() {
 absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   *restored = false;
   if (directory_ != nullptr) {
-    ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
-                     NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
-                       LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
-                     }));
+    ASSIGN_OR_RETURN(
+        const absl::optional<std::string> newest,
+        NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
+          LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
+        }));
     if (newest) {
       ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, *newest));
       RETURN_IF_ERROR(store->Restore(*reader));
@@ -89,7 +88,8 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
   LOG(INFO) << "warm start from " << warm_start
-            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ") << absl::StrJoin(missing, ", ");
+            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ")
+            << absl::StrJoin(missing, ", ");
   return absl::OkStatus();
 }
 
@@ -425,7 +425,8 @@ absl::Status Chief::FinishRun() {
   if (status.ok()) {
     status = SaveStep(absl::InfiniteDuration());
     if (!status.ok()) {
-      status = absl::Status(status.code(), absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
+      status = absl::Status(status.code(),
+                            absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
     }
   }
   replicas->Finish(std::string(status.message()));

@@ -15,9 +15,7 @@ namespace {
 constexpr int64_t kFrameElements = 1 << 20;
 constexpr absl::Duration kRateWindow = absl::Seconds(3);
 
-std::string Describe(int64_t step, const SlotBlock& block) {
-  return absl::StrCat(block.ToString(), " of step ", step);
-}
+std::string Describe(int64_t step, const SlotBlock& block) { return absl::StrCat(block.ToString(), " of step ", step); }
 
 }  // namespace
 
@@ -31,10 +29,7 @@ std::shared_ptr<const AlignedBuffer> StepConnection::values() const {
 }
 
 SyncReplicas::SyncReplicas(Options options, VariableStore* store)
-    : options_(std::move(options)),
-      layout_(store->layout()),
-      store_(store),
-      tokens_([this] {
+    : options_(std::move(options)), layout_(store->layout()), store_(store), tokens_([this] {
         TokenQueue::Options tokens;
         tokens.slots = options_.slots;
         tokens.lease = options_.lease;
@@ -107,8 +102,8 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     const bool complete = target != nullptr && target == current_ && target->complete();
     if (complete) {
       committed = Commit();
-      snapshot_requested_ = snapshot_requested_ || (options_.snapshot_every_steps > 0 &&
-                                                    committed->step % options_.snapshot_every_steps == 0);
+      snapshot_requested_ = snapshot_requested_ ||
+                            (options_.snapshot_every_steps > 0 && committed->step % options_.snapshot_every_steps == 0);
     }
     if (status.ok()) status = EndFrame(connection, frame);
     if (!status.ok()) ++rejected_;
@@ -134,8 +129,8 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     return absl::AbortedError(absl::StrCat("epoch ", frame.epoch, " is over, the chief's is ", options_.epoch));
   }
   if (frame.session_id != connection->session_) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ",
-                                                   connection->session_));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", connection->session_));
   }
   connection->last_heard_ = options_.clock->Now();
   int64_t bytes = 0;
@@ -157,9 +152,10 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     const auto& token = connection->last_token_;
     if (!token || token->step() != frame.step || token->first_slot() != frame.block.first ||
         token->slot_count() != frame.block.count) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "a contribution to ", Describe(frame.step, frame.block), " without a token for it; the session's last token is ",
-          token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("a contribution to ", Describe(frame.step, frame.block),
+                       " without a token for it; the session's last token is ",
+                       token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
     }
     connection->last_token_.reset();
     incoming.begun = true;
@@ -169,7 +165,8 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     incoming.segments.assign(layout_.segments().size(), false);
     incoming.num_segments = 0;
   } else if (incoming.step != frame.step || incoming.block != frame.block) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block), " inside a contribution to ",
+    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block),
+                                                   " inside a contribution to ",
                                                    Describe(incoming.step, incoming.block)));
   }
   tokens_.Renew(connection->session_, connection->last_heard_);
@@ -258,7 +255,8 @@ SyncReplicas::Committed SyncReplicas::Commit() {
   last_loss_ = current_->MeanLoss();
   current_->FinishedSegments(0, &segment_order_);
   for (size_t i = 0; i < layout_.segments().size(); ++i) {
-    if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable()) segment_order_.push_back(static_cast<int>(i));
+    if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable())
+      segment_order_.push_back(static_cast<int>(i));
   }
   store_->CommitUpdate(updates);
   current_.reset();
@@ -341,9 +339,14 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     connection->feed_step_ = step;
     connection->feed_cursor_ = 0;
   }
+  const auto note_held = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
+      connection->held_step_ = step;
+  };
+  note_held();
   // The values of the next step, as far as they are final, go to a worker that holds the current ones.
-  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size() && !connection->token_ &&
-      current_ != nullptr && current_->has_applied_segments()) {
+  if (connection->held_step_ == step && connection->feed_step_ == step && !connection->token_ && current_ != nullptr &&
+      current_->has_applied_segments()) {
     connection->feed_step_ = step + 1;
     connection->feed_cursor_ = 0;
   }
@@ -370,6 +373,7 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
   }
   if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size()) connection->held_step_ = step;
   connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
+  note_held();
   reply->values_step = connection->feed_step_;
   reply->values_owner = std::move(values);
 }

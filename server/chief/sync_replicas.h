@@ -50,7 +50,8 @@ class StepConnection {
 
  private:
   friend class SyncReplicas;
-  StepConnection(SyncReplicas* owner, uint64_t session, std::string name) : owner_(owner), session_(session), name_(name) {}
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name)
+      : owner_(owner), session_(session), name_(name) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;

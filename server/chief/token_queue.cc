@@ -98,9 +98,8 @@ void TokenQueue::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
     const absl::Duration each = (now - lease->issued) / block.count;
-    usual_slot_time_ = usual_slot_time_ == absl::ZeroDuration()
-                           ? each
-                           : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
+    usual_slot_time_ =
+        usual_slot_time_ == absl::ZeroDuration() ? each : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
   }
   Release(session);
 }
@@ -121,8 +120,8 @@ std::vector<TokenQueue::Lease> TokenQueue::Expire(absl::Time now) {
 }
 
 const TokenQueue::Lease* TokenQueue::FindLease(uint64_t session) const {
-  const auto it = std::find_if(leases_.begin(), leases_.end(),
-                               [session](const Lease& lease) { return lease.session == session; });
+  const auto it =
+      std::find_if(leases_.begin(), leases_.end(), [session](const Lease& lease) { return lease.session == session; });
   return it == leases_.end() ? nullptr : &*it;
 }
 

@@ -103,9 +103,9 @@ absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::
   ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
   const Shape shape = ShapeOf(variable.spec);
   if (entry.dtype != DT_FLOAT || entry.shape != shape) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ", NameOf(entry.dtype),
-                                                   entry.shape.ToString(), ", the model declares float32",
-                                                   shape.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ",
+                                                   NameOf(entry.dtype), entry.shape.ToString(),
+                                                   ", the model declares float32", shape.ToString()));
   }
   return reader.ReadInto(key, absl::MakeSpan(reinterpret_cast<char*>(flat->as<float>() + variable.flat_offset),
                                              static_cast<size_t>(variable.elements) * sizeof(float)));
@@ -202,8 +202,7 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   for (const std::vector<std::vector<float>>& slot : updates) {
     for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
       const auto& update_op = layout_->update_ops()[op];
-      Fold(update_op.spec, slot[op],
-           next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
+      Fold(update_op.spec, slot[op], next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
     }
   }
   optimizer_->EndStep();
@@ -246,9 +245,8 @@ absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter
     }
   }
   for (const OptimizerScalar& scalar : snapshot.scalars) {
-    RETURN_IF_ERROR(writer->Add(
-        scalar.name, DT_FLOAT, Shape(),
-        absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
+    RETURN_IF_ERROR(writer->Add(scalar.name, DT_FLOAT, Shape(),
+                                absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
   }
   return writer->Add(kGlobalStep, DT_INT64, Shape(),
                      absl::string_view(reinterpret_cast<const char*>(&snapshot.step), sizeof(snapshot.step)));

@@ -48,8 +48,8 @@ class VariableStore {
   // Everything from a checkpoint that a snapshot wrote. NotFound, InvalidArgument or DataLoss name the key; the store
   // is then unusable until Initialize or another Restore.
   absl::Status Restore(const BundleReader& reader);
-  // After Initialize: takes the variables that the checkpoint has (it may be TensorFlow's), returns the names that it lacks.
-  // InvalidArgument when a shape or dtype differs.
+  // After Initialize: takes the variables that the checkpoint has (it may be TensorFlow's), returns the names that it
+  // lacks. InvalidArgument when a shape or dtype differs.
   absl::StatusOr<std::vector<std::string>> WarmStart(const BundleReader& reader);
 
   // The update from step() to step() + 1 starts.
@@ -77,8 +77,8 @@ class VariableStore {
   // Not initialized.
   std::shared_ptr<AlignedBuffer> NewSlotBuffer() const;
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
-  absl::Status ReadVariable(const BundleReader& reader, const std::string& key, const ParameterLayout::Variable& variable,
-                            AlignedBuffer* flat) const;
+  absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
+                            const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 
   const std::shared_ptr<const ParameterLayout> layout_;

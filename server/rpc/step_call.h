@@ -9,13 +9,14 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/chief.grpc.pb.h"
 #include "server/chief/chief.h"
+#include "server/rpc/queue_event.h"
 
 namespace lockstep {
 
-// The chief's service as registered with gRPC: Step raw on a completion queue, the other calls by callbacks.
-using ChiefServiceBase = ChiefService::WithRawMethod_Step<ChiefService::WithCallbackMethod_GetRun<
-    ChiefService::WithCallbackMethod_OpenSession<ChiefService::WithCallbackMethod_Heartbeat<
-        ChiefService::WithCallbackMethod_GetStatus<ChiefService::Service>>>>>;
+// The chief's service as registered with gRPC: everything on completion queues, Step in raw bytes.
+using ChiefServiceBase =
+    ChiefService::WithRawMethod_Step<ChiefService::WithAsyncMethod_GetRun<ChiefService::WithAsyncMethod_OpenSession<
+        ChiefService::WithAsyncMethod_Heartbeat<ChiefService::WithAsyncMethod_GetStatus<ChiefService::Service>>>>>;
 
 // One Step stream on the server: moves frames between gRPC and a StepConnection, nothing else. Owns itself
 // while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
@@ -37,18 +38,25 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
   ~StepCall() override;
 
-  struct Tag {
-    StepCall* call = nullptr;
-    // Constant after construction.
-    void (StepCall::*handle)(bool ok) = nullptr;
-  };
-  // To be called for every event of the queue.
-  static void OnEvent(void* tag, bool ok);
-
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // The end of one kind of operation.
+  class Tag final : public QueueEvent {
+   public:
+    // `message`, which may be null, is what the operation has moved.
+    Tag(StepCall* call, void (StepCall::*handle)(bool ok), grpc::ByteBuffer* message)
+        : call_(call), handle_(handle), message_(message) {}
+    void OnEvent(bool ok) override;
+    bool IsLong() const override;
+
+   private:
+    StepCall* const call_;
+    void (StepCall::*const handle_)(bool ok);
+    grpc::ByteBuffer* const message_;
+  };
+
   StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
 
   void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,8 +81,10 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   Living* const living_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
-  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
+  // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;
+  grpc::ByteBuffer sent_;
+  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
 
   Mutex mutex_;
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);

@@ -1,7 +1,9 @@
 #include "worker/data/csv.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -45,7 +47,11 @@ absl::Status Damaged(const Field& field, absl::string_view text, absl::string_vi
 }
 
 absl::Status ParseNumber(const Field& field, absl::string_view text, float* out) {
-  if (!absl::SimpleAtof(text, out) || !std::isfinite(*out)) return Damaged(field, text, "a finite number");
+  // from_chars is the faster one; SimpleAtof also takes blanks around the number and a plus sign.
+  const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), *out);
+  const bool is_number =
+      (result.ec == std::errc() && result.ptr == text.data() + text.size()) || absl::SimpleAtof(text, out);
+  if (!is_number || !std::isfinite(*out)) return Damaged(field, text, "a finite number");
   return absl::OkStatus();
 }
 

@@ -32,6 +32,9 @@ class ActivationOp : public LayerOp {
     });
   }
 
+  bool is_view() const override { return function_.kind == NONE; }
+  bool gradient_in_place() const override { return true; }
+
  private:
   const ActivationFunction function_;
   const int64_t size_;

@@ -30,10 +30,13 @@ class AddOp : public LayerOp {
                 absl::Span<float* const> input_gradients, GradientWriter* gradients) override {
     pass.compute->ParallelRanges(Size(pass), kBlock, [&](int64_t begin, int64_t end) {
       for (float* gradient : input_gradients) {
-        if (gradient != nullptr) std::copy(output_gradient + begin, output_gradient + end, gradient + begin);
+        if (gradient != nullptr && gradient != output_gradient)
+          std::copy(output_gradient + begin, output_gradient + end, gradient + begin);
       }
     });
   }
+
+  bool gradient_in_place() const override { return true; }
 
  private:
   int64_t Size(const Pass& pass) const { return pass.batch * output_shape().num_elements(); }

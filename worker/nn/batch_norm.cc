@@ -17,6 +17,18 @@ constexpr float kDefaultEpsilon = 0.001f;
 constexpr int64_t kBlockRows = 256;
 constexpr int kAbsent = -1;
 
+// The numbers of a strip's channels, in registers.
+template <int V>
+struct StripParameters {
+  template <typename Strip>
+  StripParameters(const Strip& strip, const float* channels) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) vectors[v] = strip.Load(channels, v);
+  }
+  Float8 operator[](int v) const { return vectors[v]; }
+  Float8 vectors[V];
+};
+
 struct BatchNormOptions {
   int64_t channels = 0;
   float epsilon = 0;
@@ -34,7 +46,7 @@ class BatchNormOp : public LayerOp {
  public:
   BatchNormOp(Shape shape, const BatchNormOptions& options)
       : LayerOp(shape), options_(options), rows_per_example_(shape.num_elements() / options.channels) {
-    for (Workspace<float>* w : {&mean_, &variance_, &inverse_, &scale_, &shift_, &dz_mean_, &dzx_mean_}) {
+    for (Workspace<float>* w : {&mean_, &variance_, &inverse_, &scale_, &shift_, &gradient_offset_, &gradient_slope_}) {
       w->Get(options.channels);
     }
   }
@@ -70,13 +82,13 @@ class BatchNormOp : public LayerOp {
   void Backward(const Pass& pass, absl::Span<const float* const> inputs, const float* output, float* output_gradient,
                 absl::Span<float* const> input_gradients, GradientWriter* gradients) override {
     const int64_t rows = pass.batch * rows_per_example_;
-    float* dgamma = options_.gamma == kAbsent ? dzx_mean_.data() : gradients->Buffer(options_.gamma);
-    float* dbeta = options_.beta == kAbsent ? dz_mean_.data() : gradients->Buffer(options_.beta);
+    float* dgamma = options_.gamma == kAbsent ? gradient_slope_.data() : gradients->Buffer(options_.gamma);
+    float* dbeta = options_.beta == kAbsent ? gradient_offset_.data() : gradients->Buffer(options_.beta);
     SumGradients(pass.compute, inputs[0], output, rows, output_gradient, dgamma, dbeta);
     const float n = static_cast<float>(rows);
     for (int64_t c = 0; c < options_.channels; ++c) {
-      dz_mean_.data()[c] = dbeta[c] / n;
-      dzx_mean_.data()[c] = dgamma[c] / n;
+      gradient_offset_.data()[c] = scale_.data()[c] * (dbeta[c] / n);
+      gradient_slope_.data()[c] = scale_.data()[c] * inverse_.data()[c] * (dgamma[c] / n);
     }
     if (options_.gamma != kAbsent) gradients->Final(options_.gamma);
     if (options_.beta != kAbsent) gradients->Final(options_.beta);
@@ -85,15 +97,29 @@ class BatchNormOp : public LayerOp {
     }
   }
 
+  bool gradient_in_place() const override { return true; }
+
  private:
   // Mean and biased variance of each channel: for each block of rows the sum and then the sum of squared distances
   // from the block's mean; the blocks are merged in order (Chan, Golub and LeVeque 1979).
   void ComputeMoments(ComputeContext* compute, const float* x, int64_t rows);
   void Normalize(ComputeContext* compute, const float* x, const float* mean, int64_t rows, float* y);
-  // Replaces dy by dz, and forms the sums of dz xhat and of dz.
+  // The derivative of these is so cheap that both passes of Backward compute dz; for the others the first one stores
+  // it.
+  bool recomputes() const {
+    const Activation kind = options_.activation.kind;
+    return kind == NONE || kind == RELU || kind == LEAKY_RELU;
+  }
+  // Forms the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
   void SumGradients(ComputeContext* compute, const float* x, const float* y, int64_t rows, float* dy, float* dgamma,
                     float* dbeta);
-  void InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dz, float* dx);
+  template <typename Function>
+  void SumGradientsOf(Function function, ComputeContext* compute, const float* x, const float* y, int64_t rows,
+                      float* dy);
+  void InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx);
+  template <typename Function>
+  void InputGradientOf(Function function, ComputeContext* compute, const float* x, int64_t rows, const float* dy,
+                       float* dx);
 
   const BatchNormOptions options_;
   const int64_t rows_per_example_;
@@ -103,8 +129,9 @@ class BatchNormOp : public LayerOp {
   Workspace<float> inverse_;
   Workspace<float> scale_;
   Workspace<float> shift_;
-  Workspace<float> dz_mean_;
-  Workspace<float> dzx_mean_;
+  // dx = scale dz - offset - slope (x - mean)
+  Workspace<float> gradient_offset_;
+  Workspace<float> gradient_slope_;
   // [blocks, 2, channels]
   Workspace<float> block_sums_;
 };
@@ -119,16 +146,20 @@ void BatchNormOp::ComputeMoments(ComputeContext* compute, const float* x, int64_
     ForEachStrip(channels, [&](auto strip) {
       Float8 sum[strip.kVectors] = {};
       for (int64_t row = begin; row < end; ++row) {
+#pragma GCC unroll 4
         for (int v = 0; v < strip.kVectors; ++v) sum[v] += strip.Load(x + row * channels, v);
       }
       Float8 squares[strip.kVectors] = {};
+#pragma GCC unroll 4
       for (int v = 0; v < strip.kVectors; ++v) sum[v] /= count;
       for (int64_t row = begin; row < end; ++row) {
+#pragma GCC unroll 4
         for (int v = 0; v < strip.kVectors; ++v) {
           const Float8 distance = strip.Load(x + row * channels, v) - sum[v];
           squares[v] = MultiplyAdd8(distance, distance, squares[v]);
         }
       }
+#pragma GCC unroll 4
       for (int v = 0; v < strip.kVectors; ++v) {
         strip.Store(block, v, sum[v]);
         strip.Store(block + channels, v, squares[v]);
@@ -158,15 +189,52 @@ void BatchNormOp::Normalize(ComputeContext* compute, const float* x, const float
   WithActivation(options_.activation, [&](auto function) {
     compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
       ForEachStrip(channels, [&](auto strip) {
-        for (int v = 0; v < strip.kVectors; ++v) {
-          const Float8 m = strip.Load(mean, v);
-          const Float8 scale = strip.Load(scale_.data(), v);
-          const Float8 shift = strip.Load(shift_.data(), v);
-          for (int64_t at = begin * channels; at < end * channels; at += channels) {
-            strip.Store(y + at, v, function.Value(MultiplyAdd8(strip.Load(x + at, v) - m, scale, shift)));
+        const StripParameters<strip.kVectors> m(strip, mean);
+        const StripParameters<strip.kVectors> scale(strip, scale_.data());
+        const StripParameters<strip.kVectors> shift(strip, shift_.data());
+        for (int64_t at = begin * channels; at < end * channels; at += channels) {
+#pragma GCC unroll 4
+          for (int v = 0; v < strip.kVectors; ++v) {
+            const Float8 z = MultiplyAdd8(strip.Load(x + at, v) - m[v], scale[v], shift[v]);
+            strip.Store(y + at, v, function.Value(z));
           }
         }
       });
+    });
+  });
+}
+
+template <typename Function>
+void BatchNormOp::SumGradientsOf(Function function, ComputeContext* compute, const float* x, const float* y,
+                                 int64_t rows, float* dy) {
+  const int64_t channels = options_.channels;
+  const bool from_input = recomputes() || GradientNeedsInput(options_.activation);
+  const bool store = !recomputes();
+  float* sums = block_sums_.data();
+  compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
+    float* block = sums + begin / kBlockRows * 2 * channels;
+    ForEachStrip(channels, [&](auto strip) {
+      const StripParameters<strip.kVectors> mean(strip, mean_.data());
+      const StripParameters<strip.kVectors> scale(strip, scale_.data());
+      const StripParameters<strip.kVectors> shift(strip, shift_.data());
+      Float8 sum[strip.kVectors] = {};
+      Float8 product[strip.kVectors] = {};
+      for (int64_t at = begin * channels; at < end * channels; at += channels) {
+#pragma GCC unroll 4
+        for (int v = 0; v < strip.kVectors; ++v) {
+          const Float8 distance = strip.Load(x + at, v) - mean[v];
+          const Float8 value = from_input ? MultiplyAdd8(distance, scale[v], shift[v]) : strip.Load(y + at, v);
+          const Float8 dz = function.Gradient(value, strip.Load(dy + at, v));
+          if (store) strip.Store(dy + at, v, dz);
+          sum[v] += dz;
+          product[v] = MultiplyAdd8(dz, distance, product[v]);
+        }
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < strip.kVectors; ++v) {
+        strip.Store(block, v, product[v]);
+        strip.Store(block + channels, v, sum[v]);
+      }
     });
   });
 }
@@ -175,33 +243,8 @@ void BatchNormOp::SumGradients(ComputeContext* compute, const float* x, const fl
                                float* dgamma, float* dbeta) {
   const int64_t channels = options_.channels;
   const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
-  const bool needs_z = GradientNeedsInput(options_.activation);
-  float* sums = block_sums_.Get(blocks * 2 * channels);
-  WithActivation(options_.activation, [&](auto function) {
-    compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-      float* block = sums + begin / kBlockRows * 2 * channels;
-      ForEachStrip(channels, [&](auto strip) {
-        for (int v = 0; v < strip.kVectors; ++v) {
-          const Float8 mean = strip.Load(mean_.data(), v);
-          const Float8 inverse = strip.Load(inverse_.data(), v);
-          const Float8 scale = strip.Load(scale_.data(), v);
-          const Float8 shift = strip.Load(shift_.data(), v);
-          Float8 sum = Set8(0);
-          Float8 product = Set8(0);
-          for (int64_t at = begin * channels; at < end * channels; at += channels) {
-            const Float8 distance = strip.Load(x + at, v) - mean;
-            const Float8 value = needs_z ? MultiplyAdd8(distance, scale, shift) : strip.Load(y + at, v);
-            const Float8 dz = function.Gradient(value, strip.Load(dy + at, v));
-            strip.Store(dy + at, v, dz);
-            sum += dz;
-            product = MultiplyAdd8(dz, distance * inverse, product);
-          }
-          strip.Store(block, v, product);
-          strip.Store(block + channels, v, sum);
-        }
-      });
-    });
-  });
+  const float* sums = block_sums_.Get(blocks * 2 * channels);
+  WithActivation(options_.activation, [&](auto function) { SumGradientsOf(function, compute, x, y, rows, dy); });
   for (int64_t c = 0; c < channels; ++c) {
     double product = 0;
     double sum = 0;
@@ -209,28 +252,41 @@ void BatchNormOp::SumGradients(ComputeContext* compute, const float* x, const fl
       product += sums[block * 2 * channels + c];
       sum += sums[(block * 2 + 1) * channels + c];
     }
-    dgamma[c] = static_cast<float>(product);
+    dgamma[c] = static_cast<float>(product * inverse_.data()[c]);
     dbeta[c] = static_cast<float>(sum);
   }
 }
 
-void BatchNormOp::InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dz, float* dx) {
+template <typename Function>
+void BatchNormOp::InputGradientOf(Function function, ComputeContext* compute, const float* x, int64_t rows,
+                                  const float* dy, float* dx) {
   const int64_t channels = options_.channels;
   compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
     ForEachStrip(channels, [&](auto strip) {
-      for (int v = 0; v < strip.kVectors; ++v) {
-        const Float8 mean = strip.Load(mean_.data(), v);
-        const Float8 inverse = strip.Load(inverse_.data(), v);
-        const Float8 scale = strip.Load(scale_.data(), v);
-        const Float8 dz_mean = strip.Load(dz_mean_.data(), v);
-        const Float8 dzx_mean = strip.Load(dzx_mean_.data(), v);
-        for (int64_t at = begin * channels; at < end * channels; at += channels) {
-          const Float8 normal = (strip.Load(x + at, v) - mean) * inverse;
-          strip.Store(dx + at, v, scale * (strip.Load(dz + at, v) - dz_mean - normal * dzx_mean));
+      const StripParameters<strip.kVectors> mean(strip, mean_.data());
+      const StripParameters<strip.kVectors> scale(strip, scale_.data());
+      const StripParameters<strip.kVectors> shift(strip, shift_.data());
+      const StripParameters<strip.kVectors> offset(strip, gradient_offset_.data());
+      const StripParameters<strip.kVectors> slope(strip, gradient_slope_.data());
+      for (int64_t at = begin * channels; at < end * channels; at += channels) {
+#pragma GCC unroll 4
+        for (int v = 0; v < strip.kVectors; ++v) {
+          const Float8 distance = strip.Load(x + at, v) - mean[v];
+          const Float8 z = MultiplyAdd8(distance, scale[v], shift[v]);
+          const Float8 dz = function.Gradient(z, strip.Load(dy + at, v));
+          strip.Store(dx + at, v, scale[v] * dz - MultiplyAdd8(distance, slope[v], offset[v]));
         }
       }
     });
   });
+}
+
+void BatchNormOp::InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx) {
+  if (recomputes()) {
+    WithActivation(options_.activation, [&](auto function) { InputGradientOf(function, compute, x, rows, dy, dx); });
+  } else {
+    InputGradientOf(Identity8(), compute, x, rows, dy, dx);  // SumGradients has replaced dy by dz.
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ constexpr int64_t kBlockRows = 256;
 void BiasGradient::Compute(ComputeContext* compute, const ActivationFunction& f, int64_t rows, int64_t columns,
                            const float* value, const float* dy, float* dx, float* sums) {
   if (f.kind == NONE && dx == dy && sums == nullptr) return;
+  const bool store = f.kind != NONE || dx != dy;
   const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
   float* partial = blocks == 1 && sums != nullptr ? sums : partial_sums_.Get(blocks * columns);
   compute->ParallelFor(blocks, [&](int64_t block) {
@@ -25,18 +26,21 @@ void BiasGradient::Compute(ComputeContext* compute, const ActivationFunction& f,
         Float8 sum[strip.kVectors] = {};
         for (int64_t row = begin; row < end; ++row) {
           const int64_t at = row * columns;
+#pragma GCC unroll 4
           for (int v = 0; v < strip.kVectors; ++v) {
             const Float8 gradient = function.Gradient(strip.Load(value + at, v), strip.Load(dy + at, v));
-            strip.Store(dx + at, v, gradient);
+            if (store) strip.Store(dx + at, v, gradient);
             sum[v] += gradient;
           }
         }
+#pragma GCC unroll 4
         for (int v = 0; v < strip.kVectors; ++v) strip.Store(partial + block * columns, v, sum[v]);
       });
     });
   });
   if (sums == nullptr || blocks == 1) return;
   ForEachStrip(columns, [&](auto strip) {
+#pragma GCC unroll 4
     for (int v = 0; v < strip.kVectors; ++v) {
       Float8 sum = strip.Load(partial, v);
       for (int64_t block = 1; block < blocks; ++block) sum += strip.Load(partial + block * columns, v);

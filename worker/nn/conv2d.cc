@@ -7,7 +7,9 @@
 #include "worker/nn/bias_gradient.h"
 #include "worker/nn/conv_input_gradient.h"
 #include "worker/nn/conv_kernel.h"
+#include "worker/nn/gemm.h"
 #include "worker/nn/padded_images.h"
+#include "worker/nn/tile_kernel.h"
 #include "worker/nn/window.h"
 #include "worker/nn/workspace.h"
 
@@ -39,12 +41,12 @@ class Conv2dOp : public LayerOp {
         geometry_(options_.geometry),
         filters_(options.filters),
         padded_(geometry_.y.input, geometry_.x.input, geometry_.channels, InputBorder(geometry_)),
-        patch_{geometry_.y.size, geometry_.x.size * geometry_.channels, padded_.row_size()},
+        patch_{geometry_.y.size, geometry_.x.size * geometry_.channels, 1, padded_.row_size()},
         input_gradient_(geometry_, filters_) {}
 
   absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) override {
-    float* panels = panels_.Get(NumPanels(filters_) * kPanelColumns * patch_.elements());
-    PackPanels(pass.values[options_.kernel], patch_.elements(), filters_, panels);
+    float* panels = panels_.Get(NumPanels(filters_) * kTileColumns * patch_size());
+    PackPanels(RowMajor(pass.values[options_.kernel], patch_size(), filters_), panels);
     PackBias(options_.bias == kNoBias ? nullptr : pass.values[options_.bias]);
     float* sum = nullptr;
     if (pass.training && GradientNeedsInput(options_.activation)) sum = sum_.Get(pass.batch * output_size());
@@ -85,9 +87,10 @@ class Conv2dOp : public LayerOp {
                             input_gradients[0]);
   }
 
-  int64_t multiply_adds() const override { return output_size() * patch_.elements(); }
+  int64_t multiply_adds() const override { return output_size() * patch_size(); }
 
  private:
+  int64_t patch_size() const { return patch_.runs * patch_.length; }
   int64_t output_size() const { return output_shape().num_elements(); }
   int64_t input_size() const { return geometry_.y.input * geometry_.x.input * geometry_.channels; }
   // Image `i`, with its border if it has one.
@@ -97,7 +100,7 @@ class Conv2dOp : public LayerOp {
 
   // The bias with zeros beyond the last filter, or zeros.
   void PackBias(const float* bias) {
-    const int64_t size = NumPanels(filters_) * kPanelColumns;
+    const int64_t size = NumPanels(filters_) * kTileColumns;
     float* packed = bias_.Get(size);
     std::fill_n(packed, size, 0.0f);
     if (bias != nullptr) std::copy_n(bias, filters_, packed);
@@ -106,7 +109,7 @@ class Conv2dOp : public LayerOp {
   void ForwardImage(const float* image, float* sum, float* output) const {
     WithActivation(options_.activation, [&](auto function) {
       const float* panel = panels_.data();
-      for (int64_t n = 0; n < filters_; n += kPanelColumns, panel += patch_.elements() * kPanelColumns) {
+      for (int64_t n = 0; n < filters_; n += kTileColumns, panel += patch_size() * kTileColumns) {
         ForwardPanel(image, panel, n, function, sum, output);
       }
     });
@@ -123,10 +126,10 @@ class Conv2dOp : public LayerOp {
     const Float8 high_bias = Load8(bias_.data() + n + kLanes);
     int64_t y = 0;
     int64_t x = 0;
-    const float* from[kTilePixels];
-    for (int64_t first = 0; first < pixels; first += kTilePixels) {
-      const int64_t count = std::min<int64_t>(kTilePixels, pixels - first);
-      for (int r = 0; r < kTilePixels; ++r) {
+    const float* from[kTileRows];
+    for (int64_t first = 0; first < pixels; first += kTileRows) {
+      const int64_t count = std::min<int64_t>(kTileRows, pixels - first);
+      for (int r = 0; r < kTileRows; ++r) {
         if (r >= count) {  // Beyond the last pixel it is computed again, and not stored.
           from[r] = from[count - 1];
           continue;
@@ -134,13 +137,13 @@ class Conv2dOp : public LayerOp {
         from[r] = image + y * y_step + x * x_step;
         if (++x == geometry_.x.output) x = 0, ++y;
       }
-      MultiplyPatches(patch_, from, panel, [&](int r, Float8 low, Float8 high) {
+      MultiplyTile(patch_, from, panel, kTileColumns, [&](int r, Float8 low, Float8 high) {
         if (r >= count) return;
         const int64_t at = (first + r) * filters_ + n;
         low += low_bias;
         high += high_bias;
-        if (sum != nullptr) StorePanelRow(sum + at, filters_ - n, low, high);
-        StorePanelRow(output + at, filters_ - n, function.Value(low), function.Value(high));
+        if (sum != nullptr) StoreColumns(sum + at, filters_ - n, low, high);
+        StoreColumns(output + at, filters_ - n, function.Value(low), function.Value(high));
       });
     }
   }
@@ -150,7 +153,7 @@ class Conv2dOp : public LayerOp {
   const int64_t filters_;
   // The last batch's input.
   PaddedImages padded_;
-  const Patch patch_;
+  const TileElements patch_;
   Workspace<float> panels_;
   Workspace<float> bias_;
   // The convolution with bias, for activations whose gradient needs it.

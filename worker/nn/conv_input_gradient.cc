@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "worker/nn/gemm.h"
+
 namespace lockstep {
 namespace {
 
@@ -31,8 +33,8 @@ ConvInputGradient::ConvInputGradient(const WindowGeometry& geometry, int64_t fil
     for (int64_t px = 0; px < phases_x && y.inputs > 0; ++px) {
       const DimensionPhase x = MakeDimensionPhase(geometry.x, px);
       if (x.inputs <= 0) continue;
-      Phase phase{y, x, {y.taps, x.taps * filters, padded_.row_size()}, panels_size_};
-      panels_size_ += NumPanels(geometry.channels) * kPanelColumns * phase.patch.elements();
+      Phase phase{y, x, {y.taps, x.taps * filters, 1, padded_.row_size()}, panels_size_};
+      panels_size_ += NumPanels(geometry.channels) * kTileColumns * phase.patch_size();
       phases_.push_back(phase);
     }
   }
@@ -60,19 +62,21 @@ ConvInputGradient::DimensionPhase ConvInputGradient::MakeDimensionPhase(const Sl
 void ConvInputGradient::PackKernel(const float* kernel) {
   const int64_t channels = geometry_.channels;
   float* panels = panels_.Get(panels_size_);
+  float* tap = tap_.Get(NumPanels(channels) * kTileColumns * filters_);
   for (const Phase& phase : phases_) {
-    float* reversed = reversed_.Get(phase.patch.elements() * channels);
+    const int64_t panel_size = phase.patch_size() * kTileColumns;
+    int64_t row = 0;
     for (int64_t ty = phase.y.taps - 1; ty >= 0; --ty) {
-      for (int64_t tx = phase.x.taps - 1; tx >= 0; --tx, reversed += filters_ * channels) {
+      for (int64_t tx = phase.x.taps - 1; tx >= 0; --tx, row += filters_) {
         const int64_t ky = phase.y.phase + ty * geometry_.y.stride;
         const int64_t kx = phase.x.phase + tx * geometry_.x.stride;
-        const float* from = kernel + (ky * geometry_.x.size + kx) * channels * filters_;
-        for (int64_t c = 0; c < channels; ++c) {
-          for (int64_t n = 0; n < filters_; ++n) reversed[n * channels + c] = from[c * filters_ + n];
+        PackPanels(Transposed(kernel + (ky * geometry_.x.size + kx) * channels * filters_, filters_, channels), tap);
+        for (int64_t p = 0; p < NumPanels(channels); ++p) {
+          std::copy_n(tap + p * filters_ * kTileColumns, filters_ * kTileColumns,
+                      panels + phase.panels + p * panel_size + row * kTileColumns);
         }
       }
     }
-    PackPanels(reversed_.data(), phase.patch.elements(), channels, panels + phase.panels);
   }
 }
 
@@ -109,11 +113,11 @@ void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gra
   const int64_t channels = geometry_.channels;
   const int64_t pixels = phase.y.inputs * phase.x.inputs;
   const float* panel = panels_.data() + phase.panels;
-  for (int64_t c = 0; c < channels; c += kPanelColumns, panel += phase.patch.elements() * kPanelColumns) {
-    for (int64_t first = 0; first < pixels; first += kTilePixels) {
-      const float* from[kTilePixels];
-      float* to[kTilePixels];
-      for (int r = 0; r < kTilePixels; ++r) {
+  for (int64_t c = 0; c < channels; c += kTileColumns, panel += phase.patch_size() * kTileColumns) {
+    for (int64_t first = 0; first < pixels; first += kTileRows) {
+      const float* from[kTileRows];
+      float* to[kTileRows];
+      for (int r = 0; r < kTileRows; ++r) {
         // Beyond the last pixel the last one is computed again.
         const int64_t pixel = std::min(first + r, pixels - 1);
         const int64_t y = pixel / phase.x.inputs;
@@ -126,8 +130,8 @@ void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gra
                     channels +
                 c;
       }
-      MultiplyPatches(phase.patch, from, panel,
-                      [&](int r, Float8 low, Float8 high) { StorePanelRow(to[r], channels - c, low, high); });
+      MultiplyTile(phase.patch, from, panel, kTileColumns,
+                   [&](int r, Float8 low, Float8 high) { StoreColumns(to[r], channels - c, low, high); });
     }
   }
 }

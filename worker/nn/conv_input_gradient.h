@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "worker/nn/compute_context.h"
-#include "worker/nn/conv_kernel.h"
 #include "worker/nn/padded_images.h"
+#include "worker/nn/tile_kernel.h"
 #include "worker/nn/window.h"
 #include "worker/nn/workspace.h"
 
@@ -40,9 +40,10 @@ class ConvInputGradient {
   struct Phase {
     DimensionPhase y;
     DimensionPhase x;
-    Patch patch;
+    TileElements patch;
     // Offset of its panels.
     int64_t panels = 0;
+    int64_t patch_size() const { return patch.runs * patch.length; }
   };
 
   static PaddedImages MakeImages(const WindowGeometry& geometry, int64_t filters);
@@ -56,7 +57,8 @@ class ConvInputGradient {
   std::vector<Phase> phases_;
   int64_t panels_size_ = 0;
   Workspace<float> panels_;
-  Workspace<float> reversed_;
+  // Those of one kernel element.
+  Workspace<float> tap_;
   // One image for each group.
   PaddedImages padded_;
 };

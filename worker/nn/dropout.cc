@@ -68,6 +68,8 @@ class DropoutOp : public LayerOp {
     });
   }
 
+  bool gradient_in_place() const override { return true; }
+
  private:
   // The comparison of the 24-bit uniform numbers with `rate`, in whole numbers.
   Int8 Keep(const uint32_t* bits) const {

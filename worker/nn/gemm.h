@@ -33,18 +33,19 @@ struct Tile {
   int64_t columns = 0;
 };
 
-// c := a b, or c := c + a b when `accumulate`; c is row-major with `c_stride`. a.columns must
-// be b.rows. One thread. The only matrix product of the program: Eigen's kernel for AVX2 and FMA, with
-// its cache blocking pinned (not read from the processor), so that the bits are a function of the
-// values and of the three sizes, on every host.
-void Multiply(const Matrix& a, const Matrix& b, float* c, int64_t c_stride, bool accumulate = false);
+// c := a b on one thread; c is row-major with `c_stride`, a.columns must be b.rows. Each element is
+// a sum of blocks of at most 400 products, all blocks equally long but the last; within a block the order is that of
+// tile_kernel.h. So an element's bits follow from its row of a and its column of b alone.
+void Multiply(const Matrix& a, const Matrix& b, float* c, int64_t c_stride);
 
-// The same on all threads of `compute`. The result is cut into tiles at places that depend
-// on its size alone, never along the inner dimension; finish(tile), where the caller adds the bias and applies
-// the activation, follows each tile at once, while it is in the cache.
+// The same on all threads of `compute`, in tiles; finish(tile), where the caller adds the bias and applies the
+// activation, follows each tile at once, while it is in the cache. Tiles begin at multiples of 16 columns.
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride,
                       absl::FunctionRef<void(const Tile& tile)> finish);
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride);
+
+// Row-major panels of 16 columns of b: [NumPanels(b.columns)][b.rows][16], zeros beyond the last column.
+void PackPanels(const Matrix& b, float* panels);
 
 }  // namespace lockstep
 

@@ -18,8 +18,10 @@ class GlobalAveragePoolOp : public LayerOp {
       ForEachStrip(columns_, [&](auto strip) {
         Float8 sum[strip.kVectors] = {};
         for (int64_t row = 0; row < rows_; ++row) {
+#pragma GCC unroll 4
           for (int v = 0; v < strip.kVectors; ++v) sum[v] += strip.Load(x + row * columns_, v);
         }
+#pragma GCC unroll 4
         for (int v = 0; v < strip.kVectors; ++v) strip.Store(y, v, sum[v] / count());
       });
     });
@@ -33,6 +35,7 @@ class GlobalAveragePoolOp : public LayerOp {
       const float* dy = output_gradient + example * columns_;
       float* dx = input_gradients[0] + example * rows_ * columns_;
       ForEachStrip(columns_, [&](auto strip) {
+#pragma GCC unroll 4
         for (int v = 0; v < strip.kVectors; ++v) {
           const Float8 part = strip.Load(dy, v) / count();
           for (int64_t row = 0; row < rows_; ++row) strip.Store(dx + row * columns_, v, part);

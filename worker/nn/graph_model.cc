@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/nn/fuse_activations.h"
 #include "worker/nn/loss.h"
 #include "worker/nn/simd.h"
 
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Model>> CreateModel(const ModelConfig& config, co
 
 absl::StatusOr<std::unique_ptr<GraphModel>> GraphModel::Create(const ModelConfig& config, const ExampleSpec& examples,
                                                                const ModelOptions& options) {
-  ASSIGN_OR_RETURN(Graph graph, BuildGraph(config, examples));
+  ASSIGN_OR_RETURN(Graph graph, BuildGraph(FuseActivations(config), examples));
   ASSIGN_OR_RETURN(Regularization regularization, Regularization::Create(config, graph.spec));
   return std::unique_ptr<GraphModel>(new GraphModel(std::move(graph), std::move(regularization), examples, options));
 }
@@ -109,7 +110,7 @@ absl::Status GraphModel::ComputeGradients(VariableValues values, const Batch& ba
   RETURN_IF_ERROR(CheckLabels(batch, examples_));
   const Pass pass = MakePass(values, batch, key, true);
   RETURN_IF_ERROR(Forward(pass, batch, &GraphNode::in_loss));
-  for (NodeMemory& memory : memory_) memory.has_gradient = false;
+  FreeGradients();
   if (!sink->OnLoss(ComputeLoss(pass, batch, true))) return absl::CancelledError("nobody wants the gradients any more");
   for (const GraphNode& node : graph_.nodes) node.op->ReportUpdates(sink);
   Gradients gradients(pass, regularization_, sink);
@@ -162,31 +163,62 @@ float GraphModel::ComputeLoss(const Pass& pass, const Batch& batch, bool with_gr
 
 void GraphModel::BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients) {
   const GraphNode& node = graph_.nodes[index];
+  const int gradient = memory_[index].gradient;
+  float* output_gradient = gradients_[gradient].data();
   absl::InlinedVector<const float*, 4> inputs;
   absl::InlinedVector<float*, 4> input_gradients;
+  bool in_place = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const int input = node.inputs[i];
     inputs.push_back(ValueOf(input, batch));
     const bool wanted = input != kFeatures && graph_.nodes[input].needs_gradient;
-    input_gradients.push_back(wanted ? ContributionBuffer(pass, input, i) : nullptr);
+    if (wanted && i == 0 && node.op->gradient_in_place()) {
+      // The first part of the input's gradient replaces this node's.
+      int& input_gradient = memory_[graph_.nodes[input].storage].gradient;
+      in_place = input_gradient == kNoGradient;
+      if (in_place) input_gradient = gradient;
+    }
+    if (in_place && i == 0) {
+      input_gradients.push_back(output_gradient);
+    } else {
+      input_gradients.push_back(wanted ? ContributionBuffer(pass, input, i) : nullptr);
+    }
   }
-  node.op->Backward(pass, inputs, ValueOf(index, batch), memory_[index].gradient.data(),
-                    absl::MakeSpan(input_gradients), gradients);
+  node.op->Backward(pass, inputs, ValueOf(index, batch), output_gradient, absl::MakeSpan(input_gradients), gradients);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (input_gradients[i] != nullptr) AddContribution(pass, node.inputs[i], input_gradients[i]);
   }
+  memory_[index].gradient = kNoGradient;
+  if (!in_place) free_gradients_.push_back(gradient);
 }
 
-float* GraphModel::ContributionBuffer(const Pass& pass, int node, size_t consumer) {
+void GraphModel::FreeGradients() {
+  for (NodeMemory& memory : memory_) memory.gradient = kNoGradient;
+  free_gradients_.clear();
+  for (size_t i = gradients_.size(); i-- > 0;) free_gradients_.push_back(static_cast<int>(i));
+}
+
+int GraphModel::TakeGradient(int64_t size) {
+  if (free_gradients_.empty()) {
+    free_gradients_.push_back(static_cast<int>(gradients_.size()));
+    gradients_.emplace_back();
+  }
+  const int gradient = free_gradients_.back();
+  free_gradients_.pop_back();
+  gradients_[gradient].Get(size);
+  return gradient;
+}
+
+float* GraphModel::ContributionBuffer(const Pass& pass, int node, size_t input) {
   NodeMemory& memory = memory_[graph_.nodes[node].storage];
   const int64_t size = pass.batch * ElementsOf(node);
-  if (memory.has_gradient) return extra_[consumer].Get(size);
-  memory.has_gradient = true;
-  return memory.gradient.Get(size);
+  if (memory.gradient != kNoGradient) return extra_[input].Get(size);
+  memory.gradient = TakeGradient(size);
+  return gradients_[memory.gradient].data();
 }
 
 void GraphModel::AddContribution(const Pass& pass, int node, const float* contribution) {
-  float* sum = memory_[graph_.nodes[node].storage].gradient.data();
+  float* sum = GradientOf(node);
   if (contribution == sum) return;
   pass.compute->ParallelRanges(pass.batch * ElementsOf(node), kBlock, [&](int64_t begin, int64_t end) {
     Transform(end - begin, sum + begin, contribution + begin, sum + begin, [](Float8 a, Float8 b) { return a + b; });

@@ -43,10 +43,10 @@ class GraphModel : public Model {
   // What one node computed. Views have none.
   struct NodeMemory {
     Workspace<float> value;
-    Workspace<float> gradient;
-    // Something has been written to `gradient` in this pass.
-    bool has_gradient = false;
+    // Where its gradient stands in this pass, once something has been written to it: an index of gradients_.
+    int gradient = kNoGradient;
   };
+  static constexpr int kNoGradient = -1;
 
   GraphModel(Graph graph, Regularization regularization, const ExampleSpec& examples, const ModelOptions& options);
 
@@ -57,9 +57,14 @@ class GraphModel : public Model {
   // The losses and the regularizers; with gradients, writes those of the losses' nodes.
   float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
   void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);
-  // Where to write the gradient of `node` from its `consumer`-th reader: its own memory for the first, extra_[consumer]
-  // for those after it, which AddContribution adds.
-  float* ContributionBuffer(const Pass& pass, int node, size_t consumer);
+  float* GradientOf(int node) { return gradients_[memory_[graph_.nodes[node].storage].gradient].data(); }
+  // Forgets all gradients of the last pass.
+  void FreeGradients();
+  // Memory of gradients_ for `size` elements, that which was freed last when there is any.
+  int TakeGradient(int64_t size);
+  // Where a reader of `node` writes its part of the gradient: the node's memory for the first one, extra_[input],
+  // `input` being its number among the reader's inputs, for those after it, which AddContribution adds.
+  float* ContributionBuffer(const Pass& pass, int node, size_t input);
   void AddContribution(const Pass& pass, int node, const float* contribution);
 
   const float* ValueOf(int node, const Batch& batch);
@@ -70,6 +75,9 @@ class GraphModel : public Model {
   const ExampleSpec examples_;
   ComputeContext compute_;
   std::vector<NodeMemory> memory_;
+  // Gradients live from their first part to the node's backward pass; then the memory is free for another.
+  std::vector<Workspace<float>> gradients_;
+  std::vector<int> free_gradients_;
   // [inputs of the node whose gradient is computed]
   std::vector<Workspace<float>> extra_;
 };

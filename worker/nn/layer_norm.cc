@@ -89,6 +89,8 @@ class LayerNormOp : public LayerOp {
     });
   }
 
+  bool gradient_in_place() const override { return true; }
+
  private:
   float size() const { return static_cast<float>(columns_); }
 

@@ -70,6 +70,9 @@ class LayerOp {
   // True when the output is the input's memory under another shape; then neither Forward nor Backward is called.
   virtual bool is_view() const { return false; }
 
+  // True when input_gradients[0] of Backward may be output_gradient, so that no other memory is touched.
+  virtual bool gradient_in_place() const { return false; }
+
   // Reports the values of its update ops, after Forward in training.
   virtual void ReportUpdates(GradientSink* sink) const {}
 

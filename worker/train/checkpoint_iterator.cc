@@ -1,4 +1,4 @@
-#include "worker/train/checkpoint_watcher.h"
+#include "worker/train/checkpoint_iterator.h"
 
 #include <utility>
 
@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-CheckpointWatcher::CheckpointWatcher(FileSystem* fs, std::string directory, CheckpointWatcherOptions options)
+CheckpointIterator::CheckpointIterator(FileSystem* fs, std::string directory, CheckpointIteratorOptions options)
     : fs_(fs), directory_(std::move(directory)), options_(std::move(options)) {}
 
-absl::optional<std::string> CheckpointWatcher::Next() {
+absl::optional<std::string> CheckpointIterator::Next() {
   if (!SleepUntil(next_start_)) return absl::nullopt;
   absl::optional<std::string> checkpoint = WaitForNewCheckpoint(last_);
   while (!checkpoint.has_value()) {
@@ -21,7 +21,7 @@ absl::optional<std::string> CheckpointWatcher::Next() {
   return checkpoint;
 }
 
-absl::optional<std::string> CheckpointWatcher::WaitForNewCheckpoint(absl::string_view last) {
+absl::optional<std::string> CheckpointIterator::WaitForNewCheckpoint(absl::string_view last) {
   const absl::Time deadline = options_.clock->Now() + options_.timeout;
   while (!stopped()) {
     absl::optional<std::string> newest = LatestCheckpoint(fs_, directory_);
@@ -32,20 +32,20 @@ absl::optional<std::string> CheckpointWatcher::WaitForNewCheckpoint(absl::string
   return absl::nullopt;
 }
 
-void CheckpointWatcher::Stop() {
+void CheckpointIterator::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
   stop_requested_.SignalAll();
 }
 
-bool CheckpointWatcher::SleepUntil(absl::Time time) {
+bool CheckpointIterator::SleepUntil(absl::Time time) {
   MutexLock lock(&mutex_);
   while (!stopped_ && !options_.clock->WaitUntil(&stop_requested_, &mutex_, time)) {
   }
   return !stopped_;
 }
 
-bool CheckpointWatcher::stopped() const {
+bool CheckpointIterator::stopped() const {
   MutexLock lock(&mutex_);
   return stopped_;
 }

@@ -1,4 +1,4 @@
-#include "worker/train/checkpoint_watcher.h"
+#include "worker/train/checkpoint_iterator.h"
 
 #include <string>
 #include <thread>
@@ -18,9 +18,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class CheckpointWatcherTest : public ::testing::Test {
+class CheckpointIteratorTest : public ::testing::Test {
  protected:
-  CheckpointWatcherTest() {
+  CheckpointIteratorTest() {
     EXPECT_TRUE(fs_.CreateDirectory("run").ok());
     options_.clock = &clock_;
   }
@@ -34,30 +34,30 @@ class CheckpointWatcherTest : public ::testing::Test {
 
   MemoryFileSystem fs_;
   SimulatedClock clock_;
-  CheckpointWatcherOptions options_;
+  CheckpointIteratorOptions options_;
 };
 
-TEST_F(CheckpointWatcherTest, ReturnsTheCheckpointThatIsThere) {
+TEST_F(CheckpointIteratorTest, ReturnsTheCheckpointThatIsThere) {
   Save(7);
-  CheckpointWatcher watcher(&fs_, "run", options_);
-  EXPECT_EQ(watcher.WaitForNewCheckpoint(""), "run/model.ckpt-7");
+  CheckpointIterator iterator(&fs_, "run", options_);
+  EXPECT_EQ(iterator.WaitForNewCheckpoint(""), "run/model.ckpt-7");
 }
 
 // EVAL-08.
-TEST_F(CheckpointWatcherTest, ReturnsNothingAfterTheTimeout) {
+TEST_F(CheckpointIteratorTest, ReturnsNothingAfterTheTimeout) {
   options_.timeout = absl::Seconds(0.5);
-  CheckpointWatcher watcher(&fs_, "run", options_);
+  CheckpointIterator iterator(&fs_, "run", options_);
   // Gives up at once: the next look would be after a second.
-  EXPECT_EQ(watcher.WaitForNewCheckpoint(""), absl::nullopt);
+  EXPECT_EQ(iterator.WaitForNewCheckpoint(""), absl::nullopt);
   Save(7);
-  EXPECT_EQ(watcher.WaitForNewCheckpoint("run/model.ckpt-7"), absl::nullopt);
+  EXPECT_EQ(iterator.WaitForNewCheckpoint("run/model.ckpt-7"), absl::nullopt);
 }
 
-TEST_F(CheckpointWatcherTest, LooksAgainUntilTheTimeout) {
+TEST_F(CheckpointIteratorTest, LooksAgainUntilTheTimeout) {
   options_.timeout = absl::Seconds(2.5);
-  CheckpointWatcher watcher(&fs_, "run", options_);
+  CheckpointIterator iterator(&fs_, "run", options_);
   absl::optional<std::string> result = "";
-  std::thread waiter([&] { result = watcher.WaitForNewCheckpoint(""); });
+  std::thread waiter([&] { result = iterator.WaitForNewCheckpoint(""); });
   for (int look = 0; look < 2; ++look) {
     clock_.AwaitWaiters(1);
     clock_.Advance(absl::Seconds(1));
@@ -66,12 +66,12 @@ TEST_F(CheckpointWatcherTest, LooksAgainUntilTheTimeout) {
   EXPECT_EQ(result, absl::nullopt);
 }
 
-TEST_F(CheckpointWatcherTest, WaitsForTheNextCheckpoint) {
+TEST_F(CheckpointIteratorTest, WaitsForTheNextCheckpoint) {
   Save(7);
-  CheckpointWatcher watcher(&fs_, "run", options_);
-  EXPECT_EQ(watcher.Next(), "run/model.ckpt-7");
+  CheckpointIterator iterator(&fs_, "run", options_);
+  EXPECT_EQ(iterator.Next(), "run/model.ckpt-7");
   absl::optional<std::string> second;
-  std::thread waiter([&] { second = watcher.Next(); });
+  std::thread waiter([&] { second = iterator.Next(); });
   clock_.AwaitWaiters(1);
   Save(8);
   Save(9);
@@ -81,15 +81,15 @@ TEST_F(CheckpointWatcherTest, WaitsForTheNextCheckpoint) {
   EXPECT_EQ(second, "run/model.ckpt-9");
 }
 
-TEST_F(CheckpointWatcherTest, KeepsTheInterval) {
+TEST_F(CheckpointIteratorTest, KeepsTheInterval) {
   options_.min_interval = absl::Seconds(60);
   Save(1);
-  CheckpointWatcher watcher(&fs_, "run", options_);
-  EXPECT_EQ(watcher.Next(), "run/model.ckpt-1");
+  CheckpointIterator iterator(&fs_, "run", options_);
+  EXPECT_EQ(iterator.Next(), "run/model.ckpt-1");
   Save(2);
   clock_.Advance(absl::Seconds(20));
   absl::optional<std::string> second;
-  std::thread waiter([&] { second = watcher.Next(); });
+  std::thread waiter([&] { second = iterator.Next(); });
   clock_.AwaitWaiters(1);
   Save(3);
   clock_.Advance(absl::Seconds(40));
@@ -98,38 +98,38 @@ TEST_F(CheckpointWatcherTest, KeepsTheInterval) {
   // After a long evaluation there is nothing to wait for.
   Save(4);
   clock_.Advance(absl::Seconds(100));
-  EXPECT_EQ(watcher.Next(), "run/model.ckpt-4");
+  EXPECT_EQ(iterator.Next(), "run/model.ckpt-4");
 }
 
 // EVAL-09.
-TEST_F(CheckpointWatcherTest, AsksWhetherToGoOnAfterATimeout) {
+TEST_F(CheckpointIteratorTest, AsksWhetherToGoOnAfterATimeout) {
   int calls = 0;
   options_.timeout = absl::Seconds(0.1);
   options_.timed_out = [&] { return ++calls > 3; };
-  CheckpointWatcher watcher(&fs_, "run", options_);
-  EXPECT_EQ(watcher.Next(), absl::nullopt);
+  CheckpointIterator iterator(&fs_, "run", options_);
+  EXPECT_EQ(iterator.Next(), absl::nullopt);
   EXPECT_EQ(calls, 4);
 }
 
-TEST_F(CheckpointWatcherTest, WithoutAQuestionTheFirstTimeoutEndsTheWatch) {
+TEST_F(CheckpointIteratorTest, WithoutAQuestionTheFirstTimeoutEndsTheWatch) {
   options_.timeout = absl::Seconds(0.1);
   Save(5);
-  CheckpointWatcher watcher(&fs_, "run", options_);
+  CheckpointIterator iterator(&fs_, "run", options_);
   std::vector<std::string> seen;
-  while (const auto checkpoint = watcher.Next()) seen.push_back(*checkpoint);
+  while (const auto checkpoint = iterator.Next()) seen.push_back(*checkpoint);
   EXPECT_THAT(seen, ElementsAre("run/model.ckpt-5"));
 }
 
-TEST_F(CheckpointWatcherTest, StopWakesTheWaiter) {
-  CheckpointWatcher watcher(&fs_, "run", options_);
+TEST_F(CheckpointIteratorTest, StopWakesTheWaiter) {
+  CheckpointIterator iterator(&fs_, "run", options_);
   absl::optional<std::string> result = "";
-  std::thread waiter([&] { result = watcher.Next(); });
+  std::thread waiter([&] { result = iterator.Next(); });
   clock_.AwaitWaiters(1);
-  watcher.Stop();
+  iterator.Stop();
   waiter.join();
   EXPECT_EQ(result, absl::nullopt);
   Save(1);
-  EXPECT_EQ(watcher.Next(), absl::nullopt);
+  EXPECT_EQ(iterator.Next(), absl::nullopt);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_WORKER_TRAIN_CHECKPOINT_WATCHER_H_
-#define LOCKSTEP_WORKER_TRAIN_CHECKPOINT_WATCHER_H_
+#ifndef LOCKSTEP_WORKER_TRAIN_CHECKPOINT_ITERATOR_H_
+#define LOCKSTEP_WORKER_TRAIN_CHECKPOINT_ITERATOR_H_
 
 #include <functional>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-struct CheckpointWatcherOptions {
-  // Must outlive the watcher.
+struct CheckpointIteratorOptions {
+  // Must outlive the iterator.
   Clock* clock = Clock::Real();
   // Time between two looks at the directory, positive.
   absl::Duration poll_interval = absl::Seconds(1);
@@ -29,10 +29,10 @@ struct CheckpointWatcherOptions {
 // Hands out the checkpoints of a logdir as they appear, for evaluation beside the training. Follows
 // checkpoints_iterator and wait_for_new_checkpoint of tf.contrib.training. One thread calls Next and
 // WaitForNewCheckpoint; Stop may come from any thread.
-class CheckpointWatcher {
+class CheckpointIterator {
  public:
-  // `fs` must outlive the watcher.
-  CheckpointWatcher(FileSystem* fs, std::string directory, CheckpointWatcherOptions options);
+  // `fs` must outlive the iterator.
+  CheckpointIterator(FileSystem* fs, std::string directory, CheckpointIteratorOptions options);
 
   // The prefix of the newest checkpoint, when it is another than the last one handed out; waits for it.
   // nullopt: the watch has ended, by timeout or Stop.
@@ -51,7 +51,7 @@ class CheckpointWatcher {
 
   FileSystem* const fs_;
   const std::string directory_;
-  const CheckpointWatcherOptions options_;
+  const CheckpointIteratorOptions options_;
 
   // Of the thread that calls Next.
   std::string last_;
@@ -64,4 +64,4 @@ class CheckpointWatcher {
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_WORKER_TRAIN_CHECKPOINT_WATCHER_H_
+#endif  // LOCKSTEP_WORKER_TRAIN_CHECKPOINT_ITERATOR_H_

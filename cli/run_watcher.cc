@@ -1,4 +1,4 @@
-#include "cli/checkpoint_watcher.h"
+#include "cli/run_watcher.h"
 
 #include <utility>
 
@@ -8,16 +8,19 @@
 
 namespace lockstep {
 
-CheckpointWatcher::CheckpointWatcher(Options options) : options_(std::move(options)) {}
+RunWatcher::RunWatcher(Options options) : options_(std::move(options)) {}
 
-absl::StatusOr<bool> CheckpointWatcher::RunOnce() {
+absl::StatusOr<bool> RunWatcher::RunOnce() {
   const absl::StatusOr<RunConfig> config = options_.run.LoadConfig(options_.fs);
   if (absl::IsNotFound(config.status())) return false;
   RETURN_IF_ERROR(config.status());
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
   const absl::optional<std::string> newest = LatestCheckpoint(options_.fs, directory);
   if (!newest.has_value()) return false;
-  if (*newest != evaluated_) {
+  const int64_t last_step = config->training().steps();
+  const int64_t step = StepOfCheckpoint(*newest).value_or(last_step);
+  const bool is_due = step >= step_ + options_.every_steps || step >= last_step;
+  if (*newest != evaluated_ && is_due) {
     RETURN_IF_ERROR(Prepare(*config));
     const absl::StatusOr<RunEvaluator::Evaluation> evaluation = evaluator_->EvaluateCheckpoint(*newest);
     if (!evaluation.ok()) {
@@ -27,12 +30,12 @@ absl::StatusOr<bool> CheckpointWatcher::RunOnce() {
     evaluated_ = *newest;
     step_ = evaluation->step;
     options_.report(evaluator_->split(), *evaluation);
-    WriteEvents(*evaluation);
+    WriteEvaluation(*evaluation, events_.get());
   }
-  return step_ >= config->training().steps();
+  return step_ >= last_step;
 }
 
-absl::Status CheckpointWatcher::Prepare(const RunConfig& config) {
+absl::Status RunWatcher::Prepare(const RunConfig& config) {
   if (evaluator_ != nullptr) return absl::OkStatus();
   const std::string split = options_.split.empty() ? EvaluationSplit(config) : options_.split;
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
@@ -41,12 +44,12 @@ absl::Status CheckpointWatcher::Prepare(const RunConfig& config) {
   return absl::OkStatus();
 }
 
-void CheckpointWatcher::WriteEvents(const RunEvaluator::Evaluation& evaluation) {
+void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events) {
   for (const MetricValue& metric : evaluation.result.metrics) {
-    if (metric.matrix.empty()) events_->WriteScalar(metric.name, static_cast<float>(metric.value), evaluation.step);
+    if (metric.matrix.empty()) events->WriteScalar(metric.name, static_cast<float>(metric.value), evaluation.step);
   }
   // An error is logged by the writer, which tries again.
-  events_->Flush().IgnoreError();
+  events->Flush().IgnoreError();
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
-#ifndef LOCKSTEP_CLI_CHECKPOINT_WATCHER_H_
-#define LOCKSTEP_CLI_CHECKPOINT_WATCHER_H_
+#ifndef LOCKSTEP_CLI_RUN_WATCHER_H_
+#define LOCKSTEP_CLI_RUN_WATCHER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ namespace lockstep {
 
 // Evaluates each new checkpoint of a run that goes on, or has not begun yet, and writes the metrics to the events in
 // the logdir's "eval". Not thread-safe.
-class CheckpointWatcher {
+class RunWatcher {
  public:
   struct Options {
     // Must outlive the watcher.
@@ -25,9 +26,11 @@ class CheckpointWatcher {
     RecordedRunFlags run;
     // Empty: the configuration's.
     std::string split;
+    // A checkpoint counts when it is so many steps after the one before, or of the last step.
+    int64_t every_steps = 0;
     std::function<void(const std::string& split, const RunEvaluator::Evaluation& evaluation)> report;
   };
-  explicit CheckpointWatcher(Options options);
+  explicit RunWatcher(Options options);
 
   // Looks once; evaluates the newest checkpoint when it is another than before. True when it was that of the last
   // step. Errors: those of RunEvaluator; a run that is not there yet is none, nor a checkpoint that has gone meanwhile.
@@ -35,7 +38,6 @@ class CheckpointWatcher {
 
  private:
   absl::Status Prepare(const RunConfig& config);
-  void WriteEvents(const RunEvaluator::Evaluation& evaluation);
 
   const Options options_;
   std::unique_ptr<RunEvaluator> evaluator_;
@@ -45,6 +47,9 @@ class CheckpointWatcher {
   int64_t step_ = 0;
 };
 
+// The scalars, for TensorBoard; flushed.
+void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events);
+
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_CLI_CHECKPOINT_WATCHER_H_
+#endif  // LOCKSTEP_CLI_RUN_WATCHER_H_
