@@ -227,8 +227,8 @@ void Chief::ExpireSessions(absl::Time now) {
 absl::StatusOr<Chief::Session*> Chief::UseSession(uint64_t session_id, int64_t epoch) {
   const auto session = sessions_.find(session_id);
   if (epoch != epoch_ || session == sessions_.end()) {
-    return absl::AbortedError(absl::StrCat("session ", session_id, " of epoch ", epoch,
-                                           " is unknown; the chief's epoch is ", epoch_));
+    return absl::AbortedError(
+        absl::StrCat("session ", session_id, " of epoch ", epoch, " is unknown; the chief's epoch is ", epoch_));
   }
   session->second.last_used = options_.clock->Now();
   return &session->second;
@@ -255,7 +255,8 @@ absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& re
       phase_ = RunStatus::WAITING_FOR_MODEL;
       return status;
     }
-    LOG(INFO) << "the model was declared by " << absl::CHexEscape(request.worker()) << ": " << model_.variables_size() << " variables";
+    LOG(INFO) << "the model was declared by " << absl::CHexEscape(request.worker()) << ": " << model_.variables_size()
+              << " variables";
   }
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckModel(request.model()));
@@ -436,12 +437,13 @@ absl::Status Chief::FinishRun() {
 }
 
 void Chief::AwaitGoodbyes(SyncReplicas* replicas) {
-  // A worker that has just opened its session, or the first that looks for a run which was finished before, is told too.
+  // A worker that has just opened its session, or the first that looks for a run which was finished before, is told
+  // too.
   MutexLock lock(&mutex_);
   const auto expected = [this] {
     mutex_.AssertHeld();
-    return sessions_.empty() || std::any_of(sessions_.begin(), sessions_.end(),
-                                            [](const auto& entry) { return !entry.second.streamed; });
+    return sessions_.empty() ||
+           std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.streamed; });
   };
   const absl::Time deadline = options_.clock->Now() + kGoodbyeLimit;
   while (expected() || !replicas->idle()) {

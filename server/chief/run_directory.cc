@@ -41,7 +41,8 @@ absl::Status RunDirectory::EnterEpoch() {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
     if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0 ||
         epoch_ == std::numeric_limits<int64_t>::max()) {
-      return absl::DataLossError(absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
+      return absl::DataLossError(
+          absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
     }
   }
   ++epoch_;

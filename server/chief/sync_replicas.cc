@@ -187,8 +187,8 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
       const auto slot = target->non_finite_slot(frame.block);
       if (slot) {
         // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
-        *failure = absl::InvalidArgumentError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ", *slot,
-                                                           ", computed by ", connection->name_, ")"));
+        *failure = absl::InvalidArgumentError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ",
+                                                           *slot, ", computed by ", connection->name_, ")"));
         return absl::OkStatus();
       }
     }
@@ -371,7 +371,8 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     reply->values.push_back(std::move(piece));
     ++connection->feed_cursor_;
   }
-  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size()) connection->held_step_ = step;
+  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
+    connection->held_step_ = step;
   connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
   note_held();
   reply->values_step = connection->feed_step_;

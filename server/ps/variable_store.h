@@ -31,7 +31,8 @@ class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
-  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer);
+  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model,
+                                                               const OptimizerConfig& optimizer);
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.
   struct Snapshot {
