@@ -144,7 +144,7 @@ TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
 
 TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
   const pid_t run = Start({logdir_, "--workers=2", "--steps=3000"});
-  ASSERT_TRUE(Await("step "));
+  ASSERT_TRUE(Await("  loss "));
   ASSERT_EQ(kill(ChildOf(run, "worker-1"), SIGKILL), 0);
   ASSERT_TRUE(Await("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
   ASSERT_EQ(kill(ChildOf(run, "chief_main"), SIGKILL), 0);
@@ -156,7 +156,7 @@ TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
 
 TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
   const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
-  ASSERT_TRUE(Await("step "));
+  ASSERT_TRUE(Await("  loss "));
   kill(run, SIGINT);
   EXPECT_EQ(Wait(run), 143) << shown_;
   EXPECT_THAT(shown_, HasSubstr("stopped; the same command goes on from the last checkpoint"));
@@ -174,7 +174,7 @@ TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
 
 TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
   const pid_t run = Start({logdir_, "--steps=100000000"});
-  ASSERT_TRUE(Await("step "));
+  ASSERT_TRUE(Await("  loss "));
   EXPECT_EQ(Run({logdir_}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("another lockstep run uses "));
   kill(run, SIGTERM);

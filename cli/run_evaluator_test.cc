@@ -43,7 +43,7 @@ TEST(RunEvaluatorTest, PredictsEveryExampleOfTheSplit) {
   const auto evaluator = RunEvaluator::Create(&fs, SignRunConfig(), "test");
   ASSERT_TRUE((*evaluator)->PredictCheckpoint("/run/model.ckpt-7", "/run/out.csv").ok());
   EXPECT_EQ(ReadFile(&fs, "/run/out.csv").value(),
-            "example,label,class,output_0,output_1\n0,1,1,0,0.5\n1,0,0,-0,-0.5\n2,1,1,0,1\n3,1,0,-0,-1\n");
+            "example,label,class,output_0,output_1\n0,1,1,0,0.5\n1,0,0,0,-0.5\n2,1,1,0,1\n3,1,0,0,-1\n");
 }
 
 TEST(RunEvaluatorTest, NamesTheSplitThatIsNotThere) {
