@@ -63,7 +63,13 @@ absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
   if (!flags.port_file.empty()) {
     RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
   }
-  return chief->Wait();
+  const absl::Status status = chief->Wait();
+  if (absl::IsCancelled(status)) {
+    // While the workers are still connected: they finish an update that is half applied.
+    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
+    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
+  }
+  return status;
 }
 
 int Main(int argc, char** argv) {
@@ -109,13 +115,10 @@ int Main(int argc, char** argv) {
     if (stop) chief->RequestStop();
   }
   const absl::Status status = Serve(flags, *config, chief.get());
-  if (absl::IsCancelled(status)) {
-    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
-    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
-  } else if (!status.ok()) {
-    LOG(ERROR) << "chief: " << status.message();
-  } else {
+  if (status.ok()) {
     LOG(INFO) << "chief: finished at step " << chief->GetStatus().global_step();
+  } else if (!absl::IsCancelled(status)) {
+    LOG(ERROR) << "chief: " << status.message();
   }
   MutexLock lock(&mutex);
   chief.reset();

@@ -38,6 +38,10 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) 
   absl::flat_hash_map<std::string, int> index;
   for (const VariableSpec& spec : model.variables()) {
     ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
+    if (elements > kMaxElements - layout.flat_elements_) {
+      return absl::InvalidArgumentError(absl::StrCat("with variable ", spec.name(), " of ", elements,
+                                                     " elements the model has more than ", kMaxElements));
+    }
     if (!index.emplace(spec.name(), static_cast<int>(layout.variables_.size())).second) {
       return absl::InvalidArgumentError(absl::StrCat("two variables are named ", spec.name()));
     }

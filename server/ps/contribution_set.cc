@@ -126,9 +126,9 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
   return any_new;
 }
 
-absl::optional<int64_t> ContributionSet::non_finite_slot() const {
+absl::optional<int64_t> ContributionSet::non_finite_slot(const SlotBlock& block) const {
   MutexLock lock(&mutex_);
-  for (int64_t slot = 0; slot < slots_; ++slot) {
+  for (int64_t slot = block.first; slot < block.end(); ++slot) {
     if (reports_[slot].reported && !std::isfinite(reports_[slot].loss)) return slot;
   }
   return absl::nullopt;

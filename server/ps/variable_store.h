@@ -29,7 +29,8 @@ namespace lockstep {
 // else is for one thread at a time, and not beside ApplySegment, but for next_values().
 class VariableStore {
  public:
-  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong.
+  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
+  // machine has less memory than the variables and slots need.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer);
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.

@@ -117,7 +117,7 @@ class GrpcChiefServer : public ChiefServer {
     if (!absl::StartsWith(address_, "unix:") && colon != std::string::npos) {
       address_ = absl::StrCat(address_.substr(0, colon), ":", port_);
     }
-    StepCall::Accept(&service_, queue_.get(), chief_);
+    StepCall::Accept(&service_, queue_.get(), chief_, &step_calls_);
     for (int i = 0; i < options.step_threads; ++i) {
       threads_.emplace_back([this] {
         void* tag;
@@ -131,6 +131,8 @@ class GrpcChiefServer : public ChiefServer {
   ~GrpcChiefServer() override {
     // The deadline has passed already: streams that are still open are cancelled at once.
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    // A queue that is shut down must not be given another operation, and a call that is cancelled still finishes.
+    step_calls_.AwaitNone();
     if (queue_ != nullptr) queue_->Shutdown();
     for (std::thread& thread : threads_) thread.join();
   }
@@ -141,6 +143,7 @@ class GrpcChiefServer : public ChiefServer {
  private:
   Chief* const chief_;
   ControlService service_;
+  StepCall::Living step_calls_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> threads_;

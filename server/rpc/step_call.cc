@@ -8,23 +8,39 @@
 
 namespace lockstep {
 
-void StepCall::Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief) {
-  std::shared_ptr<StepCall> call(new StepCall(service, queue, chief));
+void StepCall::Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living) {
+  std::shared_ptr<StepCall> call(new StepCall(service, queue, chief, living));
   MutexLock lock(&call->mutex_);
   call->self_ = call;
   call->BeginOperation();
   service->RequestStep(&call->context_, &call->stream_, queue, queue, &call->accept_tag_);
 }
 
-StepCall::StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief)
+void StepCall::Living::Change(int difference) {
+  MutexLock lock(&mutex_);
+  count_ += difference;
+  changed_.SignalAll();
+}
+
+void StepCall::Living::AwaitNone() {
+  MutexLock lock(&mutex_);
+  while (count_ > 0) changed_.Wait(&mutex_);
+}
+
+StepCall::StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living)
     : service_(service),
       queue_(queue),
       chief_(chief),
+      living_(living),
       stream_(&context_),
       accept_tag_{this, &StepCall::OnAccepted},
       read_tag_{this, &StepCall::OnRead},
       write_tag_{this, &StepCall::OnWritten},
-      finish_tag_{this, &StepCall::OnFinished} {}
+      finish_tag_{this, &StepCall::OnFinished} {
+  living_->Change(+1);
+}
+
+StepCall::~StepCall() { living_->Change(-1); }
 
 void StepCall::OnEvent(void* tag, bool ok) {
   const Tag* const event = static_cast<Tag*>(tag);
@@ -43,7 +59,7 @@ void StepCall::EndOperation() {
 
 void StepCall::OnAccepted(bool ok) {
   if (!ok) return;  // the server shuts down
-  Accept(service_, queue_, chief_);
+  Accept(service_, queue_, chief_, living_);
   MutexLock lock(&mutex_);
   BeginOperation();
   stream_.Read(&received_, &read_tag_);
@@ -61,8 +77,13 @@ absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave)
   if (connection == nullptr) {
     ASSIGN_OR_RETURN(connection, chief_->OpenStep(decoded.frame.session_id, decoded.frame.epoch,
                                                   /*stream_values=*/true, shared_from_this()));
-    MutexLock lock(&mutex_);
-    connection_ = connection;
+    bool closed = false;
+    {
+      MutexLock lock(&mutex_);
+      connection_ = connection;
+      closed = finish_wanted_;
+    }
+    if (closed) connection->Close();
   }
   return connection->OnFrame(decoded.frame);
 }
@@ -110,18 +131,25 @@ void StepCall::WriteNext() {
     if (connection->NextReply(&reply)) {
       const grpc::ByteBuffer message = EncodeStepReply(reply);
       MutexLock lock(&mutex_);
-      if (finish_wanted_) break;
+      if (finish_wanted_) {
+        StopWriting();
+        return;
+      }
       BeginOperation();
       stream_.Write(message, &write_tag_);
       return;
     }
+    // With the lock held from the test of write_again_ to the end of writing_, no call of OnReplyReady is lost.
     MutexLock lock(&mutex_);
     if (!write_again_ || finish_wanted_) {
-      break;
+      StopWriting();
+      return;
     }
     write_again_ = false;
   }
-  MutexLock lock(&mutex_);
+}
+
+void StepCall::StopWriting() {
   writing_ = false;
   if (finish_wanted_) StartFinish();
 }
@@ -131,10 +159,7 @@ void StepCall::OnWritten(bool ok) {
   {
     MutexLock lock(&mutex_);
     go_on = ok && !finish_wanted_;
-    if (!go_on) {
-      writing_ = false;
-      if (finish_wanted_) StartFinish();
-    }
+    if (!go_on) StopWriting();
   }
   if (go_on) WriteNext();
 }
@@ -151,6 +176,8 @@ void StepCall::Finish(const absl::Status& status) {
   }
   if (connection != nullptr) connection->Close();
 }
+
+void StepCall::OnClosed(const absl::Status& why) { Finish(why); }
 
 void StepCall::StartFinish() {
   if (finishing_) return;

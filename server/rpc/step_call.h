@@ -21,8 +21,21 @@ using ChiefServiceBase = ChiefService::WithRawMethod_Step<ChiefService::WithCall
 // while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
 class StepCall : public StepListener, public std::enable_shared_from_this<StepCall> {
  public:
-  // Waits for the next stream; when it comes, another StepCall is made to wait.
-  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+  // Counts the calls that exist. No queue may be shut down before they are gone. Thread-safe.
+  class Living {
+   public:
+    void Change(int difference) ABSL_LOCKS_EXCLUDED(mutex_);
+    void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_);
+
+   private:
+    Mutex mutex_;
+    CondVar changed_;
+    int count_ ABSL_GUARDED_BY(mutex_) = 0;
+  };
+
+  // Waits for the next stream; when it comes, another StepCall is made to wait. All must outlive the calls.
+  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
+  ~StepCall() override;
 
   struct Tag {
     StepCall* call = nullptr;
@@ -33,9 +46,10 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   static void OnEvent(void* tag, bool ok);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
 
   void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,6 +62,7 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   // Ends the stream, now or when the write that is under way is done.
   void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Before an operation is started, and after its event was handled.
   void BeginOperation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndOperation() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,6 +70,7 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   ChiefServiceBase* const service_;
   grpc::ServerCompletionQueue* const queue_;
   Chief* const chief_;
+  Living* const living_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
