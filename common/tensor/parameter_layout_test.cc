@@ -13,7 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-VariableSpec* AddVariable(const std::string& name, const std::vector<int64_t>& shape, bool trainable, ModelSpec* model) {
+VariableSpec* AddVariable(const std::string& name, const std::vector<int64_t>& shape, bool trainable,
+                          ModelSpec* model) {
   VariableSpec* const variable = model->add_variables();
   variable->set_name(name);
   variable->set_dtype(DT_FLOAT);

@@ -185,15 +185,20 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   frame.gradients[0].content = FloatChunks(gradient, 2);
   frame.end = true;
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
-            "0803"                          // session_id
-            "1002"                          // epoch
-            "18ac02"                        // step
-            "2004"                          // first_slot
-            "2802"                          // slot_count
-            "320708041500" "00003f"         // report { slot loss }
-            "4001"                          // end
-            "3a10" "0801" "10808004" "1a08" // gradient { variable offset content
-            "0000803f" "000000c0");         // }
+            "0803"    // session_id
+            "1002"    // epoch
+            "18ac02"  // step
+            "2004"    // first_slot
+            "2802"    // slot_count
+            "320708041500"
+            "00003f"  // report { slot loss }
+            "4001"    // end
+            "3a10"
+            "0801"
+            "10808004"
+            "1a08"  // gradient { variable offset content
+            "0000803f"
+            "000000c0");  // }
   StepReplyFrame reply;
   reply.fate = ACCEPTED;
   reply.values_step = 301;
@@ -203,11 +208,11 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   reply.values.resize(1);
   reply.values[0].content = FloatChunks(gradient, 1);
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
-            "0801"              // fate
-            "10ad02"            // values_step
-            "220508ad021801"    // token { step slot_count }
-            "1a061a04"          // value { content
-            "0000803f");        // }
+            "0801"            // fate
+            "10ad02"          // values_step
+            "220508ad021801"  // token { step slot_count }
+            "1a061a04"        // value { content
+            "0000803f");      // }
 }
 
 TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
@@ -279,12 +284,21 @@ TEST(StepCodecTest, UnknownFieldsAreSkipped) {
   FrameMaker maker(3);
   const StepRequest request = ToProto(maker.Request());
   // Fields 100 (varint), 101 (fixed64), 102 (bytes), 103 (fixed32), and inside a piece field 9.
-  const std::string unknown = absl::HexStringToBytes("a00605" "a9060102030405060708" "b206026869" "bd0601020304");
+  const std::string unknown = absl::HexStringToBytes(
+      "a00605"
+      "a9060102030405060708"
+      "b206026869"
+      "bd0601020304");
   Decoded<StepFrame> decoded;
   ASSERT_TRUE(DecodeStepRequest(Cut(unknown + request.SerializeAsString() + unknown), &decoded).ok());
   EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
   Decoded<StepFrame> piece;
-  ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes("3a0a" "48ff01" "0802" "1a03616263")), &piece).ok());
+  ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes("3a0a"
+                                                           "48ff01"
+                                                           "0802"
+                                                           "1a03616263")),
+                                &piece)
+                  .ok());
   ASSERT_EQ(piece.frame.gradients.size(), 1u);
   EXPECT_EQ(piece.frame.gradients[0].variable, 2);
   EXPECT_EQ(piece.frame.gradients[0].content.bytes(), 3u);
@@ -295,15 +309,17 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"00", "a malformed tag"},
       {"80", "a malformed tag"},
       {"08", "field 1 is malformed"},
-      {"0880808080808080808080" "01", "field 1 is malformed"},
+      {"0880808080808080808080"
+       "01",
+       "field 1 is malformed"},
       {"3a05", "field 7 is malformed"},
       {"3affffffffffffffffff01", "field 7 is malformed"},
       {"3a021a05", "field 7 is malformed"},
       {"3a021a0561626364", "field 7 is malformed"},
-      {"3a0608ffffffff1f", "field 7 is malformed"},                  // a variable above 2^32
-      {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},        // an offset above 2^63
+      {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
+      {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
       {"32027a7a", "the message is malformed"},
-      {"0b0c", "field 1 is malformed"},                              // a group
+      {"0b0c", "field 1 is malformed"},  // a group
   };
   for (const auto& test : cases) {
     Decoded<StepFrame> decoded;

@@ -38,7 +38,8 @@ class ChiefTest : public ::testing::Test {
       checkpoint { every_seconds: 0 }
       summary { every_steps: 2 }
       cluster { lease_seconds: 2 }
-    )", &config_));
+    )",
+                                                              &config_));
     ApplyDefaults(&config_);
   }
 
@@ -218,7 +219,7 @@ TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
 
 TEST_F(ChiefTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
   ASSERT_TRUE(Start().ok());
-  TrainTo(10);
+  TrainAndSave(10);  // so that Wait waits for nothing but the worker
   absl::Status status = absl::UnknownError("still waiting");
   std::thread waiter([&] { status = chief_->Wait(); });
   clock_.AwaitWaiters(1);
@@ -343,7 +344,8 @@ TEST_F(ChiefTest, ARestartedChiefGoesOnWithTheListOfCheckpoints) {
   TrainAndSave(6);
   const auto list = [this] {
     const auto state = ReadCheckpointState(&memory_, "logdir").value().value();
-    return std::vector<std::string>(state.all_model_checkpoint_paths().begin(), state.all_model_checkpoint_paths().end());
+    return std::vector<std::string>(state.all_model_checkpoint_paths().begin(),
+                                    state.all_model_checkpoint_paths().end());
   };
   EXPECT_THAT(list(), ElementsAre("logdir/model.ckpt-2", "logdir/model.ckpt-4", "logdir/model.ckpt-6"));
   TrainAndSave(8);
@@ -454,7 +456,7 @@ TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
 
 TEST_F(ChiefTest, AStopInAnUpdateThatIsHalfAppliedSavesWhenItIsWhole) {
   ASSERT_TRUE(Start().ok());
-  TrainAndSave(3);
+  TrainTo(3);
   StepFrame frame = worker_->NewFrame(*worker_->token());
   worker_->AddReports(&frame);
   worker_->AddPiece(0, 0, 3, &frame);
@@ -468,6 +470,7 @@ TEST_F(ChiefTest, AStopInAnUpdateThatIsHalfAppliedSavesWhenItIsWhole) {
   ASSERT_TRUE(worker_->Send(rest).ok());
   saver.join();
   EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-4"));
 }
 
 TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {

@@ -22,7 +22,8 @@ RunConfig Config() {
     input { batch_size: 64 }
     optimizer { sgd {} learning_rate { initial: 0.1 } }
     training { steps: 1000 replicas_to_aggregate: 2 seed: 7 }
-  )", &config));
+  )",
+                                                            &config));
   return config;
 }
 
@@ -87,7 +88,8 @@ TEST(RunDirectoryTest, KeepsTheRecordOfTheRun) {
 TEST(RunDirectoryTest, WhatChangesTheWeightsMakesAnotherRun) {
   const std::pair<std::function<void(RunConfig*)>, std::string> cases[] = {
       {[](RunConfig* c) { c->mutable_training()->set_seed(8); }, "training.seed: 7 -> 8"},
-      {[](RunConfig* c) { c->mutable_training()->set_replicas_to_aggregate(3); }, "training.replicas_to_aggregate: 2 -> 3"},
+      {[](RunConfig* c) { c->mutable_training()->set_replicas_to_aggregate(3); },
+       "training.replicas_to_aggregate: 2 -> 3"},
       {[](RunConfig* c) { c->mutable_input()->set_batch_size(32); }, "input.batch_size: 64 -> 32"},
       {[](RunConfig* c) { c->mutable_model()->mutable_layer(0)->mutable_dense()->set_units(11); },
        "model.layer[0].dense.units: 10 -> 11"},

@@ -104,11 +104,13 @@ std::vector<Fault> Faults() {
     });
   };
   return {
-      {"OldEpoch", Changed([](TestRun*, StepFrame* f) { f->epoch = 4; }), kAborted, "epoch 4 is over, the chief's is 5"},
+      {"OldEpoch", Changed([](TestRun*, StepFrame* f) { f->epoch = 4; }), kAborted,
+       "epoch 4 is over, the chief's is 5"},
       {"ForeignSession", Changed([](TestRun*, StepFrame* f) { f->session_id = 77; }), kInvalid,
        "a frame of session 77 on the stream of session 1"},
-      {"OtherSlots", block(1, 0, 1), kPrecondition, "a contribution to slots [0,1) of step 1 without a token for it; the "
-                                                    "session's last token is slots [0,2) of step 1"},
+      {"OtherSlots", block(1, 0, 1), kPrecondition,
+       "a contribution to slots [0,1) of step 1 without a token for it; the "
+       "session's last token is slots [0,2) of step 1"},
       {"OtherStep", block(2, 0, 2), kPrecondition, "slots [0,2) of step 2 without a token"},
       {"NegativeStep", block(kMin, 0, 2), kPrecondition, "of step -9223372036854775808 without a token"},
       {"HugeSlot", block(1, kMax, 2), kPrecondition, "without a token"},
@@ -119,7 +121,8 @@ std::vector<Fault> Faults() {
        "gradients came before the reports"},
       {"OneReportTooFew", Changed([](TestRun*, StepFrame* f) { f->reports.pop_back(); }), kInvalid,
        "1 reports in a contribution to slots [0,2), expected 2"},
-      {"ForeignReport", Changed([](TestRun*, StepFrame* f) { f->reports[1].set_slot(5); }), kInvalid, "a report for slot 5"},
+      {"ForeignReport", Changed([](TestRun*, StepFrame* f) { f->reports[1].set_slot(5); }), kInvalid,
+       "a report for slot 5"},
       {"ReportsTwice",
        [](TestRun* run) {
          StepFrame frame = run->worker->NewFrame(*run->worker->token());
@@ -130,23 +133,22 @@ std::vector<Fault> Faults() {
        kInvalid, "reports were sent twice"},
       {"ForeignVariable", Changed([](TestRun*, StepFrame* f) { f->gradients[0].variable = 3; }), kInvalid,
        "variable number 3; the model has 3"},
-      {"NotTrainable", Changed([](TestRun*, StepFrame* f) { f->gradients[0].variable = 1; }), kInvalid, "not trainable"},
+      {"NotTrainable", Changed([](TestRun*, StepFrame* f) { f->gradients[0].variable = 1; }), kInvalid,
+       "not trainable"},
       {"OffsetTooLarge", Changed([](TestRun*, StepFrame* f) { f->gradients[1].offset = kMax; }), kInvalid,
        "does not lie within its 3 elements"},
-      {"OffsetInASegment", Changed([](TestRun*, StepFrame* f) { f->gradients[0].offset = 4; }), kInvalid, "the gradient of big"},
-      {"PieceTwice",
-       Changed([](TestRun* run, StepFrame* f) {
+      {"OffsetInASegment", Changed([](TestRun*, StepFrame* f) { f->gradients[0].offset = 4; }), kInvalid,
+       "the gradient of big"},
+      {"PieceTwice", Changed([](TestRun* run, StepFrame* f) {
          f->gradients.clear();
          run->worker->AddPiece(0, 0, 3, f);
          run->worker->AddAllPieces(f);
          std::swap(f->gradients[1], f->gradients[2]);
        }),
-       kInvalid,
-       "the gradient of w from element 0 was sent twice"},
+       kInvalid, "the gradient of w from element 0 was sent twice"},
       {"PieceMissing", Changed([](TestRun*, StepFrame* f) { f->gradients.pop_back(); }), kInvalid,
        "the contribution to slots [0,2) of step 1 has 2 of 3 pieces"},
-      {"NothingButTheEnd",
-       Changed([](TestRun*, StepFrame* f) {
+      {"NothingButTheEnd", Changed([](TestRun*, StepFrame* f) {
          f->reports.clear();
          f->gradients.clear();
        }),

@@ -28,7 +28,8 @@ std::unique_ptr<VariableStore> NewStore() {
     variables { name: "mean" dtype: DT_FLOAT shape: 2 }
     variables { name: "big" dtype: DT_FLOAT shape: 65540 trainable: true }
     update_ops { variable: "mean" kind: ASSIGN }
-  )", &model));
+  )",
+                                                            &model));
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
   auto store = VariableStore::Create(model, optimizer).value();
   store->Initialize(1);

@@ -78,7 +78,8 @@ class VariableStoreTest : public ::testing::Test {
   // All variables and slots, as saved.
   std::string Bytes(const VariableStore::Snapshot& snapshot) {
     EXPECT_TRUE(Save(snapshot, "d/bytes").ok());
-    return ReadFile(&fs_, "d/bytes.data-00000-of-00001").value_or(ReadFile(&fs_, "d/bytes.data-00000-of-00002").value_or("none"));
+    return ReadFile(&fs_, "d/bytes.data-00000-of-00001")
+        .value_or(ReadFile(&fs_, "d/bytes.data-00000-of-00002").value_or("none"));
   }
   absl::Status Save(const VariableStore::Snapshot& snapshot, const std::string& prefix) {
     auto writer = BundleWriter::Create(&fs_, prefix);
@@ -191,10 +192,16 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
       {"w/Adam_1", nullptr, absl::StatusCode::kNotFound, "w/Adam_1"},
       {"beta1_power", nullptr, absl::StatusCode::kNotFound, "beta1_power"},
       {"global_step", nullptr, absl::StatusCode::kNotFound, "global_step"},
-      {"w", [&](BundleWriter* w) { return w->Add("w", DT_FLOAT, {3, 2}, six); }, absl::StatusCode::kInvalidArgument,
-       "w is float32[3,2], the model declares float32[2,3]"},
-      {"w", [&](BundleWriter* w) { return w->Add("w", DT_INT32, {2, 3}, six); }, absl::StatusCode::kInvalidArgument,
-       "w is int32[2,3]"},
+      {"w",
+       [&](BundleWriter* w) {
+         return w->Add("w", DT_FLOAT, {3, 2}, six);
+       },
+       absl::StatusCode::kInvalidArgument, "w is float32[3,2], the model declares float32[2,3]"},
+      {"w",
+       [&](BundleWriter* w) {
+         return w->Add("w", DT_INT32, {2, 3}, six);
+       },
+       absl::StatusCode::kInvalidArgument, "w is int32[2,3]"},
       {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT32, {}, "abcd"); },
        absl::StatusCode::kInvalidArgument, "global_step is int32"},
       {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT64, {}, std::string(8, '\xff')); },

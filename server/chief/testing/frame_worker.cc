@@ -14,7 +14,8 @@ ModelSpec FrameModel() {
     variables { name: "mean" dtype: DT_FLOAT shape: 2 }
     variables { name: "big" dtype: DT_FLOAT shape: 65540 trainable: true }
     update_ops { variable: "mean" kind: ASSIGN }
-  )", &model));
+  )",
+                                                      &model));
   return model;
 }
 
