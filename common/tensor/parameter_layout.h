@@ -41,7 +41,8 @@ class ParameterLayout {
   };
 
   // Checks the declaration. Errors: InvalidArgument names the variable or update op and what is wrong: no or repeated
-  // name, unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an unknown variable.
+  // name, unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an unknown
+  // variable.
   static absl::StatusOr<ParameterLayout> Create(const ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }
