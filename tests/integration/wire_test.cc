@@ -79,7 +79,9 @@ class Stranger {
       if (reply.finished()) break;
       if (!reply.has_token()) continue;
       ASSERT_NO_FATAL_FAILURE(Compute(reply.token(), stream.get()));
-      if (reply.token().step() % 10 == 0) ASSERT_NO_FATAL_FAILURE(CallTheRest(reply.token().step()));
+      if (reply.token().step() % 10 == 0) {
+        ASSERT_NO_FATAL_FAILURE(CallTheRest(reply.token().step()));
+      }
     }
     ASSERT_TRUE(reply.finished());
     EXPECT_EQ(reply.finish_message(), "");
