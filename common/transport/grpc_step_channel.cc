@@ -1,7 +1,6 @@
 #include "common/transport/grpc_step_channel.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -163,7 +162,8 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   token_ = assignment.token;
   // Usually gRPC has let go of the gradients by now, since the chief has them; if not, it keeps them.
   if (gradients_.use_count() > 1) gradients_ = std::make_shared<AlignedBuffer>(gradients_->size());
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Dropping a reference orders what follows after the reads of whoever dropped theirs before; use_count does not.
+  std::shared_ptr<AlignedBuffer>(gradients_).reset();
   return assignment;
 }
 

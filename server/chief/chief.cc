@@ -386,6 +386,8 @@ absl::Status Chief::SaveStep(absl::Duration limit) {
   SyncReplicas* const replicas = sync();
   if (replicas == nullptr || saver_ == nullptr) return absl::OkStatus();
   const absl::Time deadline = options_.clock->Now() + limit;
+  // A save that began before may still fail; this one counts.
+  saver_->WaitUntilIdle().IgnoreError();
   const int64_t step = replicas->step();
   {
     MutexLock lock(&mutex_);
