@@ -29,8 +29,9 @@ std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& opti
   worker.name = absl::StrCat("worker-", index);
   worker.clock = Clock::Real();
   worker.chief_address = "this process";
-  worker.make_task = [threads = options.compute_threads](const RunConfig& config) {
+  worker.make_task = [threads = options.compute_threads, logdir = options.logdir](const RunConfig& config) {
     ConfiguredTaskOptions task;
+    if (!logdir.empty()) task.index_directory = JoinPath(logdir, "index");
     task.compute_threads = threads;
     return MakeConfiguredTask(config, task);
   };
@@ -38,8 +39,7 @@ std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& opti
 }
 
 // Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure.
-absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief,
-                        absl::Status* chief_status) {
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief, absl::Status* chief_status) {
   std::vector<std::unique_ptr<TrainingWorker>> workers;
   for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
   std::vector<absl::Status> statuses(workers.size());

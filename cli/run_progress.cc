@@ -15,6 +15,7 @@ constexpr char kErase[] = "\r\x1b[K";
 }  // namespace
 
 std::string RunProgress::Show(const RunStatus& status, absl::Time now) {
+  if (status.phase() == RunStatus::FINISHED) return "";
   if (terminal_) {
     in_line_ = true;
     return absl::StrCat(kErase, ProgressLine(status, columns_ > 1 ? columns_ - 1 : 1));

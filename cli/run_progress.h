@@ -18,6 +18,7 @@ class RunProgress {
   // `columns`: of the terminal, one of which stays free.
   RunProgress(bool terminal, size_t columns) : terminal_(terminal), columns_(columns) {}
 
+  // Nothing for a finished run: whoever runs it says so.
   std::string Show(const RunStatus& status, absl::Time now);
 
   // A message on lines of its own; the live line comes back with the next Show.

@@ -56,5 +56,12 @@ TEST(RunProgressTest, WritesALineAtEachTenthAndAtEachNewPhase) {
   EXPECT_EQ(progress.Show(AtStep(400), now), "step 400/1000  0 workers\n");
 }
 
+TEST(RunProgressTest, LeavesItToOthersToSayThatTheRunIsFinished) {
+  RunStatus status = AtStep(1000);
+  status.set_phase(RunStatus::FINISHED);
+  EXPECT_EQ(RunProgress(true, 80).Show(status, absl::UnixEpoch()), "");
+  EXPECT_EQ(RunProgress(false, 80).Show(status, absl::UnixEpoch()), "");
+}
+
 }  // namespace
 }  // namespace lockstep

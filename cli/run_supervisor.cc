@@ -28,6 +28,13 @@ std::string LocalHost(const std::string& host) {
   return host;
 }
 
+RunSupervisor::Outcome Terminated(absl::string_view message) {
+  RunSupervisor::Outcome outcome;
+  outcome.exit_code = kExitTerminated;
+  outcome.message = std::string(message);
+  return outcome;
+}
+
 }  // namespace
 
 RunSupervisor::RunSupervisor(Options options)
@@ -48,6 +55,8 @@ absl::Status RunSupervisor::Start() {
 
 absl::Status RunSupervisor::StartChild(Child* child, std::vector<std::string> command) {
   child->start_at = absl::InfiniteFuture();
+  const auto log = options_.fs->NewRandomAccessFile(child->log_path);
+  child->log_offset = log.ok() ? (*log)->size() : 0;
   ASSIGN_OR_RETURN(child->pid, options_.processes->Start({std::move(command), child->log_path}));
   child->started = options_.clock->Now();
   return absl::OkStatus();
@@ -116,7 +125,7 @@ void RunSupervisor::OnExit(const ProcessExit& exit) {
 void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
   const absl::Time now = options_.clock->Now();
   if (stop_requested_ && decision.action == RestartPolicy::Decision::kFailed) {
-    end_ = {decision.exit_code, absl::StrCat("chief ", decision.text), chief_.log_path};
+    end_ = {decision.exit_code, absl::StrCat("chief ", decision.text), chief_.log_path, chief_.log_offset};
   }
   if (ending_ && !worker_is_culprit_) return;
   // A worker that failed a moment ago did so because the run ended, well or not: the chief knows better.
@@ -128,7 +137,7 @@ void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
       return Fail(chief_, decision.exit_code, decision.text);
     default:
       if (ending_) return;
-      return End({kExitTerminated, "chief was told to stop", ""}, now, now + options_.stop_limit);
+      return End(Terminated("chief was told to stop"), now, now + options_.stop_limit);
   }
 }
 
@@ -140,7 +149,7 @@ void RunSupervisor::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& de
     case RestartPolicy::Decision::kStopped: {
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run goes on without it"));
       const absl::Time now = options_.clock->Now();
-      if (!AnyWorkerLeft()) End({kExitTerminated, "no worker is left", ""}, now, now + options_.stop_limit);
+      if (!AnyWorkerLeft()) End(Terminated("no worker is left"), now, now + options_.stop_limit);
       return;
     }
     default:
@@ -159,7 +168,7 @@ void RunSupervisor::End(Outcome outcome, absl::Time terminate_at, absl::Time kil
 
 void RunSupervisor::Fail(const Child& culprit, int exit_code, const std::string& text) {
   const absl::Time now = options_.clock->Now();
-  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path}, now + kGrace,
+  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path, culprit.log_offset}, now + kGrace,
       now + kGrace + options_.stop_limit);
   worker_is_culprit_ = &culprit != &chief_;
 }
@@ -171,7 +180,7 @@ void RunSupervisor::RequestStop() {
   } else {
     stop_requested_ = true;
     options_.say("stopping: the chief saves a checkpoint; once more to stop at once");
-    End({kExitTerminated, "", ""}, now, now + options_.stop_limit);
+    End(Terminated(""), now, now + options_.stop_limit);
   }
   PressEnd();
 }

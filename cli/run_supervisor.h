@@ -49,6 +49,8 @@ class RunSupervisor {
     // What the run failed of, in one line, and the log of the process that failed; else empty.
     std::string message;
     std::string log_path;
+    // Where in the log the process began to write when it was last started.
+    uint64_t log_offset = 0;
   };
 
   explicit RunSupervisor(Options options);
@@ -76,6 +78,7 @@ class RunSupervisor {
     // 0 when it does not run.
     int pid = 0;
     absl::Time started;
+    uint64_t log_offset = 0;
     // When it is to be started; never, InfiniteFuture.
     absl::Time start_at = absl::InfiniteFuture();
   };

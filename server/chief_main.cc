@@ -1,4 +1,7 @@
 // The chief of a run; `lockstep chief --help` says what it does.
+#include <limits.h>
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -37,7 +40,8 @@ struct Flags {
 void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &flags->config);
   command_line->AddFlag("logdir", "DIR", "checkpoints and events go here; none: nothing is kept", &flags->logdir);
-  command_line->AddFlag("listen", "HOST:PORT", "where workers connect; port 0 takes any; also unix:/path", &flags->listen);
+  command_line->AddFlag("listen", "HOST:PORT", "where workers connect; port 0 takes any; also unix:/path",
+                        &flags->listen);
   command_line->AddFlag("port_file", "FILE", "the port that was taken is written to this file", &flags->port_file);
   command_line->AddFlag("steps", "N", "the global step at which the run is finished", &flags->steps);
   command_line->AddFlag("seed", "N", "of initial values, shuffling and dropout", &flags->seed);
@@ -49,7 +53,13 @@ absl::StatusOr<RunConfig> LoadConfig(const Flags& flags) {
   std::vector<std::string> overrides = flags.overrides;
   if (flags.steps) overrides.push_back(absl::StrCat("training.steps=", *flags.steps));
   if (flags.seed) overrides.push_back(absl::StrCat("training.seed=", *flags.seed));
-  return LoadRunConfig(FileSystem::Real(), flags.config, overrides);
+  // Workers read the data, from directories of their own: every path they are told is absolute.
+  char directory[PATH_MAX];
+  if (getcwd(directory, sizeof(directory)) == nullptr)
+    return absl::FailedPreconditionError("the working directory is gone");
+  ASSIGN_OR_RETURN(RunConfig config, LoadRunConfig(FileSystem::Real(), flags.config, overrides));
+  ResolvePaths(directory, &config);
+  return config;
 }
 
 absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
@@ -63,7 +73,13 @@ absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
   if (!flags.port_file.empty()) {
     RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
   }
-  return chief->Wait();
+  const absl::Status status = chief->Wait();
+  if (absl::IsCancelled(status)) {
+    // While the workers are still connected: they finish an update that is half applied.
+    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
+    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
+  }
+  return status;
 }
 
 int Main(int argc, char** argv) {
@@ -74,7 +90,8 @@ int Main(int argc, char** argv) {
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss that is not finite, the last step cannot be "
       "saved); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a save.");
   Declare(&flags, &command_line);
-  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *exit_code;
+  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
+    return *exit_code;
   const auto config = LoadConfig(flags);
   if (!config.ok()) {
     std::cerr << config.status().message() << "\n";
@@ -109,13 +126,10 @@ int Main(int argc, char** argv) {
     if (stop) chief->RequestStop();
   }
   const absl::Status status = Serve(flags, *config, chief.get());
-  if (absl::IsCancelled(status)) {
-    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
-    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
-  } else if (!status.ok()) {
-    LOG(ERROR) << "chief: " << status.message();
-  } else {
+  if (status.ok()) {
     LOG(INFO) << "chief: finished at step " << chief->GetStatus().global_step();
+  } else if (!absl::IsCancelled(status)) {
+    LOG(ERROR) << "chief: " << status.message();
   }
   MutexLock lock(&mutex);
   chief.reset();

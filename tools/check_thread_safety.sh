@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Clang's check of the lock annotations (-Wthread-safety) over the sources whose classes hold a lock: those that include
 # common/base/mutex.h, themselves or through the header of the same name. Only parses, so it takes seconds.
-# Needs the generated headers: bazel build //proto/...
+# Needs the generated headers of an optimised build: bazel build //...
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-generated="$(bazel info bazel-bin 2>/dev/null)"
+generated=".bz/out/k8-opt/bin"
 flags=(-std=c++17 -march=x86-64-v3 -fsyntax-only -Wthread-safety -Werror=thread-safety -Wno-unknown-warning-option
   -I. "-I${generated}" -isystem /usr/include/eigen3)
 

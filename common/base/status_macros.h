@@ -7,17 +7,17 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function when `expr`, an absl::Status, is not OK.
-#define RETURN_IF_ERROR(expr)                          \
-  do {                                                 \
-    ::absl::Status lockstep_status_ = (expr);          \
+#define RETURN_IF_ERROR(expr)                            \
+  do {                                                   \
+    ::absl::Status lockstep_status_ = (expr);            \
     if (!lockstep_status_.ok()) return lockstep_status_; \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, F()): x becomes F()'s value, or its error is returned.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   LOCKSTEP_ASSIGN_OR_RETURN_(LOCKSTEP_CONCAT_(lockstep_statusor_, __LINE__), lhs, expr)
-#define LOCKSTEP_ASSIGN_OR_RETURN_(statusor, lhs, expr) \
-  auto statusor = (expr);                               \
+#define LOCKSTEP_ASSIGN_OR_RETURN_(statusor, lhs, expr)    \
+  auto statusor = (expr);                                  \
   if (!statusor.ok()) return std::move(statusor).status(); \
   lhs = *std::move(statusor)
 #define LOCKSTEP_CONCAT_(a, b) LOCKSTEP_CONCAT_INNER_(a, b)

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep {
@@ -46,6 +47,7 @@ class FaultyFileSystem::Reader : public RandomAccessFile {
       : fs_(fs), path_(std::move(path)), base_(std::move(base)) {}
 
   uint64_t size() const override { return base_->size(); }
+  absl::Time modification_time() const override { return base_->modification_time(); }
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     RETURN_IF_ERROR(fs_->Begin(path_));
     return base_->Read(offset, n, out);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace lockstep {
 
@@ -35,6 +36,8 @@ class RandomAccessFile {
  public:
   virtual ~RandomAccessFile() = default;
   virtual uint64_t size() const = 0;
+  // When the contents last changed, as it was when the file was opened. Tells two states of a file apart.
+  virtual absl::Time modification_time() const = 0;
   // Reads exactly `n` bytes at `offset` into `out`; OutOfRange when the file ends before.
   virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;
 };

@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -51,6 +53,13 @@ TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
   const absl::Status past_end = (*reader)->Read(200007, 4, out);
   EXPECT_EQ(past_end.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(past_end.message()), HasSubstr("ends at byte 200010"));
+}
+
+TEST_F(RealFileSystemTest, TellsWhenAFileLastChanged) {
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "a").ok());
+  const struct timespec times[2] = {{1, 2}, {1500000000, 123456789}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, Path("a").c_str(), times, 0), 0);
+  EXPECT_EQ((*fs_->NewRandomAccessFile(Path("a")))->modification_time(), absl::FromUnixNanos(1500000000123456789));
 }
 
 TEST_F(RealFileSystemTest, KeepsAppendsInMemoryUntilFlush) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
@@ -47,6 +48,7 @@ class MemoryFileSystem::Writer : public WritableFile {
   absl::Status Flush() override {
     if (closed_) return Closed();
     MutexLock lock(&fs_->mutex_);
+    if (!buffer_.empty()) file_->modified = ++fs_->changes_;
     file_->contents += buffer_;
     buffer_.clear();
     return absl::OkStatus();
@@ -77,10 +79,15 @@ class MemoryFileSystem::Writer : public WritableFile {
 
 class MemoryFileSystem::Reader : public RandomAccessFile {
  public:
-  Reader(MemoryFileSystem* fs, std::string path, std::shared_ptr<File> file, uint64_t size)
-      : fs_(fs), path_(std::move(path)), file_(std::move(file)), size_(size) {}
+  Reader(MemoryFileSystem* fs, std::string path, std::shared_ptr<File> file)
+      : fs_(fs),
+        path_(std::move(path)),
+        file_(std::move(file)),
+        size_(file_->contents.size()),
+        modification_time_(absl::FromUnixNanos(file_->modified)) {}
 
   uint64_t size() const override { return size_; }
+  absl::Time modification_time() const override { return modification_time_; }
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     MutexLock lock(&fs_->mutex_);
     const std::string& contents = file_->contents;
@@ -97,6 +104,7 @@ class MemoryFileSystem::Reader : public RandomAccessFile {
   const std::string path_;
   const std::shared_ptr<File> file_;
   const uint64_t size_;
+  const absl::Time modification_time_;
 };
 
 class MemoryFileSystem::HeldLock : public FileSystem::Lock {
@@ -119,7 +127,7 @@ void MemoryFileSystem::DropUnsyncedData(UnsyncedNames names) {
   if (names != UnsyncedNames::kKept) names_ = durable_names_;
   if (names == UnsyncedNames::kOnlyLastKept) Apply(last_change_, &names_);
   // Copies, so that files that are still open write to nowhere.
-  for (auto& [path, file] : names_) file = std::make_shared<File>(File{file->synced, file->synced});
+  for (auto& [path, file] : names_) file = std::make_shared<File>(File{file->synced, file->synced, ++changes_});
   durable_names_ = names_;
   last_change_.clear();
   locks_.clear();
@@ -142,16 +150,18 @@ void MemoryFileSystem::Apply(const Names& change, Names* names) {
 
 void MemoryFileSystem::FlipBits(const std::string& path, uint64_t offset, char mask) {
   MutexLock lock(&mutex_);
-  std::string& contents = FindOrDie(path)->contents;
-  CHECK_LT(offset, contents.size()) << path;
-  contents[offset] ^= mask;
+  File* const file = FindOrDie(path);
+  CHECK_LT(offset, file->contents.size()) << path;
+  file->contents[offset] ^= mask;
+  file->modified = ++changes_;
 }
 
 void MemoryFileSystem::Truncate(const std::string& path, uint64_t size) {
   MutexLock lock(&mutex_);
-  std::string& contents = FindOrDie(path)->contents;
-  CHECK_LE(size, contents.size()) << path;
-  contents.resize(size);
+  File* const file = FindOrDie(path);
+  CHECK_LE(size, file->contents.size()) << path;
+  file->contents.resize(size);
+  file->modified = ++changes_;
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(const std::string& path) {
@@ -165,6 +175,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(
   // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
   file->contents.clear();
   if (it == names_.end()) Change({{Normalized(path), file}});
+  file->modified = ++changes_;
   return std::make_unique<Writer>(this, path, file);
 }
 
@@ -172,7 +183,7 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::NewRandomAcc
   MutexLock lock(&mutex_);
   const auto it = names_.find(Normalized(path));
   if (it == names_.end()) return NotFound("open", path);
-  return std::make_unique<Reader>(this, path, it->second, it->second->contents.size());
+  return std::make_unique<Reader>(this, path, it->second);
 }
 
 bool MemoryFileSystem::Exists(const std::string& path) {

@@ -54,6 +54,8 @@ class MemoryFileSystem : public FileSystem {
   struct File {
     std::string contents;
     std::string synced;
+    // Nanoseconds on a clock that ticks with every change.
+    int64_t modified = 0;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
@@ -74,6 +76,7 @@ class MemoryFileSystem : public FileSystem {
   // Path to the number of the lock that holds it.
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep

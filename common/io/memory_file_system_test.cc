@@ -99,6 +99,18 @@ TEST_F(MemoryFileSystemTest, CanKeepOnlyTheLastChangeOfNames) {
   EXPECT_THAT(fs_.ListDirectory(".").value(), ElementsAre("d"));
 }
 
+TEST_F(MemoryFileSystemTest, EveryChangeGivesAFileALaterTime) {
+  const auto time = [&] { return (*fs_.NewRandomAccessFile("a"))->modification_time(); };
+  Write("a", "one");
+  const absl::Time first = time();
+  EXPECT_EQ(time(), first);
+  Write("a", "two");
+  const absl::Time second = time();
+  EXPECT_GT(second, first);
+  fs_.FlipBits("a", 0, 1);
+  EXPECT_GT(time(), second);
+}
+
 TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
   auto lock = fs_.LockFile("lock");
   ASSERT_TRUE(lock.ok());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_system.h"
 
@@ -141,10 +142,12 @@ class PosixWritableFile : public WritableFile {
 
 class PosixRandomAccessFile : public RandomAccessFile {
  public:
-  PosixRandomAccessFile(std::string path, int fd, uint64_t size) : path_(std::move(path)), fd_(fd), size_(size) {}
+  PosixRandomAccessFile(std::string path, int fd, uint64_t size, absl::Time modification_time)
+      : path_(std::move(path)), fd_(fd), size_(size), modification_time_(modification_time) {}
   ~PosixRandomAccessFile() override { ::close(fd_); }
 
   uint64_t size() const override { return size_; }
+  absl::Time modification_time() const override { return modification_time_; }
 
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     size_t done = 0;
@@ -165,6 +168,7 @@ class PosixRandomAccessFile : public RandomAccessFile {
   const std::string path_;
   const int fd_;
   const uint64_t size_;
+  const absl::Time modification_time_;
 };
 
 class PosixLock : public FileSystem::Lock {
@@ -194,7 +198,7 @@ class PosixFileSystem : public FileSystem {
       ::close(fd);
       return ErrnoToStatus(error, "open", path);
     }
-    return std::make_unique<PosixRandomAccessFile>(path, fd, info.st_size);
+    return std::make_unique<PosixRandomAccessFile>(path, fd, info.st_size, absl::TimeFromTimespec(info.st_mtim));
   }
 
   bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }

@@ -15,7 +15,8 @@ struct SlotBlock {
   int64_t first = 0;
   int64_t count = 0;
 
-  int64_t end() const { return first + count; }
+  // Wraps around for a block that no node can be.
+  int64_t end() const { return static_cast<int64_t>(static_cast<uint64_t>(first) + static_cast<uint64_t>(count)); }
   bool Contains(const SlotBlock& other) const { return first <= other.first && other.end() <= end(); }
   // "slots [4,6)"
   std::string ToString() const;

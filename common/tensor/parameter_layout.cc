@@ -23,10 +23,11 @@ absl::StatusOr<int64_t> CheckedElements(const VariableSpec& spec) {
         absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()), "; only float32 is supported"));
   }
   const auto shape = Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
-  if (!shape.ok()) return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), ": ", shape.status().message()));
+  if (!shape.ok())
+    return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), ": ", shape.status().message()));
   if (shape->num_elements() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), " has shape ", shape->ToString(),
-                                                   "; every dimension must be positive"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable ", spec.name(), " has shape ", shape->ToString(), "; every dimension must be positive"));
   }
   return shape->num_elements();
 }
@@ -38,6 +39,10 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) 
   absl::flat_hash_map<std::string, int> index;
   for (const VariableSpec& spec : model.variables()) {
     ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
+    if (elements > kMaxElements - layout.flat_elements_) {
+      return absl::InvalidArgumentError(absl::StrCat("with variable ", spec.name(), " of ", elements,
+                                                     " elements the model has more than ", kMaxElements));
+    }
     if (!index.emplace(spec.name(), static_cast<int>(layout.variables_.size())).second) {
       return absl::InvalidArgumentError(absl::StrCat("two variables are named ", spec.name()));
     }
@@ -67,7 +72,8 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) 
           absl::StrCat("an update op names the trainable variable ", spec.variable(), "; only gradients change those"));
     }
     if (!UpdateOpSpec::Kind_IsValid(spec.kind())) {
-      return absl::InvalidArgumentError(absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
     }
     if (spec.kind() == UpdateOpSpec::MOVING_AVERAGE && !(spec.decay() >= 0 && spec.decay() <= 1)) {
       return absl::InvalidArgumentError(

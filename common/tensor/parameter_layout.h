@@ -17,6 +17,8 @@ class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed from cache, large enough to cost no bookkeeping.
   static constexpr int64_t kSegmentElements = 65536;
+  // A model has at most this many elements, half a terabyte.
+  static constexpr int64_t kMaxElements = int64_t{1} << 37;
 
   struct Variable {
     VariableSpec spec;
@@ -39,7 +41,8 @@ class ParameterLayout {
   };
 
   // Checks the declaration. Errors: InvalidArgument names the variable or update op and what is wrong: no or repeated
-  // name, unsupported dtype, a dimension that is not positive, no trainable variable, an unknown variable.
+  // name, unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an unknown
+  // variable.
   static absl::StatusOr<ParameterLayout> Create(const ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }

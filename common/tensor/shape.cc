@@ -14,7 +14,8 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
   shape.dims_.assign(dims.begin(), dims.end());
   int64_t elements = 1;
   for (const int64_t dim : dims) {
-    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("shape ", shape.ToString(), " has a negative dimension"));
+    if (dim < 0)
+      return absl::InvalidArgumentError(absl::StrCat("shape ", shape.ToString(), " has a negative dimension"));
     if (dim != 0 && elements > kMaxElements / dim) {
       return absl::InvalidArgumentError(absl::StrCat("shape ", shape.ToString(), " has more than 2^62 elements"));
     }

@@ -16,7 +16,8 @@ Tensor::Tensor(DataType dtype, Shape shape) : dtype_(dtype), shape_(std::move(sh
 absl::StatusOr<Tensor> Tensor::FromProto(const TensorProto& proto) {
   const size_t element_size = SizeOf(proto.dtype());
   if (element_size == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a tensor of type ", NameOf(proto.dtype()), " (", proto.dtype(), ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of type ", NameOf(proto.dtype()), " (", proto.dtype(), ")"));
   }
   ASSIGN_OR_RETURN(Shape shape, Shape::FromProto(proto.shape()));
   if (proto.content().size() / element_size != static_cast<uint64_t>(shape.num_elements()) ||

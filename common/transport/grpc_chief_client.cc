@@ -22,14 +22,27 @@ class GrpcChiefClient : public ChiefClient {
   GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
       : options_(options), channel_(std::move(channel)), stub_(ChiefService::NewStub(channel_)) {}
 
-  absl::StatusOr<GetRunReply> GetRun() override { return Call<GetRunReply>(&ChiefService::Stub::GetRun, GetRunRequest()); }
+  // A worker's first call, and its first after the chief went away. It waits for the connection: a call that fails at
+  // once leaves nobody to poll the attempt to connect, which gRPC then notices only every five seconds.
+  absl::StatusOr<GetRunReply> GetRun() override {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.connect_timeout));
+    GetRunReply reply;
+    const absl::Status status = FromGrpc(stub_->GetRun(&context, GetRunRequest(), &reply));
+    if (absl::IsDeadlineExceeded(status)) return absl::UnavailableError("nobody answers there");
+    RETURN_IF_ERROR(status);
+    return reply;
+  }
   absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override {
     return Call<OpenSessionReply>(&ChiefService::Stub::OpenSession, request);
   }
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
     return Call<HeartbeatReply>(&ChiefService::Stub::Heartbeat, request);
   }
-  absl::StatusOr<RunStatus> GetStatus() override { return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest()); }
+  absl::StatusOr<RunStatus> GetStatus() override {
+    return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest());
+  }
 
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const ModelSpec& model) override {
@@ -66,8 +79,8 @@ absl::Status CheckHealth(const std::string& target, absl::Duration timeout) {
   grpc::health::v1::HealthCheckResponse response;
   RETURN_IF_ERROR(FromGrpc(stub->Check(&context, grpc::health::v1::HealthCheckRequest(), &response)));
   if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      target, " says ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
+  return absl::UnavailableError(
+      absl::StrCat(target, " says ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
 }
 
 }  // namespace lockstep

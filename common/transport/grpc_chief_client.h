@@ -12,6 +12,8 @@ namespace lockstep {
 struct GrpcClientOptions {
   // Of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
+  // Of GetRun, which waits for a connection.
+  absl::Duration connect_timeout = absl::Seconds(1);
 };
 
 // The chief at `target`, as gRPC spells it: "host:port" or "unix:/path". Connects at the first call.

@@ -52,6 +52,7 @@ class GrpcStepChannel : public StepChannel {
   // Makes the frame that is being filled the last of the queue, and starts it when nothing is being written.
   void FlushFrame();
   void StartWrite();
+  void StartRead();
   // Handles one finished operation; with `block` false only one that is there already. False when there was none.
   bool Poll(bool block);
   void HandleRead(bool ok);

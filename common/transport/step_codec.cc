@@ -21,6 +21,9 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
+// Far more than any sender needs; tiny pieces would take much more memory than their bytes.
+constexpr size_t kMaxPieces = 1 << 20;
+
 uint32_t Tag(int field) { return (static_cast<uint32_t>(field) << 3) | kLengthDelimited; }
 
 void AppendVarint(uint64_t value, std::string* out) {
@@ -58,9 +61,11 @@ class SliceCollector {
   // `content` must be one run of memory, which `owner` keeps alive.
   void AddTensor(const FloatChunks& content, const std::shared_ptr<const void>& owner) {
     const float* data = content.Contiguous(0, content.size());
+    if (content.bytes() == 0) return;
     CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
     Flush();
-    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner, new std::shared_ptr<const void>(owner));
+    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner,
+                         new std::shared_ptr<const void>(owner));
   }
 
   grpc::ByteBuffer Finish() {
@@ -130,6 +135,9 @@ absl::Status Split(const std::vector<absl::string_view>& runs, uint32_t piece_fi
       if (field == piece_field) {
         StepPiece piece;
         if (!ReadPiece(&reader, value, &piece)) return malformed();
+        if (pieces->size() == kMaxPieces) {
+          return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxPieces, " pieces in one message"));
+        }
         pieces->push_back(std::move(piece));
         continue;
       }

@@ -1,7 +1,6 @@
 #include "common/transport/wire_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace lockstep {
 namespace {
@@ -54,14 +53,6 @@ bool WireReader::ReadTag(uint32_t* field, uint32_t* wire_type) {
   if (!ReadVarint(&tag) || tag > UINT32_MAX || (tag >> 3) == 0) return false;
   *field = static_cast<uint32_t>(tag >> 3);
   *wire_type = static_cast<uint32_t>(tag & 7);
-  return true;
-}
-
-bool WireReader::ReadFixed32(uint32_t* value) {
-  char bytes[4];
-  char* out = bytes;
-  if (!Consume(4, [&out](absl::string_view run) { out = std::copy(run.begin(), run.end(), out); })) return false;
-  std::memcpy(value, bytes, sizeof(*value));
   return true;
 }
 

@@ -23,7 +23,6 @@ class WireReader {
   bool ReadVarint(uint64_t* value);
   // A field's tag.
   bool ReadTag(uint32_t* field, uint32_t* wire_type);
-  bool ReadFixed32(uint32_t* value);
   // `n` bytes, copied.
   bool ReadString(uint64_t n, std::string* out);
   // `n` bytes, by reference.

@@ -1,8 +1,10 @@
 #include "server/chief/chief.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -16,6 +18,10 @@ namespace {
 
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
 constexpr absl::Duration kIdleLogPeriod = absl::Seconds(5);
+// A session that nobody has used for so long, and that has no stream, is forgotten.
+constexpr absl::Duration kSessionExpiry = absl::Seconds(60);
+constexpr size_t kMaxSessions = 4096;
+constexpr size_t kMaxWorkerName = 256;
 
 }  // namespace
 
@@ -30,9 +36,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 }
 
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
-    : options_(std::move(options)),
-      total_steps_(options_.config.training().steps()),
-      directory_(std::move(directory)) {
+    : options_(std::move(options)), total_steps_(options_.config.training().steps()), directory_(std::move(directory)) {
   // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
   epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
 }
@@ -62,10 +66,11 @@ absl::Status Chief::Start() {
 absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   *restored = false;
   if (directory_ != nullptr) {
-    ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
-                     NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
-                       LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
-                     }));
+    ASSIGN_OR_RETURN(
+        const absl::optional<std::string> newest,
+        NewestValidCheckpoint(options_.fs, options_.logdir, [](const std::string& prefix, const absl::Status& why) {
+          LOG(WARNING) << "checkpoint " << prefix << " is damaged and skipped: " << why.message();
+        }));
     if (newest) {
       ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, *newest));
       RETURN_IF_ERROR(store->Restore(*reader));
@@ -83,7 +88,8 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
   LOG(INFO) << "warm start from " << warm_start
-            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ") << absl::StrJoin(missing, ", ");
+            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ")
+            << absl::StrJoin(missing, ", ");
   return absl::OkStatus();
 }
 
@@ -96,25 +102,49 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 
+  // Members are set when nothing can fail any more: after an error another worker may declare another model.
+  std::unique_ptr<EventWriter> events;
+  std::unique_ptr<Saver> saver;
   if (directory_ != nullptr) {
     RunRecord record;
     *record.mutable_config() = options_.config;
     *record.mutable_model() = model;
     RETURN_IF_ERROR(directory_->WriteRecord(record));
-    ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, options_.logdir));
-    events_->WriteSessionLog(SessionLog::START, store->step());
-    Saver::Options saver;
-    saver.fs = options_.fs;
-    saver.directory = options_.logdir;
-    saver.keep = options_.config.checkpoint().keep();
-    saver.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
+    Saver::Options saver_options;
+    saver_options.fs = options_.fs;
+    saver_options.directory = options_.logdir;
+    saver_options.keep = options_.config.checkpoint().keep();
+    saver_options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
       OnSaved(step, prefix, status);
     };
-    ASSIGN_OR_RETURN(saver_, Saver::Create(std::move(saver)));
-    // As the original: the first checkpoint is made at once.
-    if (!restored) saver_->Save(store->TakeSnapshot());
+    ASSIGN_OR_RETURN(saver, Saver::Create(std::move(saver_options)));
+    ASSIGN_OR_RETURN(events, EventWriter::Create(options_.fs, options_.clock, options_.logdir));
   }
+  events_ = std::move(events);
+  saver_ = std::move(saver);
+  if (events_ != nullptr) events_->WriteSessionLog(SessionLog::START, store->step());
+  // As the original: the first checkpoint is made at once.
+  if (saver_ != nullptr && !restored) saver_->Save(store->TakeSnapshot());
 
+  const bool finished = store->step() >= total_steps_;
+  if (finished) LOG(INFO) << "the run is finished: step " << store->step() << " of " << total_steps_;
+  auto replicas = std::make_unique<SyncReplicas>(SyncOptions(), store.get());
+
+  MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  const double save_period = options_.config.checkpoint().every_seconds();
+  if (save_period > 0) next_save_ = now + absl::Seconds(save_period);
+  last_rate_time_ = now;
+  last_rate_step_ = store->step();
+  store_ = std::move(store);
+  sync_ = std::move(replicas);
+  model_ = model;
+  phase_ = finished ? RunStatus::FINISHED : RunStatus::TRAINING;
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+SyncReplicas::Options Chief::SyncOptions() {
   SyncReplicas::Options sync;
   sync.clock = options_.clock;
   sync.epoch = epoch_;
@@ -134,22 +164,11 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     phase_ = RunStatus::FAILED;
     changed_.SignalAll();
   };
-  const bool finished = store->step() >= total_steps_;
-  if (finished) LOG(INFO) << "the run is finished: step " << store->step() << " of " << total_steps_;
-  auto replicas = std::make_unique<SyncReplicas>(std::move(sync), store.get());
-
-  MutexLock lock(&mutex_);
-  const absl::Time now = options_.clock->Now();
-  const double save_period = options_.config.checkpoint().every_seconds();
-  if (save_period > 0) next_save_ = now + absl::Seconds(save_period);
-  last_rate_time_ = now;
-  last_rate_step_ = store->step();
-  store_ = std::move(store);
-  sync_ = std::move(replicas);
-  model_ = model;
-  phase_ = finished ? RunStatus::FINISHED : RunStatus::TRAINING;
-  changed_.SignalAll();
-  return absl::OkStatus();
+  sync.on_idle = [this] {
+    MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  };
+  return sync;
 }
 
 SyncReplicas* Chief::sync() const {
@@ -173,7 +192,53 @@ absl::Status Chief::CheckModel(const ModelSpec& model) const {
       absl::StrCat("the worker's model is not the run's: ", difference.substr(0, difference.find('\n'))));
 }
 
+absl::StatusOr<uint64_t> Chief::FindOrAddSession(const OpenSessionRequest& request) {
+  const absl::Time now = options_.clock->Now();
+  uint64_t oldest = 0;
+  absl::Time oldest_use = absl::InfiniteFuture();
+  for (auto& entry : sessions_) {
+    Session& session = entry.second;
+    if (session.worker == request.worker() && session.incarnation == request.incarnation()) {
+      session.last_used = now;
+      return entry.first;
+    }
+    if (session.last_used < oldest_use && !sync_->connected(entry.first)) {
+      oldest = entry.first;
+      oldest_use = session.last_used;
+    }
+  }
+  if (sessions_.size() >= kMaxSessions) {
+    if (oldest == 0) return absl::UnavailableError(absl::StrCat("all of ", kMaxSessions, " sessions are in use"));
+    sessions_.erase(oldest);
+  }
+  const uint64_t id = next_session_++;
+  sessions_[id] = {request.worker(), request.incarnation(), now, /*streamed=*/false};
+  LOG(INFO) << absl::CHexEscape(request.worker()) << " opened session " << id;
+  return id;
+}
+
+void Chief::ExpireSessions(absl::Time now) {
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    const bool expired = now - it->second.last_used > kSessionExpiry && !sync_->connected(it->first);
+    it = expired ? sessions_.erase(it) : std::next(it);
+  }
+}
+
+absl::StatusOr<Chief::Session*> Chief::UseSession(uint64_t session_id, int64_t epoch) {
+  const auto session = sessions_.find(session_id);
+  if (epoch != epoch_ || session == sessions_.end()) {
+    return absl::AbortedError(
+        absl::StrCat("session ", session_id, " of epoch ", epoch, " is unknown; the chief's epoch is ", epoch_));
+  }
+  session->second.last_used = options_.clock->Now();
+  return &session->second;
+}
+
 absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& request) {
+  if (request.worker().size() > kMaxWorkerName) {
+    return absl::InvalidArgumentError(absl::StrCat("the worker's name has ", request.worker().size(),
+                                                   " bytes; at most ", kMaxWorkerName, " are allowed"));
+  }
   bool start = false;
   {
     MutexLock lock(&mutex_);
@@ -190,19 +255,13 @@ absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& re
       phase_ = RunStatus::WAITING_FOR_MODEL;
       return status;
     }
-    LOG(INFO) << "the model was declared by " << request.worker() << ": " << model_.variables_size() << " variables";
+    LOG(INFO) << "the model was declared by " << absl::CHexEscape(request.worker()) << ": " << model_.variables_size()
+              << " variables";
   }
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckModel(request.model()));
-  uint64_t id = 0;
-  for (const auto& entry : sessions_) {
-    if (entry.second.worker == request.worker() && entry.second.incarnation == request.incarnation()) id = entry.first;
-  }
-  if (id == 0) {
-    id = next_session_++;
-    sessions_[id] = {request.worker(), request.incarnation()};
-    LOG(INFO) << request.worker() << " opened session " << id;
-  }
+  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request));
+  changed_.SignalAll();
   OpenSessionReply reply;
   reply.set_session_id(id);
   reply.set_epoch(epoch_);
@@ -217,10 +276,7 @@ absl::StatusOr<HeartbeatReply> Chief::Heartbeat(const HeartbeatRequest& request)
   HeartbeatReply reply;
   {
     MutexLock lock(&mutex_);
-    if (request.epoch() != epoch_ || sessions_.count(request.session_id()) == 0) {
-      return absl::AbortedError(absl::StrCat("session ", request.session_id(), " of epoch ", request.epoch(),
-                                             " is unknown; the chief's epoch is ", epoch_));
-    }
+    RETURN_IF_ERROR(UseSession(request.session_id(), request.epoch()).status());
     replicas = sync_.get();
     reply.set_finished(phase_ == RunStatus::FINISHED || phase_ == RunStatus::FAILED);
   }
@@ -234,13 +290,10 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
   std::string worker;
   {
     MutexLock lock(&mutex_);
-    const auto session = sessions_.find(session_id);
-    if (epoch != epoch_ || session == sessions_.end()) {
-      return absl::AbortedError(absl::StrCat("session ", session_id, " of epoch ", epoch,
-                                             " is unknown; the chief's epoch is ", epoch_));
-    }
+    ASSIGN_OR_RETURN(Session* const session, UseSession(session_id, epoch));
     if (stop_requested_) return absl::UnavailableError("the chief is stopping");
-    worker = session->second.worker;
+    session->streamed = true;
+    worker = session->worker;
   }
   return sync()->Connect(session_id, std::move(worker), stream_values, std::move(listener));
 }
@@ -290,14 +343,19 @@ void Chief::OnCommit(const SyncReplicas::Committed& committed) {
 }
 
 void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) {
-  if (!status.ok()) return;
-  {
-    MutexLock lock(&mutex_);
+  if (status.ok()) {
+    LOG(INFO) << "saved " << prefix;
+    events_->WriteSessionLog(SessionLog::CHECKPOINT, step, prefix);
+  }
+  MutexLock lock(&mutex_);
+  if (status.ok()) {
     checkpoint_ = prefix;
     saved_step_ = step;
+  } else {
+    failed_save_step_ = step;
+    failed_save_ = status;
   }
-  LOG(INFO) << "saved " << prefix;
-  events_->WriteSessionLog(SessionLog::CHECKPOINT, step, prefix);
+  changed_.SignalAll();
 }
 
 void Chief::Housekeep() {
@@ -309,6 +367,7 @@ void Chief::Housekeep() {
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
+    ExpireSessions(now);
     if (now >= next_save_ && phase_ == RunStatus::TRAINING && saver_ != nullptr) {
       save = saved_step_ != replicas->step();
       next_save_ = now + absl::Seconds(options_.config.checkpoint().every_seconds());
@@ -323,20 +382,38 @@ void Chief::Housekeep() {
   if (save) replicas->RequestSnapshot();
 }
 
-absl::Status Chief::SaveNow(absl::Duration limit) {
+absl::Status Chief::SaveStep(absl::Duration limit) {
   SyncReplicas* const replicas = sync();
   if (replicas == nullptr || saver_ == nullptr) return absl::OkStatus();
-  replicas->RequestSnapshot();
   const absl::Time deadline = options_.clock->Now() + limit;
-  // The snapshot waits for the step when that is half applied; with the workers gone it may never come.
-  while (options_.clock->Now() < deadline) {
-    RETURN_IF_ERROR(saver_->WaitUntilIdle());
+  const int64_t step = replicas->step();
+  {
     MutexLock lock(&mutex_);
-    if (saved_step_ == replicas->step()) return absl::OkStatus();
-    options_.clock->WaitUntil(&changed_, &mutex_, options_.clock->Now() + absl::Milliseconds(20));
+    if (saved_step_ == step) return absl::OkStatus();
+    failed_save_step_ = -1;
   }
-  return absl::DeadlineExceededError(absl::StrCat("step ", replicas->step(), " could not be saved within ",
-                                                  absl::FormatDuration(limit)));
+  // When the step is half applied the snapshot waits for its end.
+  replicas->RequestSnapshot();
+  MutexLock lock(&mutex_);
+  while (saved_step_ < step && failed_save_step_ < step) {
+    if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("step ", step, " could not be saved within ", absl::FormatDuration(limit)));
+    }
+  }
+  return saved_step_ >= step ? absl::OkStatus() : failed_save_;
+}
+
+absl::Status Chief::SaveNow(absl::Duration limit) {
+  const absl::Status status = SaveStep(limit);
+  EndEvents();
+  return status;
+}
+
+void Chief::EndEvents() {
+  if (sync() == nullptr || events_ == nullptr) return;
+  events_->WriteSessionLog(SessionLog::STOP, 0);
+  events_->Flush().IgnoreError();  // logged
 }
 
 absl::Status Chief::FinishRun() {
@@ -346,29 +423,32 @@ absl::Status Chief::FinishRun() {
     MutexLock lock(&mutex_);
     status = failure_;
   }
-  if (status.ok() && saver_ != nullptr) {
-    bool saved = false;
-    {
-      MutexLock lock(&mutex_);
-      saved = saved_step_ == total_steps_;
-    }
-    if (!saved) replicas->RequestSnapshot();
-    status = saver_->WaitUntilIdle();
+  if (status.ok()) {
+    status = SaveStep(absl::InfiniteDuration());
     if (!status.ok()) {
-      status = absl::Status(status.code(), absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
+      status = absl::Status(status.code(),
+                            absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
     }
   }
   replicas->Finish(std::string(status.message()));
-  const absl::Time deadline = options_.clock->Now() + kGoodbyeLimit;
-  while (!replicas->idle() && options_.clock->Now() < deadline) {
-    MutexLock lock(&mutex_);
-    options_.clock->WaitUntil(&changed_, &mutex_, std::min(deadline, options_.clock->Now() + absl::Milliseconds(10)));
-  }
-  if (events_ != nullptr) {
-    events_->WriteSessionLog(SessionLog::STOP, 0);
-    events_->Flush().IgnoreError();
-  }
+  AwaitGoodbyes(replicas);
+  EndEvents();
   return status;
+}
+
+void Chief::AwaitGoodbyes(SyncReplicas* replicas) {
+  // A worker that has just opened its session, or the first that looks for a run which was finished before, is told
+  // too.
+  MutexLock lock(&mutex_);
+  const auto expected = [this] {
+    mutex_.AssertHeld();
+    return sessions_.empty() ||
+           std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second.streamed; });
+  };
+  const absl::Time deadline = options_.clock->Now() + kGoodbyeLimit;
+  while (expected() || !replicas->idle()) {
+    if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) return;
+  }
 }
 
 absl::Status Chief::Wait() {

@@ -39,8 +39,8 @@ class Chief {
     absl::Duration housekeeping_period = absl::Milliseconds(100);
   };
 
-  // Errors: FailedPrecondition when another chief holds the logdir or the logdir's run has another configuration; DataLoss
-  // when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
+  // Errors: FailedPrecondition when another chief holds the logdir or the logdir's run has another configuration;
+  // DataLoss when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
   ~Chief();
 
@@ -60,7 +60,8 @@ class Chief {
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes Wait return; callable from any thread.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Saves the present step, bounded by `limit`; for a stop before the end.
+  // Saves the present step, or the next one when an update is half applied, bounded by `limit`, and ends the event
+  // file; for a stop before the end. Workers may go on meanwhile, so call it before the server goes.
   absl::Status SaveNow(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // One round of what the housekeeping thread does.
@@ -72,6 +73,10 @@ class Chief {
   struct Session {
     std::string worker;
     uint64_t incarnation = 0;
+    // By any call. Those without a stream expire.
+    absl::Time last_used;
+    // It had a stream once.
+    bool streamed = false;
   };
 
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
@@ -81,9 +86,18 @@ class Chief {
   absl::Status StartModel(const ModelSpec& model) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FillStore(VariableStore* store, bool* restored);
   absl::Status CheckModel(const ModelSpec& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  SyncReplicas::Options SyncOptions();
+  // The caller's session, a new one if need be. Unavailable when there are too many.
+  absl::StatusOr<uint64_t> FindOrAddSession(const OpenSessionRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes the session one that was just used. Aborted when it is unknown.
+  absl::StatusOr<Session*> UseSession(uint64_t session_id, int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnCommit(const SyncReplicas::Committed& committed) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SaveStep(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitGoodbyes(SyncReplicas* replicas) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndEvents();
   // Null before the model is known.
   SyncReplicas* sync() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -103,6 +117,9 @@ class Chief {
   uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string checkpoint_ ABSL_GUARDED_BY(mutex_);
   int64_t saved_step_ ABSL_GUARDED_BY(mutex_) = -1;
+  // The last save that failed.
+  int64_t failed_save_step_ ABSL_GUARDED_BY(mutex_) = -1;
+  absl::Status failed_save_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_save_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   absl::Time next_idle_log_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_rate_time_ ABSL_GUARDED_BY(mutex_);

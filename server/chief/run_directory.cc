@@ -1,5 +1,6 @@
 #include "server/chief/run_directory.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -22,7 +23,8 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
   RETURN_IF_ERROR(fs->CreateDirectory(path));
   auto lock = fs->LockFile(JoinPath(path, kLockFile));
   if (absl::IsFailedPrecondition(lock.status())) {
-    return absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path, "; use another logdir or stop it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("another chief is running in ", path, "; use another logdir or stop it"));
   }
   RETURN_IF_ERROR(lock.status());
   std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path), *std::move(lock)));
@@ -37,8 +39,10 @@ absl::Status RunDirectory::EnterEpoch() {
   const std::string file = JoinPath(path_, kEpochFile);
   if (fs_->Exists(file)) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0) {
-      return absl::DataLossError(absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0 ||
+        epoch_ == std::numeric_limits<int64_t>::max()) {
+      return absl::DataLossError(
+          absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
     }
   }
   ++epoch_;
@@ -59,8 +63,9 @@ absl::StatusOr<absl::optional<RunRecord>> RunDirectory::ReadRecord() const {
 absl::Status RunDirectory::WriteRecord(const RunRecord& record) const {
   std::string text;
   google::protobuf::TextFormat::PrintToString(record, &text);
-  return WriteFileAtomically(fs_, JoinPath(path_, kRecordFile),
-                             absl::StrCat("# The configuration and the model of this run, written by the chief.\n", text));
+  return WriteFileAtomically(
+      fs_, JoinPath(path_, kRecordFile),
+      absl::StrCat("# The configuration and the model of this run, written by the chief.\n", text));
 }
 
 absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {
@@ -80,9 +85,9 @@ absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&difference);
   if (differencer.Compare(before, now)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the logdir holds a run with another configuration (", difference.substr(0, difference.find('\n')),
-                   "); use another logdir, or the same configuration"));
+  return absl::FailedPreconditionError(absl::StrCat("the logdir holds a run with another configuration (",
+                                                    difference.substr(0, difference.find('\n')),
+                                                    "); use another logdir, or the same configuration"));
 }
 
 }  // namespace lockstep

@@ -31,13 +31,14 @@ Saver::~Saver() {
 
 void Saver::Save(VariableStore::Snapshot snapshot) {
   MutexLock lock(&mutex_);
+  if (writing_step_ && *writing_step_ == snapshot.step) return;
   waiting_ = std::move(snapshot);
   changed_.SignalAll();
 }
 
 absl::Status Saver::WaitUntilIdle() {
   MutexLock lock(&mutex_);
-  while (waiting_ || writing_) changed_.Wait(&mutex_);
+  while (waiting_ || writing_step_) changed_.Wait(&mutex_);
   return last_status_;
 }
 
@@ -50,7 +51,7 @@ void Saver::Loop() {
       if (stopping_) return;
       snapshot = *std::move(waiting_);
       waiting_.reset();
-      writing_ = true;
+      writing_step_ = snapshot.step;
     }
     const std::string prefix = manager_->PrefixOf(snapshot.step);
     const int64_t step = snapshot.step;
@@ -62,7 +63,7 @@ void Saver::Loop() {
     if (options_.on_saved) options_.on_saved(step, prefix, status);
     MutexLock lock(&mutex_);
     last_status_ = status;
-    writing_ = false;
+    writing_step_.reset();
     changed_.SignalAll();
   }
 }

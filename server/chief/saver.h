@@ -32,7 +32,7 @@ class Saver {
   // Finishes the save that is being written; drops one that waits.
   ~Saver();
 
-  // Never blocks on files.
+  // Never blocks on files. A snapshot of the step that is being written already is dropped.
   void Save(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until nothing waits or is being written; returns the status of the last save (OK when there was none).
@@ -48,7 +48,7 @@ class Saver {
   Mutex mutex_;
   CondVar changed_;
   absl::optional<VariableStore::Snapshot> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::optional<int64_t> writing_step_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status last_status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -15,9 +15,7 @@ namespace {
 constexpr int64_t kFrameElements = 1 << 20;
 constexpr absl::Duration kRateWindow = absl::Seconds(3);
 
-std::string Describe(int64_t step, const SlotBlock& block) {
-  return absl::StrCat(block.ToString(), " of step ", step);
-}
+std::string Describe(int64_t step, const SlotBlock& block) { return absl::StrCat(block.ToString(), " of step ", step); }
 
 }  // namespace
 
@@ -31,10 +29,7 @@ std::shared_ptr<const AlignedBuffer> StepConnection::values() const {
 }
 
 SyncReplicas::SyncReplicas(Options options, VariableStore* store)
-    : options_(std::move(options)),
-      layout_(store->layout()),
-      store_(store),
-      tokens_([this] {
+    : options_(std::move(options)), layout_(store->layout()), store_(store), tokens_([this] {
         TokenQueue::Options tokens;
         tokens.slots = options_.slots;
         tokens.lease = options_.lease;
@@ -49,7 +44,10 @@ SyncReplicas::SyncReplicas(Options options, VariableStore* store)
   if (store_->step() < options_.total_steps) StartStep();
 }
 
-SyncReplicas::~SyncReplicas() = default;
+SyncReplicas::~SyncReplicas() {
+  MutexLock lock(&mutex_);
+  CHECK(connections_.empty()) << connections_.size() << " Step streams outlive their chief";
+}
 
 void SyncReplicas::StartStep() {
   tokens_.StartStep();
@@ -61,20 +59,21 @@ void SyncReplicas::StartStep() {
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
                                                       std::shared_ptr<StepListener> listener) {
   std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name));
-  std::shared_ptr<StepConnection> replaced;
-  {
-    MutexLock lock(&mutex_);
-    const auto it = connections_.find(session);
-    if (it != connections_.end()) replaced = it->second;
-  }
-  if (replaced != nullptr) replaced->Close();
-  MutexLock lock(&mutex_);
   connection->listener_ = std::move(listener);
   connection->stream_values_ = stream_values;
   connection->stats_.set_name(std::move(name));
   connection->stats_.set_session_id(session);
   connection->last_heard_ = options_.clock->Now();
-  connections_[session] = connection;
+  std::shared_ptr<StepListener> replaced;
+  {
+    MutexLock lock(&mutex_);
+    const auto it = connections_.find(session);
+    if (it != connections_.end()) replaced = Remove(std::shared_ptr<StepConnection>(it->second).get());
+    connections_[session] = connection;
+  }
+  if (replaced != nullptr) {
+    replaced->OnClosed(absl::AbortedError(absl::StrCat("session ", session, " has opened another Step stream")));
+  }
   return connection;
 }
 
@@ -89,18 +88,22 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     }
     ++frames_in_flight_;
   }
-  absl::Status status = TakeContribution(connection, frame, target.get());
+  absl::Status failure;
+  absl::Status status = TakeContribution(connection, frame, target.get(), &failure);
   absl::optional<Committed> committed;
   absl::optional<VariableStore::Snapshot> snapshot;
   std::vector<std::shared_ptr<StepListener>> listeners;
   {
     MutexLock lock(&mutex_);
     --frames_in_flight_;
+    // Several workers may meet the same loss.
+    if (failed_) failure = absl::OkStatus();
+    failed_ = failed_ || !failure.ok();
     const bool complete = target != nullptr && target == current_ && target->complete();
     if (complete) {
       committed = Commit();
-      snapshot_requested_ = snapshot_requested_ || (options_.snapshot_every_steps > 0 &&
-                                                    committed->step % options_.snapshot_every_steps == 0);
+      snapshot_requested_ = snapshot_requested_ ||
+                            (options_.snapshot_every_steps > 0 && committed->step % options_.snapshot_every_steps == 0);
     }
     if (status.ok()) status = EndFrame(connection, frame);
     if (!status.ok()) ++rejected_;
@@ -115,23 +118,19 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   Wake(listeners);
   if (snapshot) options_.on_snapshot(*std::move(snapshot));
   if (committed) options_.on_commit(*committed);
-  if (absl::IsOutOfRange(status)) {
-    // TakeContribution's word for a loss that is not finite: the run's failure, not the stream's.
-    Fail(absl::InvalidArgumentError(status.message()));
-    return absl::OkStatus();
-  }
+  if (!failure.ok()) options_.on_failure(std::move(failure));
   return status;
 }
 
 absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFrame& frame,
                                       std::shared_ptr<ContributionSet>* target) {
-  if (connection->closed_) return absl::AbortedError("the stream was replaced or closed");
+  if (connection->closed_) return absl::AbortedError("the stream is closed");
   if (frame.epoch != options_.epoch) {
     return absl::AbortedError(absl::StrCat("epoch ", frame.epoch, " is over, the chief's is ", options_.epoch));
   }
   if (frame.session_id != connection->session_) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ",
-                                                   connection->session_));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", connection->session_));
   }
   connection->last_heard_ = options_.clock->Now();
   int64_t bytes = 0;
@@ -153,9 +152,10 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     const auto& token = connection->last_token_;
     if (!token || token->step() != frame.step || token->first_slot() != frame.block.first ||
         token->slot_count() != frame.block.count) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "a contribution to ", Describe(frame.step, frame.block), " without a token for it; the session's last token is ",
-          token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("a contribution to ", Describe(frame.step, frame.block),
+                       " without a token for it; the session's last token is ",
+                       token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
     }
     connection->last_token_.reset();
     incoming.begun = true;
@@ -165,7 +165,8 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     incoming.segments.assign(layout_.segments().size(), false);
     incoming.num_segments = 0;
   } else if (incoming.step != frame.step || incoming.block != frame.block) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block), " inside a contribution to ",
+    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block),
+                                                   " inside a contribution to ",
                                                    Describe(incoming.step, incoming.block)));
   }
   tokens_.Renew(connection->session_, connection->last_heard_);
@@ -175,17 +176,20 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
   return absl::OkStatus();
 }
 
-absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target) {
+absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
+                                            absl::Status* failure) {
   auto& incoming = connection->incoming_;
   if (!frame.reports.empty()) {
     if (incoming.reported) return absl::InvalidArgumentError("reports were sent twice in one contribution");
     incoming.reported = true;
     if (target != nullptr) {
       RETURN_IF_ERROR(target->AddReports(frame.block, frame.reports));
-      const auto slot = target->non_finite_slot();
+      const auto slot = target->non_finite_slot(frame.block);
       if (slot) {
-        return absl::OutOfRangeError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ", *slot,
-                                                  ", computed by ", connection->name_, ")"));
+        // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
+        *failure = absl::InvalidArgumentError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ",
+                                                           *slot, ", computed by ", connection->name_, ")"));
+        return absl::OkStatus();
       }
     }
   }
@@ -223,8 +227,8 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
   if (incoming.begun) {
     incoming.begun = false;
     connection->pushing_ = false;
-    // A step that went on without this contribution has dropped some of its pieces uncounted.
-    const bool current = frame.step == store_->step();
+    // A step that went on without this contribution, or failed, has dropped some of its pieces uncounted.
+    const bool current = frame.step == store_->step() && !failed_;
     if (current && incoming.num_segments != layout_.num_trainable_segments()) {
       return absl::InvalidArgumentError(absl::StrCat("the contribution to ", Describe(frame.step, frame.block), " has ",
                                                      incoming.num_segments, " of ", layout_.num_trainable_segments(),
@@ -251,7 +255,8 @@ SyncReplicas::Committed SyncReplicas::Commit() {
   last_loss_ = current_->MeanLoss();
   current_->FinishedSegments(0, &segment_order_);
   for (size_t i = 0; i < layout_.segments().size(); ++i) {
-    if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable()) segment_order_.push_back(static_cast<int>(i));
+    if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable())
+      segment_order_.push_back(static_cast<int>(i));
   }
   store_->CommitUpdate(updates);
   current_.reset();
@@ -262,15 +267,32 @@ SyncReplicas::Committed SyncReplicas::Commit() {
   return {store_->step(), *last_loss_};
 }
 
+bool SyncReplicas::HasStarted(const StepConnection& connection) const {
+  return !connection.first_frame_ && connection.not_before_step_ <= store_->step();
+}
+
+void SyncReplicas::StartOneIfAllAreDelayed() {
+  StepConnection* first = nullptr;
+  for (const auto& entry : connections_) {
+    if (HasStarted(*entry.second)) return;
+    if (first == nullptr && entry.second->awaiting_) first = entry.second.get();
+  }
+  if (first != nullptr) first->not_before_step_ = store_->step();
+}
+
 void SyncReplicas::AssignTokens() {
   if (current_ == nullptr || finished_ || failed_) return;
-  const int64_t workers = std::count_if(connections_.begin(), connections_.end(), [this](const auto& entry) {
-    return entry.second->not_before_step_ <= store_->step() && !entry.second->first_frame_;
-  });
+  StartOneIfAllAreDelayed();
   const absl::Time now = options_.clock->Now();
+  // Those who take part: a frozen worker, and one that goes, do not.
+  const int64_t workers = std::count_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    const StepConnection& connection = *entry.second;
+    return HasStarted(connection) && !connection.finish_sent_ &&
+           (connection.awaiting_ || now - connection.last_heard_ < options_.lease);
+  });
   for (auto& entry : connections_) {
     StepConnection& connection = *entry.second;
-    if (!connection.awaiting_ || connection.token_ || connection.not_before_step_ > store_->step()) continue;
+    if (!connection.awaiting_ || connection.token_ || !HasStarted(connection)) continue;
     const auto block = tokens_.Take(connection.session_, workers, now, connection.last_block_);
     if (!block) continue;
     connection.last_block_ = block;
@@ -292,23 +314,23 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   if (!connection->awaiting_ && !pushing_current) return false;
   reply->fate = connection->awaiting_ ? connection->fate_ : FATE_NONE;
   if (connection->awaiting_ && (finished_ || failed_)) {
+    if (!finished_) return false;
     reply->finished = true;
     reply->finish_message = finish_message_;
-    if (!finished_) return false;
     connection->finish_sent_ = true;
     return true;
   }
   if (connection->stream_values_) FeedValues(connection, reply);
-  const bool holds_values = !connection->stream_values_ || (connection->feed_step_ == store_->step() &&
-                                                            connection->feed_cursor_ == segment_order_.size());
+  const bool holds_values = !connection->stream_values_ || connection->held_step_ == store_->step();
   if (connection->awaiting_ && connection->token_ && holds_values) {
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
     connection->token_values_ = store_->values();
   }
-  if (connection->awaiting_ || reply->token) connection->fate_ = FATE_NONE;
-  return reply->token.has_value() || !reply->values.empty();
+  const bool any = reply->token.has_value() || !reply->values.empty();
+  if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
+  return any;
 }
 
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
@@ -317,9 +339,14 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     connection->feed_step_ = step;
     connection->feed_cursor_ = 0;
   }
+  const auto note_held = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
+      connection->held_step_ = step;
+  };
+  note_held();
   // The values of the next step, as far as they are final, go to a worker that holds the current ones.
-  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size() && !connection->token_ &&
-      current_ != nullptr && current_->has_applied_segments()) {
+  if (connection->held_step_ == step && connection->feed_step_ == step && !connection->token_ && current_ != nullptr &&
+      current_->has_applied_segments()) {
     connection->feed_step_ = step + 1;
     connection->feed_cursor_ = 0;
   }
@@ -344,7 +371,10 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
     reply->values.push_back(std::move(piece));
     ++connection->feed_cursor_;
   }
+  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
+    connection->held_step_ = step;
   connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
+  note_held();
   reply->values_step = connection->feed_step_;
   reply->values_owner = std::move(values);
 }
@@ -377,18 +407,26 @@ void SyncReplicas::Tick() {
 }
 
 void SyncReplicas::Close(StepConnection* connection) {
+  bool idle = false;
   std::vector<std::shared_ptr<StepListener>> listeners;
   {
     MutexLock lock(&mutex_);
     if (connection->closed_) return;
-    connection->closed_ = true;
-    connection->listener_.reset();
-    tokens_.Release(connection->session_);
-    connections_.erase(connection->session_);
+    Remove(connection);
+    idle = connections_.empty();
     AssignTokens();
     listeners = Listeners();
   }
   Wake(listeners);
+  if (idle && options_.on_idle) options_.on_idle();
+}
+
+std::shared_ptr<StepListener> SyncReplicas::Remove(StepConnection* connection) {
+  connection->closed_ = true;
+  tokens_.Release(connection->session_);
+  std::shared_ptr<StepListener> listener = std::move(connection->listener_);
+  connections_.erase(connection->session_);
+  return listener;
 }
 
 bool SyncReplicas::CanSnapshotNow() const {
@@ -408,15 +446,6 @@ void SyncReplicas::RequestSnapshot() {
   if (snapshot) options_.on_snapshot(*std::move(snapshot));
 }
 
-void SyncReplicas::Fail(absl::Status status) {
-  {
-    MutexLock lock(&mutex_);
-    if (failed_) return;
-    failed_ = true;
-  }
-  options_.on_failure(std::move(status));
-}
-
 void SyncReplicas::Finish(std::string message) {
   std::vector<std::shared_ptr<StepListener>> listeners;
   {
@@ -431,6 +460,11 @@ void SyncReplicas::Finish(std::string message) {
 bool SyncReplicas::idle() const {
   MutexLock lock(&mutex_);
   return connections_.empty();
+}
+
+bool SyncReplicas::connected(uint64_t session) const {
+  MutexLock lock(&mutex_);
+  return connections_.count(session) > 0;
 }
 
 int64_t SyncReplicas::step() const {

@@ -30,6 +30,8 @@ class StepListener {
  public:
   virtual ~StepListener() = default;
   virtual void OnReplyReady() = 0;
+  // The chief has closed the connection: its stream is to end with `why`. At most once.
+  virtual void OnClosed(const absl::Status& why) = 0;
 };
 
 // The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
@@ -48,7 +50,8 @@ class StepConnection {
 
  private:
   friend class SyncReplicas;
-  StepConnection(SyncReplicas* owner, uint64_t session, std::string name) : owner_(owner), session_(session), name_(name) {}
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name)
+      : owner_(owner), session_(session), name_(name) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;
@@ -87,6 +90,8 @@ class StepConnection {
   // Values are sent version by version: `feed_cursor_` segments of those of step `feed_step_` were sent.
   int64_t feed_step_ = -1;
   size_t feed_cursor_ = 0;
+  // The newest step of which all values were sent; at most one behind feed_step_.
+  int64_t held_step_ = -1;
   std::shared_ptr<const AlignedBuffer> token_values_;
   WorkerStatus stats_;
   absl::Time last_heard_;
@@ -115,13 +120,16 @@ class SyncReplicas {
     std::function<void(VariableStore::Snapshot)> on_snapshot;
     // The run cannot go on: a loss is not finite. Once.
     std::function<void(absl::Status)> on_failure;
+    // The last connection was closed.
+    std::function<void()> on_idle;
   };
 
   SyncReplicas(Options options, VariableStore* store);
+  // All connections must be closed, and none be used afterwards.
   ~SyncReplicas();
 
   // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are and
-  // StepConnection::values() has the values. A second stream of a session closes the first.
+  // StepConnection::values() has the values. A second stream of a session closes the first with Aborted.
   std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, bool stream_values,
                                           std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -138,6 +146,7 @@ class SyncReplicas {
   void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
   // No worker is connected any more.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool connected(uint64_t session) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Fills global_step, loss, steps_per_second, learning_rate, worker and the counters.
@@ -150,18 +159,24 @@ class SyncReplicas {
   absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginFrame(StepConnection* connection, const StepFrame& frame, std::shared_ptr<ContributionSet>* target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `target` is null when the step is over: then the frame is only checked. `failure` is set when the run must stop.
+  absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
+                                absl::Status* failure) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the connection out; returns its listener.
+  std::shared_ptr<StepListener> Remove(StepConnection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Committed Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignTokens() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the global step has reached the connection's startup delay.
+  bool HasStarted(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When every worker waits for the startup delay, the first of them does not: else the run would wait for itself.
+  void StartOneIfAllAreDelayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool CanSnapshotNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls the listeners. Called without the lock.
   void Wake(const std::vector<std::shared_ptr<StepListener>>& listeners);
   std::vector<std::shared_ptr<StepListener>> Listeners() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -37,6 +37,10 @@ bool TokenQueue::IsFree(const SlotBlock& block) const {
   return true;
 }
 
+bool TokenQueue::IsCovered(const SlotBlock& block) const {
+  return std::all_of(covered_.begin() + block.first, covered_.begin() + block.end(), [](bool slot) { return slot; });
+}
+
 absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const {
   const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
   // One worker alone takes everything in one block, even when R is no power of two.
@@ -57,7 +61,7 @@ absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::opt
 absl::optional<SlotBlock> TokenQueue::BackupBlock(int64_t workers, absl::Time now) const {
   const Lease* choice = nullptr;
   for (const Lease& lease : leases_) {
-    if (lease.backup) continue;
+    if (lease.backup || IsCovered(lease.block)) continue;
     const auto copies = std::count_if(leases_.begin(), leases_.end(),
                                       [&lease](const Lease& other) { return other.block == lease.block; });
     if (copies >= kMaxCopies) continue;
@@ -94,9 +98,8 @@ void TokenQueue::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
     const absl::Duration each = (now - lease->issued) / block.count;
-    usual_slot_time_ = usual_slot_time_ == absl::ZeroDuration()
-                           ? each
-                           : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
+    usual_slot_time_ =
+        usual_slot_time_ == absl::ZeroDuration() ? each : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
   }
   Release(session);
 }
@@ -117,8 +120,8 @@ std::vector<TokenQueue::Lease> TokenQueue::Expire(absl::Time now) {
 }
 
 const TokenQueue::Lease* TokenQueue::FindLease(uint64_t session) const {
-  const auto it = std::find_if(leases_.begin(), leases_.end(),
-                               [session](const Lease& lease) { return lease.session == session; });
+  const auto it =
+      std::find_if(leases_.begin(), leases_.end(), [session](const Lease& lease) { return lease.session == session; });
   return it == leases_.end() ? nullptr : &*it;
 }
 

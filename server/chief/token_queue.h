@@ -38,8 +38,9 @@ class TokenQueue {
   // All slots become free, all tokens void.
   void StartStep();
 
-  // A token for `session`, which must hold none, while `workers` sessions take part; nullopt when there is nothing to do.
-  // `preferred`, the block that the session had last, is taken when it is as good as any: its batches may be prepared.
+  // A token for `session`, which must hold none, while `workers` sessions take part; nullopt when there is nothing to
+  // do. `preferred`, the block that the session had last, is taken when it is as good as any: its batches may be
+  // prepared.
   absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
                                  const absl::optional<SlotBlock>& preferred = absl::nullopt);
 
@@ -61,6 +62,7 @@ class TokenQueue {
  private:
   bool IsFree(int64_t slot) const;
   bool IsFree(const SlotBlock& block) const;
+  bool IsCovered(const SlotBlock& block) const;
   absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
   absl::optional<SlotBlock> BackupBlock(int64_t workers, absl::Time now) const;
 

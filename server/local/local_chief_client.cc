@@ -16,28 +16,31 @@ namespace {
 // Wakes the worker that waits in AwaitToken.
 class Doorbell : public StepListener {
  public:
-  void OnReplyReady() override { Ring(/*cancel=*/false); }
-
-  void Ring(bool cancel) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     rung_ = true;
-    cancelled_ = cancelled_ || cancel;
     ringing_.SignalAll();
   }
 
-  // Blocks until it was rung since the last call; false when it was cancelled.
-  bool Await() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    while (!rung_ && !cancelled_) ringing_.Wait(&mutex_);
+    end_.Update(why);
+    ringing_.SignalAll();
+  }
+
+  // Blocks until a reply may be ready. Errors: Cancelled, or why the chief has closed the connection.
+  absl::Status Await() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (!rung_ && end_.ok()) ringing_.Wait(&mutex_);
     rung_ = false;
-    return !cancelled_;
+    return end_;
   }
 
  private:
   Mutex mutex_;
   CondVar ringing_;
   bool rung_ ABSL_GUARDED_BY(mutex_) = false;
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
 class LocalStepChannel : public StepChannel {
@@ -60,7 +63,7 @@ class LocalStepChannel : public StepChannel {
     Assignment assignment;
     while (true) {
       while (!connection_->NextReply(&reply)) {
-        if (!doorbell_->Await()) return absl::CancelledError("the channel was cancelled");
+        RETURN_IF_ERROR(doorbell_->Await());
       }
       if (reply.fate != FATE_NONE) assignment.fate = reply.fate;
       if (reply.token || reply.finished) break;
@@ -104,7 +107,7 @@ class LocalStepChannel : public StepChannel {
     connection_->Close();
   }
 
-  void Cancel() override { doorbell_->Ring(/*cancel=*/true); }
+  void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled")); }
 
  private:
   StepFrame NewFrame() const {

@@ -9,7 +9,8 @@
 namespace lockstep {
 
 // A chief in the same process, without a socket and without copies: gradients are taken where the worker
-// wrote them, and values are read where the chief keeps them. `chief` must outlive the client.
+// wrote them, and values are read where the chief keeps them. `chief` must outlive the
+// client and its channels.
 std::unique_ptr<ChiefClient> NewLocalChiefClient(Chief* chief);
 
 }  // namespace lockstep

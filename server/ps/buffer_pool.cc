@@ -21,4 +21,9 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
   });
 }
 
+size_t BufferPool::num_spare() const {
+  MutexLock lock(&shelf_->mutex);
+  return shelf_->spare.size();
+}
+
 }  // namespace lockstep

@@ -17,6 +17,8 @@ class BufferPool {
 
   // Not initialized.
   std::shared_ptr<AlignedBuffer> Get();
+  // Unused buffers that are kept.
+  size_t num_spare() const;
 
  private:
   struct Shelf {

@@ -16,7 +16,10 @@ constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
 }  // namespace
 
 ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
-    : store_(store), layout_(store->layout()), slots_(slots), segments_left_(layout_.num_trainable_segments()),
+    : store_(store),
+      layout_(store->layout()),
+      slots_(slots),
+      segments_left_(layout_.num_trainable_segments()),
       reports_(slots) {
   segments_.reserve(layout_.segments().size());
   for (const auto& segment : layout_.segments()) {
@@ -28,7 +31,8 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
 
 absl::Status ContributionSet::CheckReport(const SlotBlock& block, const SlotReport& report) const {
   if (report.slot() < block.first || report.slot() >= block.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("a report for slot ", report.slot(), " in a contribution to ", block.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a report for slot ", report.slot(), " in a contribution to ", block.ToString()));
   }
   const auto& ops = layout_.update_ops();
   if (report.update_size() != static_cast<int>(ops.size())) {
@@ -38,8 +42,9 @@ absl::Status ContributionSet::CheckReport(const SlotBlock& block, const SlotRepo
   for (int i = 0; i < report.update_size(); ++i) {
     const size_t expected = static_cast<size_t>(layout_.variables()[ops[i].variable].elements) * sizeof(float);
     if (report.update(i).size() != expected) {
-      return absl::InvalidArgumentError(absl::StrCat("the update of ", ops[i].spec.variable(), " for slot ", report.slot(),
-                                                     " has ", report.update(i).size(), " bytes, expected ", expected));
+      return absl::InvalidArgumentError(absl::StrCat("the update of ", ops[i].spec.variable(), " for slot ",
+                                                     report.slot(), " has ", report.update(i).size(),
+                                                     " bytes, expected ", expected));
     }
   }
   return absl::OkStatus();
@@ -75,17 +80,19 @@ absl::Status ContributionSet::AddReports(const SlotBlock& block, absl::Span<cons
 
 absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
   if (piece.variable < 0 || piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
-    return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable, "; the model has ",
-                                                   layout_.variables().size(), " variables"));
+    return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable,
+                                                   "; the model has ", layout_.variables().size(), " variables"));
   }
   const auto& variable = layout_.variables()[piece.variable];
   const auto error = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " at element ", piece.offset,
-                                                   " with ", piece.content.bytes(), " bytes ", what));
+    return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " at element ",
+                                                   piece.offset, " with ", piece.content.bytes(), " bytes ", what));
   };
   if (!variable.spec.trainable()) return error("is for a variable that is not trainable");
-  if (piece.content.bytes() == 0 || piece.content.bytes() % sizeof(float) != 0) return error("has no whole number of float32 elements");
-  if (piece.offset < 0 || piece.offset >= variable.elements || piece.content.size() > variable.elements - piece.offset) {
+  if (piece.content.bytes() == 0 || piece.content.bytes() % sizeof(float) != 0)
+    return error("has no whole number of float32 elements");
+  if (piece.offset < 0 || piece.offset >= variable.elements ||
+      piece.content.size() > variable.elements - piece.offset) {
     return error(absl::StrCat("does not lie within its ", variable.elements, " elements"));
   }
   const bool to_end = piece.offset + piece.content.size() == variable.elements;
@@ -126,9 +133,9 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
   return any_new;
 }
 
-absl::optional<int64_t> ContributionSet::non_finite_slot() const {
+absl::optional<int64_t> ContributionSet::non_finite_slot(const SlotBlock& block) const {
   MutexLock lock(&mutex_);
-  for (int64_t slot = 0; slot < slots_; ++slot) {
+  for (int64_t slot = block.first; slot < block.end(); ++slot) {
     if (reports_[slot].reported && !std::isfinite(reports_[slot].loss)) return slot;
   }
   return absl::nullopt;

@@ -42,8 +42,8 @@ class ContributionSet {
   // Every trainable segment was applied. Then every slot has reported.
   bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
 
-  // The first slot, by number, whose loss is NaN or infinite.
-  absl::optional<int64_t> non_finite_slot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first slot of `block` whose loss is NaN or infinite.
+  absl::optional<int64_t> non_finite_slot(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_applied_segments() const { return segments_begun_.load(std::memory_order_acquire) > 0; }
 
   // Segments whose new values are final, in the order in which they were finished, from the n-th on.

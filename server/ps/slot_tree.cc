@@ -11,9 +11,9 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   for (const Node& node : nodes_) {
     if (node.block.Contains(block)) return result;
   }
-  nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
-                              [&block](const Node& node) { return block.Contains(node.block); }),
-               nodes_.end());
+  nodes_.erase(
+      std::remove_if(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return block.Contains(node.block); }),
+      nodes_.end());
   result.outcome = Outcome::kAdded;
 
   const auto take_sibling = [this](const SlotBlock& of, Node* out) {

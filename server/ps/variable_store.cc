@@ -1,5 +1,7 @@
 #include "server/ps/variable_store.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -60,6 +62,13 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
+  // Two versions of the values.
+  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float) * (2 + rule->slots().size());
+  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (needed > memory) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
+  }
   return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule)));
 }
 
@@ -94,9 +103,9 @@ absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::
   ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
   const Shape shape = ShapeOf(variable.spec);
   if (entry.dtype != DT_FLOAT || entry.shape != shape) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ", NameOf(entry.dtype),
-                                                   entry.shape.ToString(), ", the model declares float32",
-                                                   shape.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ",
+                                                   NameOf(entry.dtype), entry.shape.ToString(),
+                                                   ", the model declares float32", shape.ToString()));
   }
   return reader.ReadInto(key, absl::MakeSpan(reinterpret_cast<char*>(flat->as<float>() + variable.flat_offset),
                                              static_cast<size_t>(variable.elements) * sizeof(float)));
@@ -135,6 +144,10 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
                                                    NameOf(global_step.dtype()), global_step.shape().ToString(),
                                                    ", expected an int64 scalar"));
   }
+  const int64_t step = global_step.flat<int64_t>()[0];
+  if (step < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
+  }
   Initialize(/*seed=*/0);
   for (const auto& variable : layout_->variables()) {
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
@@ -142,7 +155,7 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
   RETURN_IF_ERROR(RestoreSlots(reader, &slots_));
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
-  step_ = global_step.flat<int64_t>()[0];
+  step_ = step;
   return absl::OkStatus();
 }
 
@@ -189,8 +202,7 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   for (const std::vector<std::vector<float>>& slot : updates) {
     for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
       const auto& update_op = layout_->update_ops()[op];
-      Fold(update_op.spec, slot[op],
-           next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
+      Fold(update_op.spec, slot[op], next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
     }
   }
   optimizer_->EndStep();
@@ -233,9 +245,8 @@ absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter
     }
   }
   for (const OptimizerScalar& scalar : snapshot.scalars) {
-    RETURN_IF_ERROR(writer->Add(
-        scalar.name, DT_FLOAT, Shape(),
-        absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
+    RETURN_IF_ERROR(writer->Add(scalar.name, DT_FLOAT, Shape(),
+                                absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
   }
   return writer->Add(kGlobalStep, DT_INT64, Shape(),
                      absl::string_view(reinterpret_cast<const char*>(&snapshot.step), sizeof(snapshot.step)));

@@ -29,8 +29,10 @@ namespace lockstep {
 // else is for one thread at a time, and not beside ApplySegment, but for next_values().
 class VariableStore {
  public:
-  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong.
-  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer);
+  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
+  // machine has less memory than the variables and slots need.
+  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model,
+                                                               const OptimizerConfig& optimizer);
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.
   struct Snapshot {
@@ -47,8 +49,8 @@ class VariableStore {
   // Everything from a checkpoint that a snapshot wrote. NotFound, InvalidArgument or DataLoss name the key; the store
   // is then unusable until Initialize or another Restore.
   absl::Status Restore(const BundleReader& reader);
-  // After Initialize: takes the variables that the checkpoint has (it may be TensorFlow's), returns the names that it lacks.
-  // InvalidArgument when a shape or dtype differs.
+  // After Initialize: takes the variables that the checkpoint has (it may be TensorFlow's), returns the names that it
+  // lacks. InvalidArgument when a shape or dtype differs.
   absl::StatusOr<std::vector<std::string>> WarmStart(const BundleReader& reader);
 
   // The update from step() to step() + 1 starts.
@@ -76,8 +78,8 @@ class VariableStore {
   // Not initialized.
   std::shared_ptr<AlignedBuffer> NewSlotBuffer() const;
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
-  absl::Status ReadVariable(const BundleReader& reader, const std::string& key, const ParameterLayout::Variable& variable,
-                            AlignedBuffer* flat) const;
+  absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
+                            const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 
   const std::shared_ptr<const ParameterLayout> layout_;

@@ -9,45 +9,68 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/chief.grpc.pb.h"
 #include "server/chief/chief.h"
+#include "server/rpc/queue_event.h"
 
 namespace lockstep {
 
-// The chief's service as registered with gRPC: Step raw on a completion queue, the other calls by callbacks.
-using ChiefServiceBase = ChiefService::WithRawMethod_Step<ChiefService::WithCallbackMethod_GetRun<
-    ChiefService::WithCallbackMethod_OpenSession<ChiefService::WithCallbackMethod_Heartbeat<
-        ChiefService::WithCallbackMethod_GetStatus<ChiefService::Service>>>>>;
+// The chief's service as registered with gRPC: everything on completion queues, Step in raw bytes.
+using ChiefServiceBase =
+    ChiefService::WithRawMethod_Step<ChiefService::WithAsyncMethod_GetRun<ChiefService::WithAsyncMethod_OpenSession<
+        ChiefService::WithAsyncMethod_Heartbeat<ChiefService::WithAsyncMethod_GetStatus<ChiefService::Service>>>>>;
 
 // One Step stream on the server: moves frames between gRPC and a StepConnection, nothing else. Owns itself
 // while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
 class StepCall : public StepListener, public std::enable_shared_from_this<StepCall> {
  public:
-  // Waits for the next stream; when it comes, another StepCall is made to wait.
-  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+  // Counts the calls that exist. No queue may be shut down before they are gone. Thread-safe.
+  class Living {
+   public:
+    void Change(int difference) ABSL_LOCKS_EXCLUDED(mutex_);
+    void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  struct Tag {
-    StepCall* call = nullptr;
-    // Constant after construction.
-    void (StepCall::*handle)(bool ok) = nullptr;
+   private:
+    Mutex mutex_;
+    CondVar changed_;
+    int count_ ABSL_GUARDED_BY(mutex_) = 0;
   };
-  // To be called for every event of the queue.
-  static void OnEvent(void* tag, bool ok);
+
+  // Waits for the next stream; when it comes, another StepCall is made to wait. All must outlive the calls.
+  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
+  ~StepCall() override;
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief);
+  // The end of one kind of operation.
+  class Tag final : public QueueEvent {
+   public:
+    // `message`, which may be null, is what the operation has moved.
+    Tag(StepCall* call, void (StepCall::*handle)(bool ok), grpc::ByteBuffer* message)
+        : call_(call), handle_(handle), message_(message) {}
+    void OnEvent(bool ok) override;
+    bool IsLong() const override;
+
+   private:
+    StepCall* const call_;
+    void (StepCall::*const handle_)(bool ok);
+    grpc::ByteBuffer* const message_;
+  };
+
+  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
 
   void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFinished(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Status HandleFrame(const grpc::ByteBuffer& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleFrame(const grpc::ByteBuffer& message, bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the connection's next reply, or lets the writer rest when there is none.
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream, now or when the write that is under way is done.
   void Finish(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Before an operation is started, and after its event was handled.
   void BeginOperation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndOperation() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,10 +78,13 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   ChiefServiceBase* const service_;
   grpc::ServerCompletionQueue* const queue_;
   Chief* const chief_;
+  Living* const living_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
-  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
+  // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;
+  grpc::ByteBuffer sent_;
+  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
 
   Mutex mutex_;
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);

@@ -11,6 +11,7 @@
 #include "common/io/file_system.h"
 #include "proto/input.pb.h"
 #include "worker/data/dataset.h"
+#include "worker/data/record_scanner.h"
 
 namespace lockstep {
 
@@ -19,6 +20,11 @@ struct DatasetOptions {
   FileSystem* fs = FileSystem::Real();
   // Relative file names start here; empty: the working directory.
   std::string base_directory;
+  // Where the places of records in csv, libsvm and tfrecord files are kept from run to run; empty: nowhere, every
+  // process reads such a file once at its start.
+  std::string index_directory;
+  // Called now and then while a file is read for the first time. May be null.
+  std::function<void(const IndexProgress&)> progress;
 };
 
 // The examples of the split of this name, normalized. `seed` matters to synthetic data alone.

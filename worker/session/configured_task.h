@@ -1,6 +1,8 @@
 #ifndef LOCKSTEP_WORKER_SESSION_CONFIGURED_TASK_H_
 #define LOCKSTEP_WORKER_SESSION_CONFIGURED_TASK_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
@@ -13,6 +15,8 @@ struct ConfiguredTaskOptions {
   FileSystem* fs = FileSystem::Real();
   // 0: cluster.compute_threads of the configuration.
   int compute_threads = 0;
+  // Where the indexes of CSV, libsvm and TFRecord files are kept; empty: they are built anew at every start.
+  std::string index_directory;
   // Batches are prepared in a thread of their own.
   bool prefetch = true;
 };

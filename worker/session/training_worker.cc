@@ -102,6 +102,7 @@ absl::Status TrainingWorker::RunSession() {
   ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
                    client_->OpenStepChannel(step_options, task_.model->spec()));
   wanted_ = true;
+  finished_ = false;
   HeartbeatRequest heartbeat;
   heartbeat.set_session_id(session.session_id());
   heartbeat.set_epoch(session.epoch());
@@ -111,7 +112,8 @@ absl::Status TrainingWorker::RunSession() {
   periodic.first_at_once = false;
   PeriodicTask heartbeats(periodic, [this, &heartbeat] {
     const auto reply = client_->Heartbeat(heartbeat);
-    if (absl::IsAborted(reply.status()) || (reply.ok() && reply->finished())) wanted_ = false;
+    if (reply.ok() && reply->finished()) finished_ = true;
+    if (absl::IsAborted(reply.status()) || finished_) wanted_ = false;
   });
   SetChannel(channel.get());
   const absl::Status status = stop_requested_.load() ? absl::CancelledError() : ComputeBlocks(channel.get());
@@ -129,7 +131,10 @@ absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
       if (assignment.finish_message.empty()) return absl::OkStatus();
       return absl::InvalidArgumentError(assignment.finish_message);
     }
-    RETURN_IF_ERROR(ComputeBlock(channel, assignment));
+    const absl::Status status = ComputeBlock(channel, assignment);
+    // The block is not wanted because the run is over: AwaitToken drops it and hears how it ended.
+    if (absl::IsCancelled(status) && finished_.load() && !stop_requested_.load()) continue;
+    RETURN_IF_ERROR(status);
   }
 }
 

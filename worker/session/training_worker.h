@@ -83,6 +83,8 @@ class TrainingWorker {
   std::atomic<int64_t> slots_computed_{0};
   // False: what is being computed is not wanted any more.
   std::atomic<bool> wanted_{true};
+  // The chief said so in a heartbeat.
+  std::atomic<bool> finished_{false};
   std::atomic<bool> stop_requested_{false};
 
   Mutex mutex_;

@@ -22,6 +22,7 @@ int WorkerMain(int argc, char** argv) {
   InitializeProcess(argv[0]);
   std::string master;
   std::string name;
+  std::string index_directory;
   int compute_threads = 0;
   absl::optional<double> chief_wait_seconds;
   absl::optional<int64_t> startup_delay_steps;
@@ -34,11 +35,15 @@ int WorkerMain(int argc, char** argv) {
   command_line.AddFlag("name", "NAME", "shown in status and logs; worker-PID@HOST when absent", &name);
   command_line.AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",
                        &compute_threads);
+  command_line.AddFlag("index_dir", "DIR",
+                       "keeps the indexes of CSV, libsvm and TFRecord files; none: built at each start",
+                       &index_directory);
   command_line.AddFlag("chief_wait_seconds", "S", "how long to look for an absent chief; as configured when absent",
                        &chief_wait_seconds);
-  command_line.AddFlag("startup_delay_steps", "N", "compute nothing before the global step is N; as configured when absent",
-                       &startup_delay_steps);
-  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *exit_code;
+  command_line.AddFlag("startup_delay_steps", "N",
+                       "compute nothing before the global step is N; as configured when absent", &startup_delay_steps);
+  if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
+    return *exit_code;
   if (master.empty()) {
     std::cerr << "lockstep worker: --master is missing; it takes the chief's address, such as grpc://127.0.0.1:2222\n";
     return kExitBadConfiguration;
@@ -51,8 +56,9 @@ int WorkerMain(int argc, char** argv) {
   options.chief_address = master;
   if (chief_wait_seconds) options.chief_wait = absl::Seconds(*chief_wait_seconds);
   options.startup_delay_steps = startup_delay_steps;
-  options.make_task = [compute_threads](const RunConfig& config) {
+  options.make_task = [compute_threads, index_directory](const RunConfig& config) {
     ConfiguredTaskOptions task;
+    task.index_directory = index_directory;
     task.compute_threads = compute_threads;
     return MakeConfiguredTask(config, task);
   };

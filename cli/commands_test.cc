@@ -1,0 +1,193 @@
+#include "cli/commands.h"
+
+#include <stdlib.h>
+
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr char kConfig[] = R"(
+  model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+  input {
+    split { name: "train" synthetic { examples: 600 shape: 4 classes: 3 noise: 0.1 } }
+    split { name: "test" synthetic { examples: 150 shape: 4 classes: 3 noise: 0.1 stream: 1 } }
+    batch_size: 8
+  }
+  optimizer { sgd {} learning_rate { initial: 0.5 } }
+  training { steps: 100 replicas_to_aggregate: 2 seed: 1 })";
+
+struct Result {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+Result Call(Command command, const std::vector<std::string>& words) {
+  std::ostringstream out, err;
+  const int exit_code = command(FileSystem::Real(), words, out, err);
+  return {exit_code, out.str(), err.str()};
+}
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() {
+    EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus());
+    EXPECT_EQ(WriteFileAtomically(fs_, config_, kConfig), absl::OkStatus());
+  }
+  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+
+  FileSystem* const fs_ = FileSystem::Real();
+  const std::string directory_ =
+      absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string config_ = JoinPath(directory_, "clusters.textproto");
+};
+
+TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  const Result trained = Call(LocalCommand, {config_, logdir});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, StartsWith("training with 1 worker in this process, 100 steps of 2 slots, logdir "));
+  EXPECT_THAT(trained.out, HasSubstr("finished at step 100 in "));
+  EXPECT_THAT(trained.out, HasSubstr("test: 150 examples: accuracy "));
+  EXPECT_THAT(trained.out, HasSubstr(absl::StrCat("checkpoint  ", Path("run/model.ckpt-100"))));
+
+  const Result again = Call(LocalCommand, {config_, logdir});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("finished at step 100 already; to train on: --steps=MORE"));
+
+  const Result more = Call(LocalCommand, {config_, logdir, "--steps=120"});
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_THAT(more.out, HasSubstr("going on from step 100"));
+  EXPECT_TRUE(fs_->Exists(Path("run/model.ckpt-120.index")));
+
+  const Result evaluated = Call(EvalCommand, {logdir});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.out, StartsWith("step 120  test: 150 examples: accuracy "));
+  const Result json = Call(EvalCommand, {"--checkpoint", Path("run/model.ckpt-100"), "--split=train", "--json"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_THAT(json.out,
+              HasSubstr("\"step\": 100, \"split\": \"train\", \"examples\": 600, \"metrics\": {\"accuracy\": "));
+  const Result watched = Call(EvalCommand, {logdir, "--watch"});
+  EXPECT_EQ(watched.exit_code, 0) << watched.err;
+  EXPECT_THAT(watched.out, StartsWith("step 120  test: "));
+  EXPECT_EQ(fs_->ListDirectory(Path("run/eval"))->size(), 1);
+
+  const Result predicted = Call(PredictCommand, {logdir, absl::StrCat("--output=", Path("out.csv"))});
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  EXPECT_EQ(lines.size(), 152);
+  EXPECT_EQ(lines[0], "example,label,class,output_0,output_1,output_2");
+}
+
+TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
+  const Result trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, StartsWith("training with 2 workers in this process, 100 steps of 2 slots, nothing kept\n"));
+  EXPECT_THAT(trained.out, HasSubstr("not evaluated: nothing was kept"));
+}
+
+TEST_F(CommandsTest, ChecksAConfigurationWithItsDataAndModel) {
+  const Result good = Call(CheckCommand, {config_});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_THAT(good.out, StartsWith(R"(train: 600 examples of float32[4], 3 classes
+test: 150 examples of float32[4], 3 classes
+100 steps of 2 slots of 8 examples: 2.67 epochs
+)"));
+  EXPECT_THAT(good.out, HasSubstr("\nlogits  dense  [3]             15 "));
+  EXPECT_THAT(good.out, HasSubstr(absl::StrCat(config_, " is good\n")));
+}
+
+TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--set=training.steps=0", "training.steps"},
+      {"--set=training.stps=10", "did you mean \"steps\""},
+      {"--set=model.layer[0].input=nowhere", "nowhere"},
+      {"--set=optimizer.adam.beta1=2", "optimizer.adam.beta1"},
+      {"--step=10", "did you mean --steps"},
+  };
+  for (const auto& [flag, message] : cases) {
+    for (const Command command : {CheckCommand, RunCommand, LocalCommand}) {
+      const Result bad = Call(command, {
+                                           config_,
+                                           flag,
+                                       });
+      EXPECT_EQ(bad.exit_code, 2) << flag;
+      EXPECT_THAT(bad.err, HasSubstr(message));
+      EXPECT_EQ(bad.err.find('\n'), bad.err.size() - 1) << bad.err;
+    }
+  }
+  EXPECT_FALSE(fs_->Exists("runs")) << "nothing is written for a wrong configuration";
+}
+
+TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
+  const Result written = Call(NewCommand, {Path("fresh")});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr(absl::StrCat("./lockstep run ", Path("fresh/run.textproto"))));
+  const std::string text = ReadFile(fs_, Path("fresh/run.textproto")).value();
+  EXPECT_EQ(text, ReadFile(fs_, "examples/fashion_mnist.textproto").value());
+  const Result again = Call(NewCommand, {Path("fresh")});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("exists already; it is not overwritten"));
+}
+
+TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
+  // A socket that nobody listens on.
+  const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));
+  const Result status = Call(StatusCommand, {master});
+  EXPECT_EQ(status.exit_code, 138);
+  EXPECT_THAT(status.err, StartsWith("lockstep status: no chief answers at unix:"));
+  const Result probe = Call(ProbeCommand, {master});
+  EXPECT_EQ(probe.exit_code, 1);
+  EXPECT_THAT(probe.err, StartsWith("lockstep probe: no chief answers at unix:"));
+  EXPECT_THAT(status.out + probe.out, IsEmpty());
+}
+
+TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
+  const std::pair<Command, std::vector<std::string>> cases[] = {
+      {StatusCommand, {}},
+      {StatusCommand, {"--master=nowhere"}},
+      {ProbeCommand, {"--master="}},
+      {RunCommand, {}},
+      {RunCommand, {config_, "--workers=0"}},
+      {RunCommand, {config_, "--max_restarts=-1"}},
+      {RunCommand, {config_, "--logdir="}},
+      {RunCommand, {config_, "--master=grpc://host:1"}},
+      {LocalCommand, {config_, "--master=grpc://host:1"}},
+      {EvalCommand, {}},
+      {EvalCommand, {"--logdir", directory_}},
+      {EvalCommand, {"--watch", "--checkpoint=x"}},
+      {PredictCommand, {"--logdir", directory_}},
+      {NewCommand, {}},
+  };
+  for (const auto& [command, words] : cases) {
+    const Result result = Call(command, words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+    EXPECT_THAT(result.err, StartsWith("lockstep "));
+  }
+}
+
+TEST_F(CommandsTest, ExplainsItself) {
+  for (const Command command :
+       {RunCommand, LocalCommand, StatusCommand, ProbeCommand, NewCommand, CheckCommand, EvalCommand, PredictCommand}) {
+    const Result help = Call(command, {"--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_THAT(help.out, StartsWith("Usage: lockstep "));
+    EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
+    EXPECT_THAT(help.err, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cli/commands.h"
+#include "cli/config_flags.h"
+#include "cli/recorded_run.h"
+#include "cli/run_evaluator.h"
+#include "cli/run_watcher.h"
+#include "cli/signal_wait.h"
+#include "common/base/clock.h"
+#include "common/base/command_line.h"
+#include "common/base/process.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+struct EvalFlags {
+  RecordedRunFlags run;
+  std::string split;
+  bool json = false;
+  bool watch = false;
+  absl::Duration every = absl::Seconds(2);
+};
+
+void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& evaluation, std::ostream& out) {
+  if (json) {
+    out << EvaluationJson(split, evaluation) << "\n";
+  } else {
+    out << "step " << evaluation.step << "  " << EvaluationText(split, evaluation.result) << "\n";
+  }
+  out.flush();
+}
+
+absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& out, std::ostream& err) {
+  ASSIGN_OR_RETURN(const RunConfig config, flags.run.LoadConfig(fs));
+  ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
+  ASSIGN_OR_RETURN(const auto evaluator,
+                   RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split));
+  ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(prefix));
+  Print(flags.json, evaluator->split(), evaluation, out);
+  return absl::OkStatus();
+}
+
+// Until the checkpoint of the last step. Cancelled when it is told to stop.
+absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
+  SignalWait signals;
+  RunWatcher::Options options;
+  options.fs = fs;
+  options.clock = Clock::Real();
+  options.run = flags.run;
+  options.split = flags.split;
+  options.report = [&](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
+    Print(flags.json, split, evaluation, out);
+  };
+  RunWatcher watcher(options);
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
+    if (done) return absl::OkStatus();
+    const absl::optional<int> signal = signals.Wait(flags.every);
+    if (signal.has_value() && IsStop(*signal)) return absl::CancelledError("told to stop");
+  }
+}
+
+}  // namespace
+
+int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  EvalFlags flags;
+  CommandLine command_line(
+      "lockstep eval", "Evaluates a run's checkpoint on a split of its data.",
+      "Exit codes: 0 done; 1 damaged checkpoint; 2 wrong arguments or no such run; 143 terminated.\n"
+      "Example: lockstep eval --logdir=runs/fashion_mnist --split=test");
+  flags.run.Declare(&command_line);
+  command_line.AddFlag("split", "NAME",
+                       "evaluation.split of the configuration when absent, which is \"test\" by default", &flags.split);
+  command_line.AddFlag("json", "", "prints one JSON object for each evaluation", &flags.json);
+  command_line.AddFlag("watch", "",
+                       "evaluates each new checkpoint until that of the last step, and writes DIR/eval for TensorBoard",
+                       &flags.watch);
+  command_line.AddFlag("every", "TIME", "with --watch: how often to look for a new checkpoint", &flags.every);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  if (flags.watch && !flags.run.checkpoint.empty()) {
+    return PrintError("lockstep eval", "--watch and --checkpoint exclude each other", kExitBadConfiguration, err);
+  }
+  const absl::Status status = flags.watch ? EvaluateEach(fs, flags, out) : EvaluateOnce(fs, flags, out, err);
+  if (status.ok()) return kExitDone;
+  if (absl::IsCancelled(status)) return kExitTerminated;
+  return PrintError("lockstep eval", status.message(), ExitCodeOfInput(status), err);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+#include "cli/input_files.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::string> FilesOf(const InputConfig::Split& split) {
+  switch (split.source_case()) {
+    case InputConfig::Split::kIdx:
+      return {split.idx().images(), split.idx().labels()};
+    case InputConfig::Split::kCsv:
+      return {split.csv().file()};
+    case InputConfig::Split::kLibsvm:
+      return {split.libsvm().file()};
+    case InputConfig::Split::kTfrecord:
+      return {split.tfrecord().file().begin(), split.tfrecord().file().end()};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+absl::Status CheckInputFiles(FileSystem* fs, const RunConfig& config) {
+  for (const InputConfig::Split& split : config.input().split()) {
+    for (const std::string& file : FilesOf(split)) {
+      if (!fs->Exists(file)) {
+        return absl::NotFoundError(absl::StrCat("split \"", split.name(), "\": there is no file ", file));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep

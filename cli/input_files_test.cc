@@ -1,0 +1,40 @@
+#include "cli/input_files.h"
+
+#include "common/io/memory_file_system.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+RunConfig ConfigOf(const char* text) {
+  RunConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
+  return config;
+}
+
+TEST(InputFilesTest, NamesTheSplitAndTheFileThatIsNotThere) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("/d").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs, "/d/images", "").ok());
+  const RunConfig config = ConfigOf(R"(input {
+    split { name: "made" synthetic {} }
+    split { name: "train" idx { images: "/d/images" labels: "/d/labels" } } })");
+  const absl::Status status = CheckInputFiles(&fs, config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "split \"train\": there is no file /d/labels");
+  ASSERT_TRUE(WriteFileAtomically(&fs, "/d/labels", "").ok());
+  EXPECT_TRUE(CheckInputFiles(&fs, config).ok());
+}
+
+TEST(InputFilesTest, KnowsTheFilesOfEveryFormat) {
+  MemoryFileSystem fs;
+  for (const char* source :
+       {"csv { file: 'f' }", "libsvm { file: 'f' }", "tfrecord { file: 'f' }", "idx { images: 'f' labels: 'f' }"}) {
+    const std::string text = std::string("input { split { ") + source + " } }";
+    EXPECT_EQ(CheckInputFiles(&fs, ConfigOf(text.c_str())).code(), absl::StatusCode::kNotFound) << source;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

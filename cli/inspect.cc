@@ -1,0 +1,182 @@
+#include "cli/inspect.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/checkpoint/digest.h"
+#include "common/checkpoint/latest_valid.h"
+#include "common/tensor/dtype.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kUsage[] = "usage: lockstep inspect DIR|CHECKPOINT [--digest] [--json]\n";
+
+struct Arguments {
+  std::string path;
+  bool digest = false;
+  bool json = false;
+  bool help = false;
+};
+
+absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& args) {
+  Arguments parsed;
+  for (const std::string& arg : args) {
+    if (arg == "--digest") {
+      parsed.digest = true;
+    } else if (arg == "--json") {
+      parsed.json = true;
+    } else if (arg == "--help") {
+      parsed.help = true;
+    } else if (absl::StartsWith(arg, "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg));
+    } else if (!parsed.path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("two paths, ", parsed.path, " and ", arg));
+    } else {
+      parsed.path = arg;
+    }
+  }
+  if (parsed.path.empty() && !parsed.help) return absl::InvalidArgumentError("no path");
+  return parsed;
+}
+
+// "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
+std::string PrefixOfFile(const std::string& path) {
+  const std::string prefix = path.substr(0, path.rfind('.'));
+  return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;
+}
+
+// InvalidArgument when there is neither a directory nor a checkpoint at `path`.
+absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, const std::string& path, std::ostream& err) {
+  const std::string prefix = PrefixOfFile(path);
+  if (CheckpointExists(fs, prefix)) return prefix;
+  if (!fs->ListDirectory(path).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is neither a directory nor a checkpoint"));
+  }
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
+                   NewestValidCheckpoint(fs, path, [&err](const std::string& name, const absl::Status& damage) {
+                     err << "damaged: " << name << ": " << damage.message() << "\n";
+                   }));
+  if (!newest.has_value()) return absl::NotFoundError(absl::StrCat(path, " has no checkpoint"));
+  return *newest;
+}
+
+struct Row {
+  std::string name;
+  std::string dtype;
+  std::string shape;
+  uint64_t bytes;
+};
+
+absl::StatusOr<std::vector<Row>> RowsOf(const BundleReader& reader) {
+  std::vector<Row> rows;
+  for (const std::string& name : reader.names()) {
+    ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(name));
+    rows.push_back({name, std::string(NameOf(entry.dtype)), entry.shape.ToString(), entry.bytes});
+  }
+  return rows;
+}
+
+uint64_t TotalOf(const std::vector<Row>& rows) {
+  uint64_t total = 0;
+  for (const Row& row : rows) total += row.bytes;
+  return total;
+}
+
+void PrintTable(const std::string& prefix, const std::vector<Row>& rows, std::ostream& out) {
+  size_t name_width = 4, dtype_width = 5, shape_width = 5;
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    names.push_back(absl::Utf8SafeCHexEscape(row.name));
+    name_width = std::max(name_width, names.back().size());
+    dtype_width = std::max(dtype_width, row.dtype.size());
+    shape_width = std::max(shape_width, row.shape.size());
+  }
+  const auto print = [&](absl::string_view name, absl::string_view dtype, absl::string_view shape,
+                         absl::string_view bytes) {
+    out << absl::StreamFormat("%-*s  %-*s  %-*s  %12s\n", name_width, name, dtype_width, dtype, shape_width, shape,
+                              bytes);
+  };
+  out << prefix << "\n";
+  print("name", "dtype", "shape", "bytes");
+  for (size_t i = 0; i < rows.size(); ++i) print(names[i], rows[i].dtype, rows[i].shape, absl::StrCat(rows[i].bytes));
+  out << rows.size() << " variables, " << TotalOf(rows) << " bytes, checksums ok\n";
+}
+
+// Quoted. Text is UTF-8 in both.
+std::string Json(absl::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&json, "\\", absl::string_view(&c, 1));
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&json, "\\u%04x", c);
+    } else {
+      json.push_back(c);
+    }
+  }
+  return json + "\"";
+}
+
+void PrintJson(const std::string& prefix, const std::vector<Row>& rows, const std::string& digest, std::ostream& out) {
+  out << "{\"checkpoint\": " << Json(prefix) << ",\n \"variables\": [";
+  const char* separator = "\n  ";
+  for (const Row& row : rows) {
+    out << separator << "{\"name\": " << Json(row.name) << ", \"dtype\": " << Json(row.dtype)
+        << ", \"shape\": " << row.shape << ", \"bytes\": " << row.bytes << "}";
+    separator = ",\n  ";
+  }
+  out << "],\n \"bytes\": " << TotalOf(rows) << ",\n \"digest\": " << Json(digest) << "}\n";
+}
+
+absl::Status Print(FileSystem* fs, const std::string& prefix, const Arguments& arguments, std::ostream& out) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs, prefix));
+  ASSIGN_OR_RETURN(const std::vector<Row> rows, RowsOf(*reader));
+  if (!arguments.json && !arguments.digest) {
+    RETURN_IF_ERROR(reader->Verify());
+    PrintTable(prefix, rows, out);
+    return absl::OkStatus();
+  }
+  // Reads everything, and so verifies it.
+  ASSIGN_OR_RETURN(const std::string digest, CheckpointDigest(*reader));
+  if (arguments.json) {
+    PrintJson(prefix, rows, digest, out);
+  } else {
+    out << digest << "\n";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  const auto arguments = ParseArguments(args);
+  if (!arguments.ok()) {
+    err << "lockstep inspect: " << arguments.status().message() << "\n" << kUsage;
+    return 2;
+  }
+  if (arguments->help) {
+    out << kUsage;
+    return 0;
+  }
+  const auto prefix = FindCheckpoint(fs, arguments->path, err);
+  const absl::Status status = prefix.ok() ? Print(fs, *prefix, *arguments, out) : prefix.status();
+  if (status.ok()) return 0;
+  err << "lockstep inspect: " << status.message() << "\n";
+  return !prefix.ok() && absl::IsInvalidArgument(status) ? 2 : 1;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,287 @@
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cli/background_evaluation.h"
+#include "cli/commands.h"
+#include "cli/config_flags.h"
+#include "cli/local_run.h"
+#include "cli/process_table.h"
+#include "cli/quantity.h"
+#include "cli/run_progress.h"
+#include "cli/run_report.h"
+#include "cli/run_supervisor.h"
+#include "cli/signal_wait.h"
+#include "cli/status_poller.h"
+#include "common/base/clock.h"
+#include "common/base/command_line.h"
+#include "common/base/mutex.h"
+#include "common/base/process.h"
+#include "common/base/status_macros.h"
+#include "common/transport/grpc_chief_client.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
+constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
+constexpr int kShownLogLines = 10;
+
+struct RunFlags {
+  ConfigFlags config;
+  absl::optional<std::string> logdir;
+  absl::optional<std::string> master;
+  std::string listen = "127.0.0.1:0";
+  int workers = 2;
+  int64_t max_restarts = 10;
+  int compute_threads = 0;
+};
+
+void DeclareShared(RunFlags* flags, CommandLine* command_line) {
+  flags->config.Declare(command_line);
+  command_line->AddFlag("logdir", "DIR", "checkpoints, summaries and logs go here; runs/<name of CONFIG> when absent",
+                        &flags->logdir);
+  command_line->AddFlag("compute_threads", "N",
+                        "threads that compute in each worker; 0: as configured. Does not change the result.",
+                        &flags->compute_threads);
+}
+
+// The program `name`: where the environment says, else in bazel's folder for it, else beside this program.
+absl::StatusOr<std::string> FindProgram(FileSystem* fs, const char* variable, const std::string& folder,
+                                        const std::string& name) {
+  if (const char* path = getenv(variable); path != nullptr && *path != '\0') return std::string(path);
+  char self[4096];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+  const std::string directory(Dirname(absl::string_view(self, std::max<ssize_t>(0, size))));
+  for (const std::string& path :
+       {JoinPath(directory, absl::StrCat("../", folder, "/", name)), JoinPath(directory, name)}) {
+    if (fs->Exists(path)) return path;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no program ", name, " near ", directory, "; build //", folder, ":",
+                                          name, " or set ", variable));
+}
+
+RunProgress TerminalProgress() {
+  winsize size = {};
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
+}
+
+absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags,
+                                                         const std::string& logdir, const std::string& log_directory) {
+  ASSIGN_OR_RETURN(const std::string chief, FindProgram(fs, "LOCKSTEP_CHIEF_BINARY", "server", "chief_main"));
+  ASSIGN_OR_RETURN(const std::string worker, FindProgram(fs, "LOCKSTEP_WORKER_BINARY", "worker", "worker_main"));
+  RunSupervisor::Options options;
+  options.clock = Clock::Real();
+  options.fs = fs;
+  options.workers = flags.workers;
+  options.max_restarts = flags.max_restarts;
+  options.listen = flags.listen;
+  options.port_file = JoinPath(log_directory, "chief.port");
+  options.log_directory = log_directory;
+  options.chief_command = [chief, logdir, port_file = options.port_file,
+                           words = flags.config.ToWords()](const std::string& listen) {
+    std::vector<std::string> command = {chief, absl::StrCat("--logdir=", logdir), absl::StrCat("--listen=", listen),
+                                        absl::StrCat("--port_file=", port_file)};
+    command.insert(command.end(), words.begin(), words.end());
+    return command;
+  };
+  options.worker_command = [worker, threads = flags.compute_threads, logdir](int index, const std::string& master) {
+    return std::vector<std::string>{worker, absl::StrCat("--master=", master), absl::StrCat("--name=worker-", index),
+                                    absl::StrCat("--compute_threads=", threads),
+                                    absl::StrCat("--index_dir=", JoinPath(logdir, "index"))};
+  };
+  return options;
+}
+
+// Runs the processes until all have ended, and shows how it goes.
+absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options, const RunConfig& config,
+                                                 const std::string& logdir, std::ostream& out) {
+  // Before any other thread.
+  SignalWait signals;
+  PosixProcessTable processes;
+  RunProgress progress = TerminalProgress();
+  options.processes = &processes;
+  options.say = [&](const std::string& line) { out << progress.Say(line) << std::flush; };
+  RunSupervisor supervisor(options);
+  RETURN_IF_ERROR(supervisor.Start());
+  BackgroundEvaluation evaluation(options.fs, Clock::Real(), config, logdir, kEvaluationPeriod);
+  std::unique_ptr<StatusPoller> poller;
+  while (!supervisor.outcome().has_value()) {
+    const absl::Time now = Clock::Real()->Now();
+    const absl::optional<int> signal = signals.Wait(std::min(supervisor.next_poll(), now + kStatusPeriod) - now);
+    if (signal.has_value() && IsStop(*signal)) supervisor.RequestStop();
+    supervisor.Poll();
+    if (poller == nullptr && !supervisor.master_target().empty()) {
+      GrpcClientOptions client_options;
+      client_options.call_timeout = kStatusTimeout;
+      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master_target()))
+          << std::flush;
+      poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(supervisor.master_target(), client_options),
+                                              Clock::Real(), kStatusPeriod);
+    }
+    for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
+    if (poller == nullptr) continue;
+    if (const absl::optional<RunStatus> status = poller->Take()) {
+      out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
+    }
+  }
+  out << progress.Finish() << std::flush;
+  return *supervisor.outcome();
+}
+
+int Failed(absl::string_view command, const absl::Status& status, std::ostream& err) {
+  return PrintError(command, status.message(), ExitCodeOfInput(status), err);
+}
+
+int ReportEnd(const RunReport& report, absl::string_view command, absl::Time began, std::ostream& out,
+              std::ostream& err) {
+  const absl::Status status = report.Finished(Clock::Real()->Now() - began, out);
+  return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
+}
+
+int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config, const std::string& logdir,
+                 std::ostream& out, std::ostream& err) {
+  constexpr absl::string_view kCommand = "lockstep run";
+  const auto report = RunReport::Create(fs, config, logdir);
+  if (!report.ok()) return Failed(kCommand, report.status(), err);
+  const std::string log_directory = JoinPath(logdir, "log");
+  const absl::Status created = fs->CreateDirectory(log_directory);
+  if (!created.ok()) return Failed(kCommand, created, err);
+  const auto lock = fs->LockFile(JoinPath(log_directory, "run.lock"));
+  if (!lock.ok()) {
+    return PrintError(kCommand, absl::StrCat("another lockstep run uses ", logdir, " (", lock.status().message(), ")"),
+                      kExitBadConfiguration, err);
+  }
+  auto options = SupervisorOptions(fs, flags, logdir, log_directory);
+  if (!options.ok()) return Failed(kCommand, options.status(), err);
+
+  out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
+  const absl::Time began = Clock::Real()->Now();
+  const auto outcome = Supervise(*std::move(options), config, logdir, out);
+  if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
+  if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
+  if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
+  if (!outcome->log_path.empty()) {
+    err << "the last lines of " << outcome->log_path << ":\n"
+        << LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
+  }
+  if (outcome->exit_code == kExitTerminated) out << "stopped; the same command goes on from the last checkpoint\n";
+  return outcome->exit_code;
+}
+
+int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const RunConfig& config,
+                 const std::string& logdir, std::ostream& out, std::ostream& err) {
+  const auto report = RunReport::Create(fs, config, logdir);
+  if (!report.ok()) return Failed(command, report.status(), err);
+  out << (*report)->Beginning(absl::StrCat(CountText(flags.workers, "worker"), " in this process")) << "\n"
+      << std::flush;
+  // Information would disturb the progress.
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  const absl::Time began = Clock::Real()->Now();
+  RunProgress progress = TerminalProgress();
+  LocalRunOptions options;
+  options.logdir = logdir;
+  options.workers = flags.workers;
+  options.compute_threads = flags.compute_threads;
+  absl::optional<BackgroundEvaluation> evaluation;
+  options.on_status = [&](const RunStatus& status) {
+    for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);
+    out << progress.Show(status, Clock::Real()->Now()) << std::flush;
+  };
+  absl::Status status;
+  {
+    // Gives the signals back for the evaluation.
+    SignalWait signals;
+    evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
+    status = RunLocal(config, options);
+    evaluation.reset();
+  }
+  out << progress.Finish() << std::flush;
+  if (status.ok()) return ReportEnd(**report, command, began, out, err);
+  if (absl::IsCancelled(status)) {
+    out << "stopped; the same command goes on from the last checkpoint\n";
+    return kExitTerminated;
+  }
+  return PrintError(command, status.message(), ExitCodeOf(status), err);
+}
+
+}  // namespace
+
+int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  RunFlags flags;
+  CommandLine command_line(
+      "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
+      "The same command again goes on where a stopped run was. Ctrl-C saves a checkpoint and stops.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed; 2 wrong arguments or configuration; 138 starting again\n"
+      "may help; 143 stopped.\n"
+      "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
+  DeclareShared(&flags, &command_line);
+  command_line.AddFlag("workers", "N", "worker processes. Does not change the result.", &flags.workers);
+  command_line.AddFlag("max_restarts", "N", "how often each process is started again when it dies",
+                       &flags.max_restarts);
+  command_line.AddFlag("listen", "HOST:PORT", "where the chief listens; port 0 takes any; also unix:/path",
+                       &flags.listen);
+  command_line.AddFlag("master", "", "--master= (empty): all in this process without a socket, as lockstep local",
+                       &flags.master);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  if (flags.workers < 1 || flags.max_restarts < 0) {
+    return PrintError("lockstep run",
+                      absl::StrCat("--workers must be at least 1 and --max_restarts at least 0, not ", flags.workers,
+                                   " and ", flags.max_restarts),
+                      kExitBadConfiguration, err);
+  }
+  if (flags.master.has_value() && !flags.master->empty()) {
+    return PrintError("lockstep run",
+                      absl::StrCat("starts a chief of its own; to work for ", *flags.master,
+                                   " type: lockstep worker --master=", *flags.master),
+                      kExitBadConfiguration, err);
+  }
+  const auto config = flags.config.Load(fs);
+  if (!config.ok()) return Failed("lockstep run", config.status(), err);
+  const std::string logdir = flags.logdir.value_or(DefaultLogdir(flags.config.config));
+  if (flags.master.has_value()) return RunInProcess("lockstep run", fs, flags, *config, logdir, out, err);
+  if (logdir.empty()) {
+    return PrintError("lockstep run", "--logdir is empty; only lockstep local can do without", kExitBadConfiguration,
+                      err);
+  }
+  return RunProcesses(fs, flags, *config, logdir, out, err);
+}
+
+int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  RunFlags flags;
+  flags.workers = 1;
+  CommandLine command_line("lockstep local", "Trains in one process, without a socket, and evaluates the result.",
+                           "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops.\n"
+                           "Exit codes: 0 the last step is saved; 1 the run failed; 2 wrong arguments or\n"
+                           "configuration; 143 stopped.");
+  DeclareShared(&flags, &command_line);
+  std::string master;
+  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.workers);
+  command_line.AddFlag("master", "", "may be given, empty", &master);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  if (flags.workers < 1 || !master.empty()) {
+    return PrintError(
+        "lockstep local",
+        absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.workers, " and \"", master, "\""),
+        kExitBadConfiguration, err);
+  }
+  const auto config = flags.config.Load(fs);
+  if (!config.ok()) return Failed("lockstep local", config.status(), err);
+  return RunInProcess("lockstep local", fs, flags, *config, flags.logdir.value_or(DefaultLogdir(flags.config.config)),
+                      out, err);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,191 @@
+// `lockstep run` with real processes.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "cli/commands.h"
+#include "cli/inspect.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kConfig[] = R"(
+  model {
+    layer { name: "hidden" dense { units: 64 activation: RELU } }
+    layer { name: "logits" dense { units: 3 } }
+    loss { softmax_cross_entropy {} }
+  }
+  input {
+    split { name: "train" synthetic { examples: 600 shape: 16 classes: 3 } }
+    split { name: "test" synthetic { examples: 150 shape: 16 classes: 3 stream: 1 } }
+    batch_size: 8
+  }
+  optimizer { adam {} learning_rate { initial: 0.01 } }
+  training { steps: 300 replicas_to_aggregate: 4 seed: 1 }
+  checkpoint { every_steps: 50 })";
+
+class RunCommandTest : public ::testing::Test {
+ protected:
+  RunCommandTest() {
+    setenv("LOCKSTEP_CHIEF_BINARY", "server/chief_main", 1);
+    setenv("LOCKSTEP_WORKER_BINARY", "worker/worker_main", 1);
+    EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus());
+    EXPECT_EQ(WriteFileAtomically(fs_, config_, kConfig), absl::OkStatus());
+  }
+  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  int Run(const std::vector<std::string>& flags) {
+    std::vector<std::string> words = {config_};
+    words.insert(words.end(), flags.begin(), flags.end());
+    out_.str("");
+    err_.str("");
+    return RunCommand(fs_, words, out_, err_);
+  }
+  // Starts `run` as a process of its own, whose output Await and Wait read.
+  pid_t Start(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
+    std::vector<char*> words;
+    for (const std::string& flag : flags) words.push_back(const_cast<char*>(flag.c_str()));
+    words.push_back(nullptr);
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      execv(words[0], words.data());
+      _exit(99);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+    shown_.clear();
+    return pid;
+  }
+  // False at the end of the output.
+  bool ReadOutput() {
+    char buffer[4096];
+    const ssize_t count = read(output_, buffer, sizeof buffer);
+    if (count > 0) shown_.append(buffer, count);
+    return count > 0;
+  }
+  // Blocks until the process has printed the text; false when it ended without.
+  bool Await(const std::string& text) {
+    while (shown_.find(text) == std::string::npos) {
+      if (!ReadOutput()) return false;
+    }
+    return true;
+  }
+  // The exit code.
+  int Wait(pid_t pid) {
+    while (ReadOutput()) {
+    }
+    close(output_);
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // A child of `parent` whose command line has `word`.
+  static pid_t ChildOf(pid_t parent, const std::string& word) {
+    const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
+    const std::string children = ReadAll(path);
+    std::istringstream stream(children);
+    for (pid_t child; stream >> child;) {
+      if (ReadAll(absl::StrCat("/proc/", child, "/cmdline")).find(word) != std::string::npos) return child;
+    }
+    return 0;
+  }
+  static std::string ReadAll(const std::string& path) {
+    std::string text;
+    if (FILE* file = fopen(path.c_str(), "r")) {
+      char buffer[4096];
+      for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, n);
+      fclose(file);
+    }
+    return text;
+  }
+  std::string Digest(const std::string& logdir) {
+    std::ostringstream out, err;
+    EXPECT_EQ(Inspect(fs_, {"--digest", logdir}, out, err), 0) << err.str();
+    return out.str();
+  }
+
+  FileSystem* const fs_ = FileSystem::Real();
+  const std::string directory_ =
+      absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string config_ = JoinPath(directory_, "clusters.textproto");
+  const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
+  std::ostringstream out_, err_;
+  // Of the process that was started last: where its output comes from, and what came.
+  int output_ = -1;
+  std::string shown_;
+};
+
+TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
+  EXPECT_EQ(Run({logdir_, "--workers=2"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("training with 2 workers, 300 steps of 4 slots"));
+  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 in "));
+  EXPECT_THAT(out_.str(), HasSubstr("test: 150 examples: accuracy "));
+  EXPECT_THAT(ReadAll(Path("run/log/worker-1.log")), HasSubstr("the run is over"));
+
+  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 already"));
+
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << err_.str();
+  EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
+  const pid_t run = Start({logdir_, "--workers=2", "--steps=3000"});
+  ASSERT_TRUE(Await("  loss "));
+  ASSERT_EQ(kill(ChildOf(run, "worker-1"), SIGKILL), 0);
+  ASSERT_TRUE(Await("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
+  ASSERT_EQ(kill(ChildOf(run, "chief_main"), SIGKILL), 0);
+  EXPECT_EQ(Wait(run), 0) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=3000"}), 0) << err_.str();
+  EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
+  const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 143) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("stopped; the same command goes on from the last checkpoint"));
+  std::ostringstream out, err;
+  EXPECT_EQ(Inspect(fs_, {Path("run")}, out, err), 0) << err.str();
+}
+
+TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
+  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
+  EXPECT_EQ(Run({logdir_, "--steps=400", "--seed=2"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("lockstep run: chief ended with exit code 2"));
+  EXPECT_THAT(err_.str(), HasSubstr("training.seed"));
+  EXPECT_THAT(err_.str(), ::testing::Not(HasSubstr("saved"))) << "of the run before";
+}
+
+TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
+  const pid_t run = Start({logdir_, "--steps=100000000"});
+  ASSERT_TRUE(Await("  loss "));
+  EXPECT_EQ(Run({logdir_}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("another lockstep run uses "));
+  kill(run, SIGTERM);
+  EXPECT_EQ(Wait(run), 143);
+}
+
+TEST_F(RunCommandTest, NamesTheProgramThatIsMissing) {
+  setenv("LOCKSTEP_WORKER_BINARY", "/no/worker", 1);
+  EXPECT_EQ(Run({logdir_}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("/no/worker"));
+}
+
+}  // namespace
+}  // namespace lockstep

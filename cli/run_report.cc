@@ -1,0 +1,115 @@
+#include "cli/run_report.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
+#include "cli/input_files.h"
+#include "cli/quantity.h"
+#include "cli/run_watcher.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/summary/event_writer.h"
+
+namespace lockstep {
+namespace {
+
+// Of a log, read from its end.
+constexpr uint64_t kTailBytes = 16 << 10;
+
+}  // namespace
+
+RunReport::RunReport(FileSystem* fs, const RunConfig& config, std::string logdir)
+    : fs_(fs), config_(config), logdir_(std::move(logdir)) {}
+
+absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, const RunConfig& config,
+                                                             std::string logdir) {
+  std::unique_ptr<RunReport> report(new RunReport(fs, config, std::move(logdir)));
+  if (!report->logdir_.empty()) {
+    const absl::optional<std::string> newest = LatestCheckpoint(fs, report->logdir_);
+    if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
+  }
+  RETURN_IF_ERROR(CheckInputFiles(fs, config));
+  const std::string split = EvaluationSplit(config);
+  if (report->logdir_.empty()) {
+    report->not_evaluated_ = "nothing was kept, for want of a --logdir";
+  } else if (!HasSplit(config, split)) {
+    report->not_evaluated_ = absl::StrCat("the configuration has no split \"", split, "\"");
+  } else {
+    auto evaluator = RunEvaluator::Create(fs, config, split);
+    if (evaluator.ok()) {
+      report->evaluator_ = *std::move(evaluator);
+    } else if (!config.model().registered().empty() && absl::IsNotFound(evaluator.status())) {
+      report->not_evaluated_ = std::string(evaluator.status().message());
+    } else {
+      return evaluator.status();
+    }
+  }
+  return report;
+}
+
+std::string RunReport::Beginning(const std::string& processes) const {
+  const TrainingConfig& training = config_.training();
+  return absl::StrCat("training with ", processes, ", ", CountText(training.steps(), "step"), " of ",
+                      CountText(training.replicas_to_aggregate(), "slot"), ", ",
+                      logdir_.empty() ? "nothing kept" : absl::StrCat("logdir ", logdir_),
+                      first_step_ > 0 && !was_finished() ? absl::StrCat(", going on from step ", first_step_) : "");
+}
+
+absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) const {
+  const int64_t steps = config_.training().steps();
+  if (was_finished()) {
+    out << "finished at step " << first_step_
+        << " already; to train on: --steps=MORE, to train anew: --logdir=ANOTHER\n";
+  } else {
+    const double rate = (steps - first_step_) / std::max(1e-9, absl::ToDoubleSeconds(elapsed));
+    out << "finished at step " << steps << " in " << RemainingTimeText(elapsed) << " (" << QuantityText(rate)
+        << " steps/s from start to end)\n";
+  }
+  absl::optional<std::string> checkpoint;
+  if (!logdir_.empty()) checkpoint = LatestCheckpoint(fs_, logdir_);
+  if (evaluator_ != nullptr && checkpoint.has_value()) {
+    ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
+    out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
+    if (config_.evaluation().every_steps() > 0) {
+      ASSIGN_OR_RETURN(const auto events, EventWriter::Create(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
+      WriteEvaluation(evaluation, events.get());
+    }
+  } else {
+    out << "not evaluated: " << (evaluator_ == nullptr ? not_evaluated_ : absl::StrCat(logdir_, " has no checkpoint"))
+        << "\n";
+  }
+  if (checkpoint.has_value()) {
+    out << "checkpoint  " << *checkpoint << "   (./lockstep inspect " << logdir_ << ")\n"
+        << "summaries   tensorboard --logdir=" << logdir_ << "\n";
+  }
+  return absl::OkStatus();
+}
+
+std::string DefaultLogdir(const std::string& config_path) {
+  absl::string_view name = Basename(config_path);
+  name = name.substr(0, name.rfind('.'));
+  return JoinPath("runs", name);
+}
+
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count) {
+  const auto file = fs->NewRandomAccessFile(path);
+  if (!file.ok() || (*file)->size() < offset) return "";
+  const uint64_t bytes = std::min<uint64_t>((*file)->size() - offset, kTailBytes);
+  std::string text(bytes, '\0');
+  if (!(*file)->Read((*file)->size() - bytes, bytes, &text[0]).ok()) return "";
+  std::vector<absl::string_view> lines = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
+  if (lines.size() > static_cast<size_t>(count)) lines.erase(lines.begin(), lines.end() - count);
+  std::string out;
+  if (bytes > 0) {
+    for (absl::string_view line : lines) absl::StrAppend(&out, "  ", line, "\n");
+  }
+  return out;
+}
+
+}  // namespace lockstep

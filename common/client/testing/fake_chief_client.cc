@@ -1,0 +1,136 @@
+#include "common/client/testing/fake_chief_client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace lockstep {
+
+class FakeChiefClient::Channel : public StepChannel {
+ public:
+  Channel(FakeChiefClient* client, ParameterLayout layout, std::deque<Event> events)
+      : client_(client),
+        layout_(std::move(layout)),
+        values_(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)),
+        gradients_(values_.size()),
+        events_(std::move(events)) {
+    std::memset(values_.data(), 0, values_.size());
+    for (const auto& variable : layout_.variables()) pointers_.push_back(values_.as<float>() + variable.flat_offset);
+  }
+
+  absl::StatusOr<Assignment> AwaitToken() override {
+    MutexLock lock(&client_->mutex_);
+    while (events_.empty() && !cancelled_) client_->changed_.Wait(&client_->mutex_);
+    if (cancelled_) return absl::CancelledError("cancelled");
+    Event event = std::move(events_.front());
+    events_.pop_front();
+    if (!event.status.ok()) return event.status;
+    event.assignment.values = pointers_;
+    return event.assignment;
+  }
+  absl::Status SendReports(absl::Span<const SlotReport> reports) override {
+    MutexLock lock(&client_->mutex_);
+    client_->calls_.reports += static_cast<int64_t>(reports.size());
+    return absl::OkStatus();
+  }
+  float* GradientBuffer(int variable) override {
+    return gradients_.as<float>() + layout_.variables()[variable].flat_offset;
+  }
+  absl::Status SendGradient(int) override {
+    MutexLock lock(&client_->mutex_);
+    ++client_->calls_.gradients;
+    return absl::OkStatus();
+  }
+  void Leave() override {
+    MutexLock lock(&client_->mutex_);
+    ++client_->calls_.leaves;
+  }
+  void Cancel() override {
+    MutexLock lock(&client_->mutex_);
+    ++client_->calls_.cancels;
+    cancelled_ = true;
+    client_->changed_.SignalAll();
+  }
+
+ private:
+  FakeChiefClient* const client_;
+  const ParameterLayout layout_;
+  AlignedBuffer values_;
+  AlignedBuffer gradients_;
+  std::vector<const float*> pointers_;
+  // Both are guarded by the client's mutex.
+  std::deque<Event> events_;
+  bool cancelled_ = false;
+};
+
+FakeChiefClient::Event FakeChiefClient::Gives(int64_t step, int64_t first_slot, int64_t slot_count) {
+  Event event;
+  event.assignment.token.set_step(step);
+  event.assignment.token.set_first_slot(first_slot);
+  event.assignment.token.set_slot_count(slot_count);
+  return event;
+}
+
+FakeChiefClient::Event FakeChiefClient::Finishes(const std::string& message) {
+  Event event;
+  event.assignment.finished = true;
+  event.assignment.finish_message = message;
+  return event;
+}
+
+absl::Status FakeChiefClient::Answer(const std::vector<absl::Status>& answers, size_t call) {
+  return answers.empty() ? absl::OkStatus() : answers[std::min(call, answers.size() - 1)];
+}
+
+absl::StatusOr<GetRunReply> FakeChiefClient::GetRun() {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Answer(get_run, static_cast<size_t>(calls_.get_run++)));
+  GetRunReply reply;
+  *reply.mutable_config() = config;
+  return reply;
+}
+
+absl::StatusOr<OpenSessionReply> FakeChiefClient::OpenSession(const OpenSessionRequest& request) {
+  MutexLock lock(&mutex_);
+  calls_.open_session.push_back(request);
+  RETURN_IF_ERROR(Answer(open_session, calls_.open_session.size() - 1));
+  OpenSessionReply reply;
+  reply.set_session_id(calls_.open_session.size());
+  reply.set_epoch(1);
+  reply.set_piece_elements(ParameterLayout::kSegmentElements);
+  reply.set_lease_seconds(3);
+  return reply;
+}
+
+absl::StatusOr<HeartbeatReply> FakeChiefClient::Heartbeat(const HeartbeatRequest&) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(Answer(heartbeat, static_cast<size_t>(calls_.heartbeat++)));
+  HeartbeatReply reply;
+  reply.set_finished(heartbeat_finished);
+  return reply;
+}
+
+absl::StatusOr<std::unique_ptr<StepChannel>> FakeChiefClient::OpenStepChannel(const StepOptions& options,
+                                                                              const ModelSpec& model) {
+  ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
+  MutexLock lock(&mutex_);
+  calls_.streams.push_back(options);
+  changed_.SignalAll();
+  std::deque<Event> events;
+  if (calls_.streams.size() <= streams.size()) events = streams[calls_.streams.size() - 1];
+  return std::unique_ptr<StepChannel>(new Channel(this, std::move(layout), std::move(events)));
+}
+
+FakeChiefClient::Calls FakeChiefClient::calls() const {
+  MutexLock lock(&mutex_);
+  return calls_;
+}
+
+void FakeChiefClient::AwaitStreams(size_t n) {
+  MutexLock lock(&mutex_);
+  while (calls_.streams.size() < n) changed_.Wait(&mutex_);
+}
+
+}  // namespace lockstep

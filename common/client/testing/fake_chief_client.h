@@ -1,0 +1,74 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_TESTING_FAKE_CHIEF_CLIENT_H_
+#define LOCKSTEP_COMMON_CLIENT_TESTING_FAKE_CHIEF_CLIENT_H_
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/client/chief_client.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/parameter_layout.h"
+
+namespace lockstep {
+
+// A chief that does what a test has written down: the n-th call of a kind gets the n-th answer, and the last answer
+// again when the list has ended. Every stream plays one of `streams`, in order. Set the answers before the first call,
+// or while no call is under way. Thread-safe.
+class FakeChiefClient : public ChiefClient {
+ public:
+  // What one AwaitToken returns. When a stream's list has ended, AwaitToken blocks until Cancel.
+  struct Event {
+    absl::Status status;
+    StepChannel::Assignment assignment;
+  };
+  static Event Fails(absl::Status status) { return {std::move(status), {}}; }
+  static Event Gives(int64_t step, int64_t first_slot, int64_t slot_count);
+  static Event Finishes(const std::string& message = "");
+
+  std::vector<absl::Status> get_run;       // empty: OK
+  std::vector<absl::Status> open_session;  // empty: OK
+  std::vector<absl::Status> heartbeat;     // empty: OK
+  bool heartbeat_finished = false;
+  RunConfig config;
+  std::vector<std::deque<Event>> streams;
+
+  absl::StatusOr<GetRunReply> GetRun() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<RunStatus> GetStatus() override { return RunStatus(); }
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const ModelSpec& model) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What was called so far.
+  struct Calls {
+    int get_run = 0;
+    int heartbeat = 0;
+    std::vector<OpenSessionRequest> open_session;
+    std::vector<StepOptions> streams;
+    // Slots that were reported, and gradients that were sent, over all streams.
+    int64_t reports = 0;
+    int gradients = 0;
+    int leaves = 0;
+    int cancels = 0;
+  };
+  Calls calls() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until so many streams were opened.
+  void AwaitStreams(size_t n) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Channel;
+
+  static absl::Status Answer(const std::vector<absl::Status>& answers, size_t call);
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Calls calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_TESTING_FAKE_CHIEF_CLIENT_H_

@@ -1,0 +1,67 @@
+#ifndef LOCKSTEP_COMMON_CLUSTER_CLUSTER_SPEC_H_
+#define LOCKSTEP_COMMON_CLUSTER_CLUSTER_SPEC_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// Who is where: jobs ("chief", "ps", "worker") with tasks, each an index and an address. A job may be sparse: not
+// every index has a task. A value type, ordered by job name and index.
+// Errors of all calls are InvalidArgument and name the job or index and what there is instead.
+class ClusterSpec {
+ public:
+  // Of one job, by index.
+  using Tasks = std::map<int, std::string>;
+
+  // No jobs.
+  ClusterSpec() = default;
+
+  // Job names and addresses must not be empty, indices must be in [0, 1000000), a job must have a task.
+  static absl::StatusOr<ClusterSpec> Create(std::map<std::string, Tasks> jobs);
+  // Dense jobs: the tasks of a list are 0, 1, 2, ...
+  static absl::StatusOr<ClusterSpec> FromLists(const std::map<std::string, std::vector<std::string>>& jobs);
+
+  bool empty() const { return jobs_.empty(); }
+  // Sorted.
+  std::vector<std::string> jobs() const;
+
+  absl::StatusOr<int> NumTasks(absl::string_view job) const;
+  // Sorted.
+  absl::StatusOr<std::vector<int>> TaskIndices(absl::string_view job) const;
+  // The address of every index up to the largest; nullopt where there is no task.
+  absl::StatusOr<std::vector<absl::optional<std::string>>> TaskList(absl::string_view job) const;
+  absl::StatusOr<std::string> TaskAddress(absl::string_view job, int index) const;
+
+  // "ps: a:1, b:1; worker: {1: c:1, 3: d:1}"
+  std::string ToString() const;
+
+  friend bool operator==(const ClusterSpec& a, const ClusterSpec& b) { return a.jobs_ == b.jobs_; }
+  friend bool operator!=(const ClusterSpec& a, const ClusterSpec& b) { return !(a == b); }
+
+ private:
+  absl::StatusOr<const Tasks*> Find(absl::string_view job) const;
+
+  std::map<std::string, Tasks> jobs_;
+};
+
+// One task of a cluster.
+struct ClusterTask {
+  std::string job;
+  int index = 0;
+  std::string address;
+};
+
+// The task that a process is. An absent job is the only one, an absent index that of the job's only task;
+// InvalidArgument when there are several to choose from, or the task is not in the cluster.
+absl::StatusOr<ClusterTask> ResolveTask(const ClusterSpec& cluster, absl::optional<std::string> job,
+                                        absl::optional<int> index);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLUSTER_CLUSTER_SPEC_H_

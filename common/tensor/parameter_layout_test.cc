@@ -1,0 +1,146 @@
+#include "common/tensor/parameter_layout.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "common/tensor/aligned_buffer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+VariableSpec* AddVariable(const std::string& name, const std::vector<int64_t>& shape, bool trainable,
+                          ModelSpec* model) {
+  VariableSpec* const variable = model->add_variables();
+  variable->set_name(name);
+  variable->set_dtype(DT_FLOAT);
+  for (const int64_t size : shape) variable->add_shape(size);
+  variable->set_trainable(trainable);
+  return variable;
+}
+
+TEST(ParameterLayoutTest, EveryVariableStartsAligned) {
+  ModelSpec model;
+  AddVariable("a", {3}, true, &model);
+  AddVariable("b", {}, false, &model);
+  AddVariable("c", {16}, true, &model);
+  AddVariable("d", {17}, true, &model);
+  const auto layout = *ParameterLayout::Create(model);
+  const int64_t alignment = kTensorAlignment / sizeof(float);
+  ASSERT_EQ(layout.variables().size(), 4u);
+  int64_t end = 0;
+  for (const auto& variable : layout.variables()) {
+    EXPECT_EQ(variable.flat_offset % alignment, 0) << variable.spec.name();
+    EXPECT_GE(variable.flat_offset, end) << variable.spec.name();
+    end = variable.flat_offset + variable.elements;
+  }
+  EXPECT_EQ(layout.variables()[1].elements, 1) << "a scalar";
+  EXPECT_EQ(layout.flat_elements(), 16 + 16 + 16 + 32);
+  EXPECT_EQ(layout.num_trainable_segments(), 3);
+}
+
+TEST(ParameterLayoutTest, SegmentsCoverEachVariableOnce) {
+  constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
+  ModelSpec model;
+  AddVariable("exact", {2, kSegment}, true, &model);
+  AddVariable("one_more", {kSegment + 1}, true, &model);
+  AddVariable("fixed", {kSegment * 3 - 1}, false, &model);
+  const auto layout = *ParameterLayout::Create(model);
+  ASSERT_EQ(layout.segments().size(), 2u + 2u + 3u);
+  EXPECT_EQ(layout.num_trainable_segments(), 4);
+  size_t index = 0;
+  for (size_t v = 0; v < layout.variables().size(); ++v) {
+    const auto& variable = layout.variables()[v];
+    EXPECT_EQ(variable.first_segment, static_cast<int>(index));
+    int64_t covered = 0;
+    for (int i = 0; i < variable.num_segments; ++i, ++index) {
+      const auto& segment = layout.segments()[index];
+      EXPECT_EQ(segment.variable, static_cast<int>(v));
+      EXPECT_EQ(segment.offset, covered);
+      EXPECT_EQ(segment.flat_offset, variable.flat_offset + covered);
+      EXPECT_GT(segment.elements, 0);
+      EXPECT_LE(segment.elements, kSegment);
+      covered += segment.elements;
+    }
+    EXPECT_EQ(covered, variable.elements);
+  }
+}
+
+TEST(ParameterLayoutTest, UpdateOpsPointToTheirVariables) {
+  ModelSpec model;
+  AddVariable("w", {2}, true, &model);
+  AddVariable("mean", {2}, false, &model);
+  UpdateOpSpec* const op = model.add_update_ops();
+  op->set_variable("mean");
+  op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+  op->set_decay(0.9f);
+  const auto layout = *ParameterLayout::Create(model);
+  ASSERT_EQ(layout.update_ops().size(), 1u);
+  EXPECT_EQ(layout.update_ops()[0].variable, 1);
+  EXPECT_EQ(layout.update_ops()[0].spec.kind(), UpdateOpSpec::MOVING_AVERAGE);
+}
+
+TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
+  struct Case {
+    std::function<void(ModelSpec*)> change;
+    std::string text;
+  };
+  const auto update_op = [](ModelSpec* model, const std::string& variable) {
+    UpdateOpSpec* const op = model->add_update_ops();
+    op->set_variable(variable);
+    return op;
+  };
+  const Case cases[] = {
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_name(""); }, "has no name"},
+      {[](ModelSpec* m) { m->mutable_variables(1)->set_name("w"); }, "two variables are named w"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_dtype(DT_DOUBLE); }, "variable w has type"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_dtype(static_cast<DataType>(99)); }, "variable w has type"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, 0); }, "variable w has shape"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, -1); }, "variable w"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->add_shape(std::numeric_limits<int64_t>::max()); }, "variable w"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, ParameterLayout::kMaxElements + 1); }, "variable w"},
+      {[](ModelSpec* m) { m->mutable_variables(0)->set_trainable(false); }, "no trainable variable"},
+      {[](ModelSpec* m) { m->clear_variables(); }, "no trainable variable"},
+      {[&](ModelSpec* m) { update_op(m, "nobody"); }, "unknown variable nobody"},
+      {[&](ModelSpec* m) { update_op(m, "w"); }, "trainable variable w"},
+      {[&](ModelSpec* m) { update_op(m, "v")->set_kind(static_cast<UpdateOpSpec::Kind>(7)); }, "unknown kind 7"},
+      {[&](ModelSpec* m) {
+         UpdateOpSpec* const op = update_op(m, "v");
+         op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+         op->set_decay(1.5f);
+       },
+       "decay 1.5"},
+      {[&](ModelSpec* m) {
+         UpdateOpSpec* const op = update_op(m, "v");
+         op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+         op->set_decay(std::numeric_limits<float>::quiet_NaN());
+       },
+       "decay nan"},
+  };
+  for (const Case& test : cases) {
+    ModelSpec model;
+    AddVariable("w", {2}, true, &model);
+    AddVariable("v", {2}, false, &model);
+    test.change(&model);
+    const auto status = ParameterLayout::Create(model).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.text));
+  }
+}
+
+TEST(ParameterLayoutTest, TheSumOfAllVariablesDoesNotOverflow) {
+  ModelSpec model;
+  for (int i = 0; i < 3; ++i) {
+    AddVariable("v" + std::to_string(i), {i == 0 ? 64 : std::numeric_limits<int64_t>::max() / 8}, true, &model);
+  }
+  const auto status = ParameterLayout::Create(model).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("v1"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,378 @@
+#include "common/transport/step_codec.h"
+
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::HasSubstr;
+
+std::string Join(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return bytes;
+}
+
+// The bytes in slices cut at `cuts`, as the network may deliver them.
+grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts = {}) {
+  std::vector<grpc::Slice> slices;
+  size_t begin = 0;
+  for (const size_t cut : cuts) {
+    if (cut <= begin || cut >= bytes.size()) continue;
+    slices.emplace_back(bytes.substr(begin, cut - begin));
+    begin = cut;
+  }
+  slices.emplace_back(bytes.substr(begin));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+std::string ContentOf(const StepPiece& piece) {
+  std::vector<float> values(piece.content.size());
+  piece.content.CopyTo(0, piece.content.size(), values.data());
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+TensorPiece ToProto(const StepPiece& piece) {
+  TensorPiece proto;
+  proto.set_variable(static_cast<uint32_t>(piece.variable));
+  proto.set_offset(static_cast<uint64_t>(piece.offset));
+  proto.set_content(ContentOf(piece));
+  return proto;
+}
+
+StepRequest ToProto(const StepFrame& frame) {
+  StepRequest request;
+  request.set_session_id(frame.session_id);
+  request.set_epoch(frame.epoch);
+  request.set_step(frame.step);
+  request.set_first_slot(frame.block.first);
+  request.set_slot_count(frame.block.count);
+  for (const SlotReport& report : frame.reports) *request.add_report() = report;
+  for (const StepPiece& piece : frame.gradients) *request.add_gradient() = ToProto(piece);
+  request.set_end(frame.end);
+  request.set_startup_delay_steps(frame.startup_delay_steps);
+  request.set_leave(frame.leave);
+  return request;
+}
+
+StepReply ToProto(const StepReplyFrame& frame) {
+  StepReply reply;
+  reply.set_fate(frame.fate);
+  reply.set_values_step(frame.values_step);
+  for (const StepPiece& piece : frame.values) *reply.add_value() = ToProto(piece);
+  if (frame.token) *reply.mutable_token() = *frame.token;
+  reply.set_finished(frame.finished);
+  reply.set_finish_message(frame.finish_message);
+  return reply;
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+  uint64_t Below(uint64_t n) { return engine_() % n; }
+  bool Coin() { return Below(2) == 0; }
+  int64_t Number() {
+    const uint64_t bits = engine_();
+    switch (Below(4)) {
+      case 0:
+        return 0;
+      case 1:
+        return static_cast<int64_t>(bits % 200);
+      case 2:
+        return static_cast<int64_t>(bits >> 1);
+      default:
+        return static_cast<int64_t>(bits);
+    }
+  }
+  std::string Bytes(size_t n) {
+    std::string bytes(n, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(engine_());
+    return bytes;
+  }
+  std::string Ascii(size_t n) {
+    std::string text(n, '\0');
+    for (char& letter : text) letter = static_cast<char>('a' + Below(26));
+    return text;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// Frames with tensors that live as long as this.
+class FrameMaker {
+ public:
+  explicit FrameMaker(uint64_t seed) : random_(seed) {}
+
+  StepFrame Request() {
+    StepFrame frame;
+    frame.session_id = static_cast<uint64_t>(random_.Number());
+    frame.epoch = random_.Number();
+    frame.step = random_.Number();
+    frame.block = {random_.Number(), random_.Number()};
+    for (uint64_t n = random_.Below(4); n > 0; --n) {
+      SlotReport report;
+      report.set_slot(random_.Number());
+      report.set_loss(static_cast<float>(random_.Below(100)));
+      for (uint64_t m = random_.Below(3); m > 0; --m) report.add_update(random_.Bytes(random_.Below(20)));
+      frame.reports.push_back(report);
+    }
+    for (uint64_t n = random_.Below(4); n > 0; --n) frame.gradients.push_back(Piece());
+    frame.end = random_.Coin();
+    frame.leave = random_.Coin();
+    frame.startup_delay_steps = random_.Number();
+    return frame;
+  }
+  StepReplyFrame Reply() {
+    StepReplyFrame frame;
+    frame.fate = static_cast<Fate>(random_.Below(3));
+    frame.values_step = random_.Number();
+    for (uint64_t n = random_.Below(4); n > 0; --n) frame.values.push_back(Piece());
+    if (random_.Coin()) {
+      Token token;
+      token.set_step(random_.Number());
+      token.set_first_slot(random_.Number());
+      token.set_slot_count(random_.Number());
+      frame.token = token;
+    }
+    frame.finished = random_.Coin();
+    frame.finish_message = random_.Ascii(random_.Below(20));
+    return frame;
+  }
+  Random* random() { return &random_; }
+
+ private:
+  StepPiece Piece() {
+    tensors_.push_back(std::make_unique<std::vector<float>>(1 + random_.Below(300)));
+    for (float& value : *tensors_.back()) value = static_cast<float>(random_.Below(1000));
+    StepPiece piece;
+    piece.variable = static_cast<int64_t>(random_.Below(5) * random_.Below(1000));
+    piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
+    piece.content = FloatChunks(tensors_.back()->data(), static_cast<int64_t>(tensors_.back()->size()));
+    return piece;
+  }
+
+  Random random_;
+  std::vector<std::unique_ptr<std::vector<float>>> tensors_;
+};
+
+TEST(StepCodecTest, TheBytesAreTheseForEver) {
+  const float gradient[2] = {1.0f, -2.0f};
+  StepFrame frame;
+  frame.session_id = 3;
+  frame.epoch = 2;
+  frame.step = 300;
+  frame.block = {4, 2};
+  frame.reports.resize(1);
+  frame.reports[0].set_slot(4);
+  frame.reports[0].set_loss(0.5f);
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].offset = 65536;
+  frame.gradients[0].content = FloatChunks(gradient, 2);
+  frame.end = true;
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "0803"    // session_id
+            "1002"    // epoch
+            "18ac02"  // step
+            "2004"    // first_slot
+            "2802"    // slot_count
+            "320708041500"
+            "00003f"  // report { slot loss }
+            "4001"    // end
+            "3a10"
+            "0801"
+            "10808004"
+            "1a08"  // gradient { variable offset content
+            "0000803f"
+            "000000c0");  // }
+  StepReplyFrame reply;
+  reply.fate = ACCEPTED;
+  reply.values_step = 301;
+  reply.token.emplace();
+  reply.token->set_step(301);
+  reply.token->set_slot_count(1);
+  reply.values.resize(1);
+  reply.values[0].content = FloatChunks(gradient, 1);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
+            "0801"            // fate
+            "10ad02"          // values_step
+            "220508ad021801"  // token { step slot_count }
+            "1a061a04"        // value { content
+            "0000803f");      // }
+}
+
+TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
+  FrameMaker maker(1);
+  for (int i = 0; i < 300; ++i) {
+    const StepFrame frame = maker.Request();
+    StepRequest request;
+    ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
+    EXPECT_TRUE(MessageDifferencer::Equals(request, ToProto(frame)));
+    const StepReplyFrame reply_frame = maker.Reply();
+    StepReply reply;
+    ASSERT_TRUE(reply.ParseFromString(Join(EncodeStepReply(reply_frame))));
+    EXPECT_TRUE(MessageDifferencer::Equals(reply, ToProto(reply_frame)));
+  }
+}
+
+TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
+  FrameMaker maker(2);
+  for (int i = 0; i < 300; ++i) {
+    const StepRequest request = ToProto(maker.Request());
+    const std::string bytes = request.SerializeAsString();
+    std::vector<size_t> cuts;
+    for (size_t at = 0; at < bytes.size(); at += 1 + maker.random()->Below(40)) cuts.push_back(at);
+    Decoded<StepFrame> decoded;
+    ASSERT_TRUE(DecodeStepRequest(Cut(bytes, cuts), &decoded).ok());
+    EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
+    const StepReply reply = ToProto(maker.Reply());
+    const std::string reply_bytes = reply.SerializeAsString();
+    Decoded<StepReplyFrame> decoded_reply;
+    ASSERT_TRUE(DecodeStepReply(Cut(reply_bytes, cuts), &decoded_reply).ok());
+    EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded_reply.frame), reply));
+  }
+}
+
+TEST(StepCodecTest, AnEmptyMessageIsAFrame) {
+  Decoded<StepFrame> decoded;
+  EXPECT_TRUE(DecodeStepRequest(grpc::ByteBuffer(), &decoded).ok());
+  EXPECT_TRUE(DecodeStepRequest(Cut(""), &decoded).ok());
+  EXPECT_EQ(decoded.frame.block.count, 0);
+  EXPECT_TRUE(decoded.frame.gradients.empty());
+}
+
+TEST(StepCodecTest, TensorsAreReferencedAndTheirOwnerKept) {
+  auto owner = std::make_shared<std::vector<float>>(100000, 1.0f);
+  StepReplyFrame frame;
+  frame.values.resize(1);
+  frame.values[0].content = FloatChunks(owner->data(), 100000);
+  frame.values_owner = owner;
+  grpc::ByteBuffer buffer = EncodeStepReply(frame);
+  frame = StepReplyFrame();
+  EXPECT_GT(owner.use_count(), 1);
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(buffer.Dump(&slices).ok());
+  EXPECT_EQ(static_cast<const void*>(slices.back().begin()), owner->data());
+  slices.clear();
+  buffer.Clear();
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(StepCodecTest, AnEmptyTensorIsNoCrash) {
+  StepFrame frame;
+  frame.gradients.resize(1);
+  StepRequest request;
+  ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
+  EXPECT_EQ(request.gradient_size(), 1);
+}
+
+TEST(StepCodecTest, UnknownFieldsAreSkipped) {
+  FrameMaker maker(3);
+  const StepRequest request = ToProto(maker.Request());
+  // Fields 100 (varint), 101 (fixed64), 102 (bytes), 103 (fixed32), and inside a piece field 9.
+  const std::string unknown = absl::HexStringToBytes(
+      "a00605"
+      "a9060102030405060708"
+      "b206026869"
+      "bd0601020304");
+  Decoded<StepFrame> decoded;
+  ASSERT_TRUE(DecodeStepRequest(Cut(unknown + request.SerializeAsString() + unknown), &decoded).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
+  Decoded<StepFrame> piece;
+  ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes("3a0a"
+                                                           "48ff01"
+                                                           "0802"
+                                                           "1a03616263")),
+                                &piece)
+                  .ok());
+  ASSERT_EQ(piece.frame.gradients.size(), 1u);
+  EXPECT_EQ(piece.frame.gradients[0].variable, 2);
+  EXPECT_EQ(piece.frame.gradients[0].content.bytes(), 3u);
+}
+
+TEST(StepCodecTest, MalformedMessagesAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"00", "a malformed tag"},
+      {"80", "a malformed tag"},
+      {"08", "field 1 is malformed"},
+      {"0880808080808080808080"
+       "01",
+       "field 1 is malformed"},
+      {"3a05", "field 7 is malformed"},
+      {"3affffffffffffffffff01", "field 7 is malformed"},
+      {"3a021a05", "field 7 is malformed"},
+      {"3a021a0561626364", "field 7 is malformed"},
+      {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
+      {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
+      {"32027a7a", "the message is malformed"},
+      {"0b0c", "field 1 is malformed"},  // a group
+  };
+  for (const auto& test : cases) {
+    Decoded<StepFrame> decoded;
+    const absl::Status status = DecodeStepRequest(Cut(absl::HexStringToBytes(test.first)), &decoded);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.first;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.second)) << test.first;
+  }
+}
+
+TEST(StepCodecTest, AFloodOfTinyPiecesIsRefused) {
+  std::string bytes;
+  for (int i = 0; i < (1 << 20) + 1; ++i) bytes.append("\x3a\0", 2);
+  Decoded<StepFrame> decoded;
+  const absl::Status status = DecodeStepRequest(Cut(bytes), &decoded);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 1048576 pieces"));
+}
+
+// Whatever comes in, it is decoded or refused; the sanitizers watch.
+TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
+  FrameMaker maker(4);
+  for (int i = 0; i < 20; ++i) {
+    const std::string bytes = Join(EncodeStepRequest(maker.Request(), nullptr));
+    for (size_t n = 0; n < bytes.size(); n += 1 + n / 50) {
+      Decoded<StepFrame> decoded;
+      if (!DecodeStepRequest(Cut(bytes.substr(0, n), {n / 2}), &decoded).ok()) continue;
+      StepRequest request;
+      EXPECT_TRUE(request.ParseFromString(bytes.substr(0, n))) << "protobuf refuses what we take";
+    }
+  }
+}
+
+TEST(StepCodecTest, RandomChangesNeverCrash) {
+  FrameMaker maker(5);
+  Random& random = *maker.random();
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = random.Below(4) == 0 ? random.Bytes(random.Below(64))
+                        : random.Coin()      ? Join(EncodeStepRequest(maker.Request(), nullptr))
+                                             : Join(EncodeStepReply(maker.Reply()));
+    for (uint64_t n = random.Below(5); n > 0 && !bytes.empty(); --n) {
+      bytes[random.Below(std::min<size_t>(bytes.size(), 60))] = static_cast<char>(random.Below(256));
+    }
+    const grpc::ByteBuffer buffer = Cut(bytes, {random.Below(20), 20 + random.Below(20)});
+    Decoded<StepFrame> request;
+    if (DecodeStepRequest(buffer, &request).ok()) {
+      for (const StepPiece& piece : request.frame.gradients) ContentOf(piece);
+    }
+    Decoded<StepReplyFrame> reply;
+    if (DecodeStepReply(buffer, &reply).ok()) {
+      for (const StepPiece& piece : reply.frame.values) ContentOf(piece);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,564 @@
+#include "server/chief/chief.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/simulated_clock.h"
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/checkpoint/digest.h"
+#include "common/config/defaults.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "common/io/record_io.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "server/chief/testing/frame_worker.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ChiefTest : public ::testing::Test {
+ protected:
+  ChiefTest() {
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      input { batch_size: 8 }
+      optimizer { adam {} learning_rate { initial: 0.1 } }
+      training { steps: 10 replicas_to_aggregate: 2 seed: 7 }
+      checkpoint { every_seconds: 0 }
+      summary { every_steps: 2 }
+      cluster { lease_seconds: 2 }
+    )",
+                                                              &config_));
+    ApplyDefaults(&config_);
+  }
+
+  absl::Status Start() {
+    Chief::Options options;
+    options.fs = &fs_;
+    options.clock = &clock_;
+    options.logdir = logdir_;
+    options.config = config_;
+    options.housekeeping_period = absl::ZeroDuration();
+    auto chief = Chief::Create(std::move(options));
+    if (!chief.ok()) return chief.status();
+    chief_ = *std::move(chief);
+    return absl::OkStatus();
+  }
+  // As kill -9 and another start.
+  absl::Status Restart() {
+    worker_.reset();
+    chief_.reset();
+    return Start();
+  }
+
+  absl::StatusOr<OpenSessionReply> OpenSession(const std::string& worker, const ModelSpec& model = FrameModel(),
+                                               uint64_t incarnation = 1) {
+    OpenSessionRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    *request.mutable_model() = model;
+    return chief_->OpenSession(request);
+  }
+  std::unique_ptr<FrameWorker> Connect(uint64_t session) {
+    return std::make_unique<FrameWorker>(session, chief_->epoch(), [&](std::shared_ptr<StepListener> listener) {
+      return chief_->OpenStep(session, chief_->epoch(), true, std::move(listener)).value();
+    });
+  }
+  // With one worker, whose stream stays open, until the global step is `step`.
+  void TrainTo(int64_t step) {
+    if (worker_ == nullptr) {
+      worker_ = Connect(OpenSession("worker-0")->session_id());
+      ASSERT_TRUE(worker_->Ask().ok());
+    }
+    while (chief_->GetStatus().global_step() < step) ASSERT_TRUE(worker_->Push().ok());
+  }
+  void TrainAndSave(int64_t step) {
+    TrainTo(step);
+    ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  }
+  // Chief::Wait beside a worker that says goodbye when it is told.
+  absl::Status WaitForEnd() {
+    absl::Status status;
+    std::thread waiter([&] { status = chief_->Wait(); });
+    while (worker_ != nullptr && !worker_->finished()) {
+      worker_->Drain();
+      std::this_thread::yield();
+    }
+    worker_.reset();
+    waiter.join();
+    return status;
+  }
+  std::vector<std::string> Files() { return memory_.ListDirectory("logdir").value(); }
+  std::string Digest(const std::string& prefix) {
+    return CheckpointDigest(*BundleReader::Open(&memory_, prefix).value()).value();
+  }
+  // "START 3", "CHECKPOINT 4 logdir/model.ckpt-4", "loss 4", ... of the n-th event file, in order.
+  std::vector<std::string> Events(size_t n) {
+    std::vector<std::string> files;
+    for (const std::string& name : Files()) {
+      if (absl::StartsWith(name, "events.out.tfevents.")) files.push_back(JoinPath("logdir", name));
+    }
+    std::vector<std::string> events;
+    if (n >= files.size()) return events;
+    const auto reader = RecordReader::Open(&memory_, files[n]).value();
+    for (uint64_t offset = 0; offset < reader->size();) {
+      std::string payload;
+      offset = reader->ReadAt(offset, &payload).value().next;
+      Event event;
+      EXPECT_TRUE(event.ParseFromString(payload));
+      if (event.has_session_log()) {
+        events.push_back(absl::StrCat(SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
+      }
+      for (const auto& value : event.summary().value()) events.push_back(absl::StrCat(value.tag(), " ", event.step()));
+    }
+    return events;
+  }
+
+  SimulatedClock clock_;
+  MemoryFileSystem memory_;
+  FaultyFileSystem fs_{&memory_};
+  std::string logdir_ = "logdir";
+  RunConfig config_;
+  std::unique_ptr<Chief> chief_;
+  std::unique_ptr<FrameWorker> worker_;
+};
+
+TEST_F(ChiefTest, AFirstStartWaitsForAModelAndSavesAtOnce) {
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(chief_->GetRun().epoch(), 1);
+  EXPECT_EQ(chief_->GetRun().config().training().seed(), 7u);
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::WAITING_FOR_MODEL);
+  EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("waiting for a worker"));
+  chief_->Housekeep();
+  const auto session = OpenSession("worker-0");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->global_step(), 0);
+  EXPECT_EQ(session->epoch(), 1);
+  EXPECT_EQ(session->piece_elements(), 65536u);
+  EXPECT_EQ(session->lease_seconds(), 2);
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::TRAINING);
+  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-0");
+}
+
+TEST_F(ChiefTest, ASessionIsNamedByWorkerAndIncarnation) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t first = OpenSession("a")->session_id();
+  EXPECT_EQ(OpenSession("a")->session_id(), first);
+  EXPECT_NE(OpenSession("a", FrameModel(), 2)->session_id(), first);
+  EXPECT_NE(OpenSession("b")->session_id(), first);
+}
+
+TEST_F(ChiefTest, AnotherModelIsRefusedWithTheFirstDifference) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  ModelSpec other = FrameModel();
+  other.mutable_variables(2)->set_shape(0, 65541);
+  const auto status = OpenSession("b", other).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("variables[2].shape[0]: 65540 -> 65541"));
+}
+
+TEST_F(ChiefTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
+  ASSERT_TRUE(Start().ok());
+  ModelSpec wrong = FrameModel();
+  wrong.mutable_variables(0)->set_shape(0, 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenSession("a", wrong).status()));
+  wrong.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
+  EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a", wrong).status()));
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::WAITING_FOR_MODEL);
+  EXPECT_TRUE(OpenSession("b").ok());
+}
+
+TEST_F(ChiefTest, AStartThatFailedInTheMiddleIsMadeAnew) {
+  ASSERT_TRUE(Start().ok());
+  const int64_t before = fs_.operations();
+  ASSERT_TRUE(OpenSession("a").ok());
+  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  const int64_t operations = fs_.operations() - before;
+  for (int64_t n = 1; n <= operations; ++n) {
+    logdir_ = absl::StrCat("logdir-", n);
+    chief_.reset();
+    ASSERT_TRUE(Start().ok());
+    fs_.FailOperation(n, absl::ResourceExhaustedError("the disk is full"));
+    const auto first = OpenSession("a");
+    fs_.Heal();
+    const auto second = OpenSession("a");
+    ASSERT_TRUE(second.ok()) << "operation " << n << ": " << second.status();
+    EXPECT_TRUE(first.ok() || absl::IsResourceExhausted(first.status())) << first.status();
+    ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok()) << "operation " << n;
+    EXPECT_EQ(chief_->GetStatus().checkpoint(), logdir_ + "/model.ckpt-0");
+  }
+}
+
+TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
+  EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
+  const auto events = Events(0);
+  EXPECT_EQ(events.front(), "START 0");
+  EXPECT_EQ(events.back(), "STOP 0");
+  for (const char* event : {"CHECKPOINT 0", "CHECKPOINT 10", "loss 2", "loss 10"}) {
+    EXPECT_THAT(events, ::testing::Contains(event));
+  }
+  EXPECT_THAT(events, ::testing::Not(::testing::Contains("loss 3")));
+}
+
+TEST_F(ChiefTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(10);  // so that Wait waits for nothing but the worker
+  absl::Status status = absl::UnknownError("still waiting");
+  std::thread waiter([&] { status = chief_->Wait(); });
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(2));
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// SM-06, ERR-06
+TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewEpoch) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  TrainTo(6);
+  clock_.Advance(absl::Seconds(10));
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->epoch(), 2);
+  const RunStatus status = chief_->GetStatus();
+  EXPECT_EQ(status.global_step(), 4);
+  EXPECT_EQ(status.phase(), RunStatus::TRAINING) << "no worker needs to come first";
+  EXPECT_EQ(status.checkpoint(), "logdir/model.ckpt-4");
+  EXPECT_THAT(Events(1), ElementsAre("START 4"));
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  const std::string resumed = Digest("logdir/model.ckpt-10");
+
+  logdir_ = "other";
+  ASSERT_TRUE(Restart().ok());
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_EQ(Digest("other/model.ckpt-10"), resumed);
+}
+
+// ERR-01
+TEST_F(ChiefTest, CallsOfAnOlderEpochAreAborted) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t session = OpenSession("a")->session_id();
+  ASSERT_TRUE(Restart().ok());
+  HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(session);
+  heartbeat.set_epoch(1);
+  const auto status = chief_->Heartbeat(heartbeat).status();
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of epoch 1 is unknown; the chief's epoch is 2"));
+  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(session, 1, true, nullptr).status()));
+  heartbeat.set_epoch(2);
+  EXPECT_TRUE(absl::IsAborted(chief_->Heartbeat(heartbeat).status())) << "the session is of the life before";
+}
+
+// ERR-05
+TEST_F(ChiefTest, AWorkerThatWasKilledAndStartedAgainGoesOnAtThePresentStep) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  worker_.reset();
+  const auto session = OpenSession("worker-0", FrameModel(), /*incarnation=*/2);
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(session->global_step(), 3);
+  worker_ = Connect(session->session_id());
+  ASSERT_TRUE(worker_->Ask().ok());
+  EXPECT_EQ(worker_->token()->step(), 3);
+  EXPECT_EQ(worker_->values_step(), 3);
+}
+
+TEST_F(ChiefTest, ASecondChiefOnTheLogdirIsRefused) {
+  ASSERT_TRUE(Start().ok());
+  Chief::Options options;
+  options.fs = &fs_;
+  options.clock = &clock_;
+  options.logdir = "logdir";
+  options.config = config_;
+  const auto status = Chief::Create(std::move(options)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(chief_->epoch(), 1);
+}
+
+TEST_F(ChiefTest, AnotherConfigurationIsRefusedByTheDifferingField) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  config_.mutable_training()->set_seed(8);
+  const absl::Status status = Restart();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("training.seed: 7 -> 8"));
+  config_.mutable_training()->set_seed(7);
+  config_.mutable_training()->set_steps(12);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(chief_->GetStatus().total_steps(), 12);
+  EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+}
+
+TEST_F(ChiefTest, ADamagedNewestCheckpointIsPassedOver) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  TrainAndSave(4);
+  memory_.FlipBits("logdir/model.ckpt-4.data-00000-of-00001", 100, 1);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+  EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-2");
+}
+
+// SM-20
+TEST_F(ChiefTest, CheckpointsThatAreGoneAreNotReplacedByAFreshStart) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  worker_.reset();
+  chief_.reset();
+  for (const std::string& name : Files()) {
+    if (absl::StartsWith(name, "model.ckpt-")) {
+      ASSERT_TRUE(memory_.Remove(JoinPath("logdir", name)).ok());
+    }
+  }
+  const absl::Status status = Start();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("logdir/model.ckpt-4"));
+}
+
+// SM-22
+TEST_F(ChiefTest, ARestartedChiefGoesOnWithTheListOfCheckpoints) {
+  config_.mutable_checkpoint()->set_keep(3);
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  TrainAndSave(4);
+  ASSERT_TRUE(Restart().ok());
+  TrainAndSave(6);
+  const auto list = [this] {
+    const auto state = ReadCheckpointState(&memory_, "logdir").value().value();
+    return std::vector<std::string>(state.all_model_checkpoint_paths().begin(),
+                                    state.all_model_checkpoint_paths().end());
+  };
+  EXPECT_THAT(list(), ElementsAre("logdir/model.ckpt-2", "logdir/model.ckpt-4", "logdir/model.ckpt-6"));
+  TrainAndSave(8);
+  EXPECT_THAT(list(), ElementsAre("logdir/model.ckpt-4", "logdir/model.ckpt-6", "logdir/model.ckpt-8"));
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-2.index"));
+}
+
+TEST_F(ChiefTest, SavesByTheClock) {
+  config_.mutable_checkpoint()->set_every_seconds(30);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  clock_.Advance(absl::Seconds(29));
+  chief_->Housekeep();
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index"));
+  clock_.Advance(absl::Seconds(1));
+  chief_->Housekeep();
+  TrainAndSave(5);  // waits for the saver
+  EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-3.index") || memory_.Exists("logdir/model.ckpt-5.index"));
+  clock_.Advance(absl::Seconds(30));
+  const int64_t before = fs_.operations();
+  chief_->Housekeep();
+  EXPECT_EQ(fs_.operations(), before) << "step 5 is saved already";
+}
+
+TEST_F(ChiefTest, ALossThatIsNotFiniteEndsTheRunAndHarmsNoCheckpoint) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  TrainTo(5);
+  StepFrame frame = worker_->NewFrame(*worker_->token());
+  worker_->AddReports(&frame);
+  frame.reports[1].set_loss(std::numeric_limits<float>::quiet_NaN());
+  worker_->AddAllPieces(&frame);
+  frame.end = true;
+  ASSERT_TRUE(worker_->Send(frame).ok());
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FAILED);
+  EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("the loss of step 5 is not finite"));
+  HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(1);
+  heartbeat.set_epoch(1);
+  EXPECT_TRUE(chief_->Heartbeat(heartbeat)->finished());
+  const absl::Status status = WaitForEnd();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-4"));
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 4);
+}
+
+TEST_F(ChiefTest, AFinalSaveThatFailsIsAnErrorAndTheLastCheckpointStays) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  fs_.FillDiskAfter(1000);
+  TrainTo(10);
+  const absl::Status status = WaitForEnd();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the last step could not be saved"));
+  fs_.Heal();
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 4);
+}
+
+TEST_F(ChiefTest, AFinishedRunEndsAtOnceWhenAWorkerWasTold) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
+  absl::Status status = absl::UnknownError("still waiting");
+  std::thread waiter([&] { status = chief_->Wait(); });
+  const uint64_t session = OpenSession("late")->session_id();
+  worker_ = Connect(session);
+  ASSERT_TRUE(worker_->Ask().ok());
+  while (!worker_->finished()) {
+    worker_->Drain();
+    std::this_thread::yield();
+  }
+  worker_.reset();
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
+}
+
+TEST_F(ChiefTest, AFinishedRunThatNobodyAsksForEndsSoon) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  config_.mutable_training()->set_steps(8);
+  ASSERT_TRUE(Restart().ok());
+  absl::Status status = absl::UnknownError("still waiting");
+  std::thread waiter([&] { status = chief_->Wait(); });
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(2));
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-8.index"));
+}
+
+TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  chief_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+  EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
+  EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, true, nullptr).status()));
+  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-3"));
+  EXPECT_EQ(Events(0).back(), "STOP 0");
+}
+
+TEST_F(ChiefTest, AStopInAnUpdateThatIsHalfAppliedSavesWhenItIsWhole) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  StepFrame frame = worker_->NewFrame(*worker_->token());
+  worker_->AddReports(&frame);
+  worker_->AddPiece(0, 0, 3, &frame);
+  ASSERT_TRUE(worker_->Send(frame).ok());
+  absl::Status status;
+  std::thread saver([&] { status = chief_->SaveNow(absl::Seconds(60)); });
+  clock_.AwaitWaiters(1);
+  StepFrame rest = worker_->NewFrame(*worker_->token());
+  worker_->AddPiece(2, 0, 65540, &rest);
+  rest.end = true;
+  ASSERT_TRUE(worker_->Send(rest).ok());
+  saver.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-4"));
+}
+
+TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  StepFrame frame = worker_->NewFrame(*worker_->token());
+  worker_->AddReports(&frame);
+  worker_->AddPiece(0, 0, 3, &frame);
+  ASSERT_TRUE(worker_->Send(frame).ok());
+  absl::Status status;
+  std::thread saver([&] { status = chief_->SaveNow(absl::Seconds(20)); });
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(20));
+  saver.join();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t silent = OpenSession("silent")->session_id();
+  const uint64_t beating = OpenSession("beating")->session_id();
+  TrainTo(1);
+  HeartbeatRequest heartbeat;
+  heartbeat.set_epoch(1);
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(absl::Seconds(30));
+    chief_->Housekeep();
+    heartbeat.set_session_id(beating);
+    EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
+  }
+  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(silent, 1, true, nullptr).status()));
+  EXPECT_TRUE(worker_->Push().ok()) << "a session with a stream stays";
+  EXPECT_NE(OpenSession("silent")->session_id(), silent);
+}
+
+TEST_F(ChiefTest, AFloodOfSessionsDoesNotGrowForEver) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(1);
+  const uint64_t first = OpenSession("flood", FrameModel(), 2)->session_id();
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    clock_.Advance(absl::Microseconds(1));
+    last = OpenSession("flood", FrameModel(), 10 + i)->session_id();
+  }
+  HeartbeatRequest heartbeat;
+  heartbeat.set_epoch(1);
+  heartbeat.set_session_id(first);
+  EXPECT_TRUE(absl::IsAborted(chief_->Heartbeat(heartbeat).status())) << "the one that was not used for longest went";
+  heartbeat.set_session_id(last);
+  EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
+  EXPECT_TRUE(worker_->Push().ok());
+}
+
+TEST_F(ChiefTest, AGiantNameIsRefused) {
+  ASSERT_TRUE(Start().ok());
+  const auto status = OpenSession(std::string(1 << 20, 'x')).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1048576 bytes; at most 256"));
+}
+
+// WARM-09
+TEST_F(ChiefTest, AWarmStartTakesTheVariablesOfAnotherRun) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  const float trained = worker_->value(0, 0);
+  logdir_ = "warm";
+  config_.mutable_checkpoint()->set_warm_start("logdir/model.ckpt-4");
+  config_.mutable_training()->set_seed(9);
+  ASSERT_TRUE(Restart().ok());
+  TrainTo(0);
+  EXPECT_EQ(worker_->values_step(), 0);
+  EXPECT_EQ(worker_->value(0, 0), trained);
+  config_.mutable_checkpoint()->set_warm_start("logdir/absent");
+  logdir_ = "cold";
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(absl::IsNotFound(OpenSession("a").status()));
+}
+
+TEST_F(ChiefTest, WorksWithoutALogdir) {
+  logdir_ = "";
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  chief_->Housekeep();
+  EXPECT_TRUE(chief_->SaveNow(absl::Seconds(1)).ok());
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_TRUE(memory_.ListDirectory("/").value().empty());
+}
+
+}  // namespace
+}  // namespace lockstep

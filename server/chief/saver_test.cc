@@ -1,0 +1,216 @@
+#include "server/chief/saver.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Lets a test hold the saver in its callback, between two saves.
+class Gate {
+ public:
+  void Close() {
+    MutexLock lock(&mutex_);
+    open_ = false;
+  }
+  void Open() {
+    MutexLock lock(&mutex_);
+    open_ = true;
+    changed_.SignalAll();
+  }
+  // Blocks while the gate is closed.
+  void Pass() {
+    MutexLock lock(&mutex_);
+    ++arrived_;
+    changed_.SignalAll();
+    while (!open_) changed_.Wait(&mutex_);
+  }
+  // Blocks until so many have come to the gate.
+  void AwaitArrived(int n) {
+    MutexLock lock(&mutex_);
+    while (arrived_ < n) changed_.Wait(&mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class SaverTest : public ::testing::Test {
+ protected:
+  SaverTest() {
+    EXPECT_TRUE(memory_.CreateDirectory("d").ok());
+    ModelSpec model;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        R"(variables { name: "w" dtype: DT_FLOAT shape: 1000 trainable: true })", &model));
+    OptimizerConfig optimizer;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("adam {}", &optimizer));
+    store_ = VariableStore::Create(model, optimizer).value();
+    store_->Initialize(1);
+  }
+
+  std::unique_ptr<Saver> NewSaver(int64_t keep = 5) {
+    Saver::Options options;
+    options.fs = &fs_;
+    options.directory = "d";
+    options.keep = keep;
+    options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
+      {
+        MutexLock lock(&mutex_);
+        (status.ok() ? saved_ : failed_).push_back(step);
+        prefixes_.push_back(prefix);
+      }
+      gate_.Pass();
+    };
+    return Saver::Create(std::move(options)).value();
+  }
+  // Runs one step and returns its snapshot.
+  VariableStore::Snapshot NextStep() {
+    store_->BeginUpdate(1);
+    store_->ApplySegment(0, std::vector<float>(1000, 1).data(), 1);
+    store_->CommitUpdate({});
+    return store_->TakeSnapshot();
+  }
+  std::vector<int64_t> saved() {
+    MutexLock lock(&mutex_);
+    return saved_;
+  }
+  std::vector<int64_t> failed() {
+    MutexLock lock(&mutex_);
+    return failed_;
+  }
+  std::vector<std::string> Listed() {
+    const auto state = ReadCheckpointState(&memory_, "d").value().value();
+    return {state.all_model_checkpoint_paths().begin(), state.all_model_checkpoint_paths().end()};
+  }
+
+  MemoryFileSystem memory_;
+  FaultyFileSystem fs_{&memory_};
+  std::unique_ptr<VariableStore> store_;
+  Gate gate_;
+  Mutex mutex_;
+  std::vector<int64_t> saved_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> failed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> prefixes_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(SaverTest, ASnapshotBecomesACheckpointThatRestores) {
+  const auto saver = NewSaver();
+  EXPECT_TRUE(saver->WaitUntilIdle().ok()) << "nothing was asked for";
+  saver->Save(NextStep());
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "d"), std::string("d/model.ckpt-1"));
+  const auto reader = BundleReader::Open(&memory_, "d/model.ckpt-1").value();
+  EXPECT_TRUE(reader->Verify().ok());
+  EXPECT_EQ(reader->Read("global_step")->flat<int64_t>()[0], 1);
+  EXPECT_THAT(reader->names(), ElementsAre("beta1_power", "beta2_power", "global_step", "w", "w/Adam", "w/Adam_1"));
+}
+
+TEST_F(SaverTest, ANewerSnapshotTakesThePlaceOfOneThatWaits) {
+  const auto saver = NewSaver();
+  gate_.Close();
+  saver->Save(NextStep());
+  gate_.AwaitArrived(1);
+  for (int i = 0; i < 3; ++i) saver->Save(NextStep());
+  gate_.Open();
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 4));
+}
+
+TEST_F(SaverTest, TheStepThatIsBeingWrittenIsNotWrittenTwice) {
+  const auto saver = NewSaver();
+  gate_.Close();
+  const VariableStore::Snapshot snapshot = NextStep();
+  saver->Save(snapshot);
+  gate_.AwaitArrived(1);
+  saver->Save(snapshot);
+  gate_.Open();
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1));
+}
+
+TEST_F(SaverTest, AFullDiskIsReportedAndTheLastGoodCheckpointStays) {
+  const auto saver = NewSaver();
+  saver->Save(NextStep());
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  for (const uint64_t room : {0, 100, 5000, 11000, 12100}) {
+    fs_.FillDiskAfter(room);
+    saver->Save(NextStep());
+    const absl::Status status = saver->WaitUntilIdle();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << room << ": " << status;
+    EXPECT_EQ(LatestCheckpoint(&memory_, "d"), std::string("d/model.ckpt-1"));
+    EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
+  }
+  EXPECT_EQ(failed().size(), 5u);
+  fs_.Heal();
+  saver->Save(NextStep());
+  EXPECT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 7));
+  EXPECT_THAT(Listed(), ElementsAre("d/model.ckpt-1", "d/model.ckpt-7"));
+}
+
+// SAVE-01
+TEST_F(SaverTest, KeepsTheNewestFew) {
+  const auto saver = NewSaver(/*keep=*/2);
+  for (int i = 0; i < 4; ++i) {
+    saver->Save(NextStep());
+    ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  }
+  EXPECT_THAT(Listed(), ElementsAre("d/model.ckpt-3", "d/model.ckpt-4"));
+  EXPECT_THAT(memory_.ListDirectory("d").value(),
+              ElementsAre("checkpoint", "model.ckpt-3.data-00000-of-00001", "model.ckpt-3.index",
+                          "model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"));
+}
+
+TEST_F(SaverTest, TrainingGoesOnWhileASnapshotWaits) {
+  const auto saver = NewSaver();
+  gate_.Close();
+  saver->Save(NextStep());
+  gate_.AwaitArrived(1);
+  saver->Save(NextStep());
+  const float before = store_->values()->as<float>()[0];
+  for (int i = 0; i < 3; ++i) NextStep();
+  EXPECT_NE(store_->values()->as<float>()[0], before);
+  gate_.Open();
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  const auto reader = BundleReader::Open(&memory_, "d/model.ckpt-2").value();
+  EXPECT_EQ(reader->Read("w")->flat<float>()[0], before);
+}
+
+TEST_F(SaverTest, TheEndDropsWhatWaitsAndFinishesWhatIsBeingWritten) {
+  auto saver = NewSaver();
+  gate_.Close();
+  saver->Save(NextStep());
+  gate_.AwaitArrived(1);
+  saver->Save(NextStep());
+  std::thread opener([this] { gate_.Open(); });
+  saver.reset();
+  opener.join();
+  ASSERT_FALSE(saved().empty());
+  EXPECT_EQ(saved()[0], 1);
+}
+
+TEST_F(SaverTest, ABadStateFileIsAnError) {
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "d/checkpoint", "not a state file {").ok());
+  Saver::Options options;
+  options.fs = &memory_;
+  options.directory = "d";
+  EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(std::move(options)).status()));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,392 @@
+#include "server/chief/sync_replicas.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/simulated_clock.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "server/chief/testing/frame_worker.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kEpoch = 5;
+constexpr absl::Duration kLease = absl::Seconds(2);
+
+class SyncReplicasTest : public ::testing::Test {
+ protected:
+  // SGD with rate 1 from zeros.
+  void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0) {
+    OptimizerConfig optimizer;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    store_ = VariableStore::Create(FrameModel(), optimizer).value();
+    store_->Initialize(1);
+    SyncReplicas::Options options;
+    options.clock = &clock_;
+    options.epoch = kEpoch;
+    options.slots = slots;
+    options.total_steps = total_steps;
+    options.lease = kLease;
+    options.learning_rate.set_initial(1);
+    options.snapshot_every_steps = snapshot_every_steps;
+    options.on_commit = [this](const SyncReplicas::Committed& committed) { commits_.push_back(committed); };
+    options.on_snapshot = [this](VariableStore::Snapshot snapshot) { snapshots_.push_back(snapshot.step); };
+    options.on_failure = [this](absl::Status status) { failures_.push_back(status); };
+    options.on_idle = [this] { ++idle_calls_; };
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), store_.get());
+  }
+
+  std::unique_ptr<FrameWorker> Connect(uint64_t session) {
+    return std::make_unique<FrameWorker>(session, kEpoch, [this, session](std::shared_ptr<StepListener> listener) {
+      return sync_->Connect(session, absl::StrCat("worker-", session), /*stream_values=*/true, std::move(listener));
+    });
+  }
+  // Step 0 is over and all of them have their tokens for step 1.
+  static void StartStepOne(const std::vector<FrameWorker*>& workers) {
+    for (FrameWorker* worker : workers) ASSERT_TRUE(worker->Ask().ok());
+    ASSERT_TRUE(workers[0]->Push().ok());
+    for (FrameWorker* worker : workers) {
+      worker->Drain();
+      ASSERT_TRUE(worker->token() && worker->token()->step() == 1);
+    }
+  }
+  static SlotBlock BlockOf(const FrameWorker& worker) {
+    EXPECT_TRUE(worker.token().has_value());
+    return worker.token() ? SlotBlock{worker.token()->first_slot(), worker.token()->slot_count()} : SlotBlock{-1, -1};
+  }
+  // w after one step of gradients (slot + 1), R = slots.
+  static float AfterStep0(int64_t slots) { return -static_cast<float>(slots + 1) / 2; }
+
+  SimulatedClock clock_;
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<SyncReplicas> sync_;
+  std::vector<SyncReplicas::Committed> commits_;
+  std::vector<int64_t> snapshots_;
+  std::vector<absl::Status> failures_;
+  int idle_calls_ = 0;
+};
+
+TEST_F(SyncReplicasTest, AStepIsAppliedWhenAllSlotsAreIn) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  EXPECT_EQ(a->values_step(), 0);
+  EXPECT_EQ(BlockOf(*a), (SlotBlock{0, 2})) << "the only one";
+  ASSERT_TRUE(b->Ask().ok());
+  EXPECT_FALSE(b->token()) << "all slots are given";
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_THAT(a->fates(), ElementsAre(ACCEPTED));
+  EXPECT_EQ(BlockOf(*a), (SlotBlock{0, 1}));
+  b->Drain();
+  EXPECT_EQ(BlockOf(*b), (SlotBlock{1, 1}));
+  for (const FrameWorker* worker : {a.get(), b.get()}) {
+    EXPECT_EQ(worker->token()->step(), 1);
+    EXPECT_EQ(worker->values_step(), 1);
+    EXPECT_EQ(worker->value(0, 2), AfterStep0(2));
+    EXPECT_EQ(worker->value(2, 65539), AfterStep0(2));
+    EXPECT_EQ(worker->value(1, 1), 1) << "update values are folded in slot order";
+  }
+  ASSERT_EQ(commits_.size(), 1u);
+  EXPECT_EQ(commits_[0].step, 1);
+  EXPECT_EQ(commits_[0].mean_loss, 1.5);
+}
+
+TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask().ok());
+  const Token late = *a->token();
+  clock_.Advance(kLease - absl::Milliseconds(1));
+  sync_->Tick();
+  b->Drain();
+  EXPECT_FALSE(b->token());
+  clock_.Advance(absl::Milliseconds(1));
+  const int rings = b->rings();
+  sync_->Tick();
+  EXPECT_GT(b->rings(), rings);
+  b->Drain();
+  EXPECT_EQ(BlockOf(*b), (SlotBlock{0, 2})) << "a frozen worker takes no part";
+  ASSERT_TRUE(b->Push().ok());
+  EXPECT_EQ(sync_->step(), 1);
+  // The frozen worker wakes up.
+  ASSERT_TRUE(a->Push(late).ok());
+  EXPECT_THAT(a->fates(), ElementsAre(DUPLICATE));
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(store_->values()->as<float>()[0], AfterStep0(2));
+}
+
+TEST_F(SyncReplicasTest, ALateContributionCountsWhenNobodyElseHasMadeIt) {
+  Start(2);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  clock_.Advance(kLease * 3);
+  sync_->Tick();
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_THAT(a->fates(), ElementsAre(ACCEPTED));
+  EXPECT_EQ(sync_->step(), 1);
+}
+
+TEST_F(SyncReplicasTest, HeartbeatsAndFramesRenewTheLease) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  const Token token = *a->token();
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(kLease * 0.75);
+    if (i == 1) {
+      StepFrame frame = a->NewFrame(token);
+      a->AddReports(&frame);
+      ASSERT_TRUE(a->Send(frame).ok());
+    } else {
+      sync_->Heartbeat(1);
+    }
+    sync_->Tick();
+    RunStatus status;
+    sync_->FillStatus(&status);
+    ASSERT_EQ(status.worker_size(), 1);
+    EXPECT_EQ(status.worker(0).slot_count(), 1);
+    EXPECT_EQ(status.worker(0).lease_seconds(), absl::ToDoubleSeconds(kLease));
+  }
+  clock_.Advance(kLease);
+  sync_->Tick();
+  RunStatus status;
+  sync_->FillStatus(&status);
+  EXPECT_EQ(status.worker(0).slot_count(), 0);
+}
+
+TEST_F(SyncReplicasTest, ADuplicateIsToldToTheWorkerHoweverLateItsReplyComes) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2), c = Connect(3), d = Connect(4);
+  StartStepOne({a.get(), b.get(), c.get(), d.get()});
+  EXPECT_EQ(BlockOf(*c), BlockOf(*a)) << "more workers than slots compute backups";
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_THAT(a->fates(), IsEmpty()) << "there is nothing to send yet";
+  ASSERT_TRUE(c->Push().ok());
+  ASSERT_TRUE(b->Push().ok());
+  a->Drain();
+  c->Drain();
+  EXPECT_THAT(a->fates(), ElementsAre(ACCEPTED));
+  EXPECT_THAT(c->fates(), ElementsAre(DUPLICATE));
+  EXPECT_THAT(b->fates(), ElementsAre(ACCEPTED));
+  RunStatus status;
+  sync_->FillStatus(&status);
+  EXPECT_EQ(status.accepted(), 3);
+  EXPECT_EQ(status.duplicate(), 1);
+  EXPECT_EQ(status.rejected(), 0);
+}
+
+TEST_F(SyncReplicasTest, AContributionToAStepThatIsOverIsADuplicate) {
+  Start(1);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask().ok());
+  const Token stale = *b->token();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(b->Push(stale).ok());
+  EXPECT_THAT(b->fates(), ElementsAre(DUPLICATE));
+  EXPECT_EQ(b->token()->step(), 3);
+  EXPECT_EQ(b->values_step(), 3);
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatDiesInTheMiddleOfItsContributionIsReplaced) {
+  Start(2);
+  auto a = Connect(1);
+  const auto b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  // Both have one slot of step 1. b ends its own; a has sent one of three segments, so "w" has its new value already.
+  ASSERT_TRUE(b->Push().ok());
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  a->AddPiece(0, 0, 3, &frame);
+  ASSERT_TRUE(a->Send(frame).ok());
+  b->Drain();
+  EXPECT_EQ(b->pieces().at(2), 1) << "values flow as soon as they are final";
+  EXPECT_FALSE(b->token());
+  a.reset();
+  b->Drain();
+  ASSERT_TRUE(b->token()) << "the slot of the dead worker";
+  EXPECT_EQ(b->token()->step(), 1);
+  EXPECT_EQ(b->values_step(), 1);
+  ASSERT_TRUE(b->Push().ok());
+  EXPECT_EQ(sync_->step(), 2);
+  EXPECT_EQ(b->values_step(), 2);
+  EXPECT_EQ(b->value(0, 0), AfterStep0(2) * 3);
+  EXPECT_EQ(b->value(2, 65539), AfterStep0(2) * 3);
+  EXPECT_EQ(b->pieces().at(2), kFrameModelSegments) << "each piece was sent once";
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatLeavesFreesItsTokenAtOnce) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask().ok());
+  EXPECT_FALSE(b->token());
+  ASSERT_TRUE(a->Leave().ok());
+  b->Drain();
+  EXPECT_EQ(BlockOf(*b), (SlotBlock{0, 2}));
+  EXPECT_FALSE(sync_->connected(1));
+  EXPECT_EQ(idle_calls_, 0);
+  ASSERT_TRUE(b->Leave().ok());
+  EXPECT_EQ(idle_calls_, 1);
+  EXPECT_TRUE(sync_->idle());
+}
+
+TEST_F(SyncReplicasTest, ASecondStreamOfASessionReplacesTheFirst) {
+  Start(1);
+  auto first = Connect(1);
+  ASSERT_TRUE(first->Ask().ok());
+  const Token token = *first->token();
+  const auto second = Connect(1);
+  EXPECT_TRUE(absl::IsAborted(first->closed())) << first->closed();
+  EXPECT_TRUE(absl::IsAborted(first->Push(token)));
+  first.reset();  // closing it once more does not touch the second
+  EXPECT_TRUE(sync_->connected(1));
+  ASSERT_TRUE(second->Ask().ok());
+  ASSERT_TRUE(second->Push().ok());
+  EXPECT_EQ(sync_->step(), 1);
+}
+
+TEST_F(SyncReplicasTest, StartupDelayHoldsAWorkerBack) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask(/*startup_delay_steps=*/2).ok());
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_FALSE(b->token());
+    EXPECT_EQ(BlockOf(*a), (SlotBlock{0, 2})) << "who waits takes no share";
+    ASSERT_TRUE(a->Push().ok());
+    b->Drain();
+  }
+  ASSERT_TRUE(b->token());
+  EXPECT_EQ(b->token()->step(), 2);
+}
+
+TEST_F(SyncReplicasTest, ARunWhoseWorkersAreAllDelayedDoesNotWaitForItself) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask(2).ok());
+  ASSERT_TRUE(b->Ask(2).ok());
+  EXPECT_TRUE(a->token());
+  EXPECT_FALSE(b->token());
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(a->Push().ok());
+  b->Drain();
+  EXPECT_TRUE(b->token());
+}
+
+TEST_F(SyncReplicasTest, SnapshotsComeAtMultiplesOfSteps) {
+  Start(1, 5, /*snapshot_every_steps=*/2);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(a->Push().ok());
+  EXPECT_THAT(snapshots_, ElementsAre(2, 4));
+}
+
+TEST_F(SyncReplicasTest, ASnapshotWaitsForAnUpdateThatIsHalfApplied) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  sync_->RequestSnapshot();
+  EXPECT_THAT(snapshots_, ElementsAre(0)) << "nothing is applied yet";
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  a->AddPiece(0, 0, 3, &frame);
+  ASSERT_TRUE(a->Send(frame).ok());
+  sync_->RequestSnapshot();
+  EXPECT_THAT(snapshots_, ElementsAre(0));
+  StepFrame rest = a->NewFrame(*a->token());
+  a->AddPiece(2, 0, 65540, &rest);
+  rest.end = true;
+  ASSERT_TRUE(a->Send(rest).ok());
+  EXPECT_THAT(snapshots_, ElementsAre(0, 1));
+}
+
+TEST_F(SyncReplicasTest, FinishIsToldToEveryWorkerThatWaitsOrComes) {
+  Start(1, 1);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask().ok());  // a backup, still computing
+  const Token backup = *b->token();
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_FALSE(a->token());
+  EXPECT_FALSE(a->finished());
+  sync_->Finish("");
+  a->Drain();
+  EXPECT_TRUE(a->finished());
+  ASSERT_TRUE(b->Push(backup).ok());
+  EXPECT_TRUE(b->finished());
+  EXPECT_EQ(b->finish_message(), "");
+  const auto c = Connect(3);
+  ASSERT_TRUE(c->Ask().ok());
+  EXPECT_TRUE(c->finished());
+}
+
+TEST_F(SyncReplicasTest, AnAbandonedBlockOfAFinishedRunIsNoError) {
+  Start(1, 1);
+  const auto a = Connect(1), b = Connect(2);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(b->Ask().ok());
+  const Token backup = *b->token();
+  ASSERT_TRUE(a->Push().ok());
+  sync_->Finish("");
+  StepFrame frame = b->NewFrame(backup);
+  frame.end = true;
+  EXPECT_TRUE(b->Send(frame).ok());
+  b->Drain();
+  EXPECT_TRUE(b->finished());
+}
+
+TEST_F(SyncReplicasTest, ALossThatIsNotFiniteStopsTheRunBeforeAnythingChanges) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  const auto values = store_->values();
+  ASSERT_TRUE(a->Push().ok());
+  StepFrame frame = b->NewFrame(*b->token());
+  b->AddReports(&frame);
+  frame.reports[0].set_loss(std::numeric_limits<float>::quiet_NaN());
+  b->AddAllPieces(&frame);
+  frame.end = true;
+  EXPECT_TRUE(b->Send(frame).ok()) << "the stream goes on, to tell the worker";
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(failures_[0]));
+  EXPECT_EQ(failures_[0].message(), "the loss of step 1 is not finite (slot 1, computed by worker-2)");
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(store_->values(), values);
+  sync_->Finish(std::string(failures_[0].message()));
+  for (FrameWorker* worker : {a.get(), b.get()}) {
+    worker->Drain();
+    EXPECT_TRUE(worker->finished());
+    EXPECT_THAT(worker->finish_message(), HasSubstr("not finite"));
+  }
+  EXPECT_EQ(failures_.size(), 1u);
+}
+
+TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  clock_.Advance(absl::Hours(1));
+  sync_->Tick();
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(a->token()) << "the other slot";
+  ASSERT_TRUE(b->Push().ok());
+  EXPECT_EQ(sync_->step(), 2);
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_THAT(a->fates(), ElementsAre(DUPLICATE));
+  EXPECT_EQ(a->values_step(), 2);
+  EXPECT_EQ(a->value(0, 0), AfterStep0(2) * 3);
+}
+
+}  // namespace
+}  // namespace lockstep

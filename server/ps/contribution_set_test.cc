@@ -1,0 +1,234 @@
+#include "server/ps/contribution_set.h"
+
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
+
+// Variables: 0 "w" [3], 1 "mean" [2], 2 "big" [one segment and 4 elements].
+std::unique_ptr<VariableStore> NewStore() {
+  ModelSpec model;
+  OptimizerConfig optimizer;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "mean" dtype: DT_FLOAT shape: 2 }
+    variables { name: "big" dtype: DT_FLOAT shape: 65540 trainable: true }
+    update_ops { variable: "mean" kind: ASSIGN }
+  )",
+                                                            &model));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+  auto store = VariableStore::Create(model, optimizer).value();
+  store->Initialize(1);
+  return store;
+}
+
+SlotReport Report(int64_t slot, float loss) {
+  SlotReport report;
+  report.set_slot(slot);
+  report.set_loss(loss);
+  const float mean[2] = {static_cast<float>(slot), loss};
+  report.add_update(std::string(reinterpret_cast<const char*>(mean), sizeof(mean)));
+  return report;
+}
+
+class ContributionSetTest : public ::testing::Test {
+ protected:
+  ContributionSetTest() : store_(NewStore()) {
+    store_->BeginUpdate(1);
+    gradient_.assign(kSegment + 4, 1.0f);
+  }
+
+  StepPiece Piece(int64_t variable, int64_t offset, int64_t elements) const {
+    StepPiece piece;
+    piece.variable = variable;
+    piece.offset = offset;
+    piece.content = FloatChunks(gradient_.data(), elements);
+    return piece;
+  }
+  // Everything of a block; returns whether any of it was new.
+  bool Contribute(ContributionSet* set, const SlotBlock& block) {
+    std::vector<SlotReport> reports;
+    for (int64_t slot = block.first; slot < block.end(); ++slot) reports.push_back(Report(slot, 1));
+    EXPECT_TRUE(set->AddReports(block, reports).ok());
+    const bool small = set->AddPiece(block, Piece(0, 0, 3));
+    const bool large = set->AddPiece(block, Piece(2, 0, kSegment + 4));
+    EXPECT_EQ(small, large);
+    return small;
+  }
+
+  std::unique_ptr<VariableStore> store_;
+  std::vector<float> gradient_;
+};
+
+TEST_F(ContributionSetTest, IsCompleteWhenEverySegmentHasEverySlot) {
+  ContributionSet set(store_.get(), 2);
+  ASSERT_TRUE(set.AddReports({0, 1}, {Report(0, 2)}).ok());
+  ASSERT_TRUE(set.AddReports({1, 1}, {Report(1, 4)}).ok());
+  EXPECT_FALSE(set.has_applied_segments());
+  EXPECT_TRUE(set.AddPiece({0, 1}, Piece(0, 0, 3)));
+  EXPECT_TRUE(set.AddPiece({1, 1}, Piece(0, 0, 3)));
+  EXPECT_TRUE(set.has_applied_segments());
+  EXPECT_FALSE(set.complete());
+  std::vector<int> finished;
+  set.FinishedSegments(0, &finished);
+  EXPECT_THAT(finished, ElementsAre(0));
+  EXPECT_TRUE(set.AddPiece({0, 1}, Piece(2, 0, kSegment + 4)));
+  EXPECT_TRUE(set.AddPiece({1, 1}, Piece(2, kSegment, 4)));
+  EXPECT_FALSE(set.complete());
+  EXPECT_TRUE(set.AddPiece({1, 1}, Piece(2, 0, kSegment)));
+  EXPECT_TRUE(set.complete());
+  set.FinishedSegments(1, &finished);
+  EXPECT_THAT(finished, ElementsAre(3, 2)) << "in the order in which they became final";
+  set.FinishedSegments(17, &finished);
+  EXPECT_TRUE(finished.empty());
+  EXPECT_EQ(set.MeanLoss(), 3);
+  const auto updates = set.TakeUpdates();
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_THAT(updates[1][0], ElementsAre(1, 4));
+}
+
+TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
+  const std::vector<std::vector<SlotBlock>> orders = {
+      {{0, 4}}, {{2, 2}, {0, 2}}, {{3, 1}, {0, 1}, {2, 1}, {1, 1}}, {{1, 1}, {0, 2}, {2, 1}, {0, 1}, {2, 2}}};
+  std::string reference;
+  for (const auto& order : orders) {
+    const auto store = NewStore();
+    store->BeginUpdate(0.5f);
+    ContributionSet set(store.get(), 4);
+    for (const SlotBlock& block : order) {
+      // The sum over the block of gradients that are all ones.
+      gradient_.assign(gradient_.size(), static_cast<float>(block.count));
+      Contribute(&set, block);
+    }
+    ASSERT_TRUE(set.complete());
+    store->CommitUpdate(set.TakeUpdates());
+    const std::string bytes(store->values()->data(), 3 * sizeof(float));
+    if (reference.empty()) reference = bytes;
+    EXPECT_EQ(bytes, reference);
+    EXPECT_EQ(store->values()->as<float>()[0], -0.5f);
+  }
+}
+
+TEST_F(ContributionSetTest, WhatIsCoveredIsNotNew) {
+  ContributionSet set(store_.get(), 4);
+  EXPECT_TRUE(Contribute(&set, {0, 2}));
+  EXPECT_FALSE(Contribute(&set, {0, 2}));
+  EXPECT_FALSE(Contribute(&set, {1, 1}));
+  EXPECT_TRUE(Contribute(&set, {0, 4})) << "a larger block replaces the smaller ones inside it";
+  EXPECT_TRUE(set.complete());
+  EXPECT_FALSE(Contribute(&set, {2, 2}));
+}
+
+TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
+  ContributionSet set(store_.get(), 2);
+  ASSERT_TRUE(set.AddReports({0, 1}, {Report(0, 2)}).ok());
+  ASSERT_TRUE(set.AddReports({0, 2}, {Report(1, 4), Report(0, 100)}).ok());
+  EXPECT_EQ(set.MeanLoss(), 3);
+}
+
+TEST_F(ContributionSetTest, TellsWhichSlotOfABlockHasALossThatIsNotFinite) {
+  ContributionSet set(store_.get(), 4);
+  ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), Report(1, 1)}).ok());
+  EXPECT_EQ(set.non_finite_slot({0, 4}), absl::nullopt);
+  ASSERT_TRUE(set.AddReports({2, 2}, {Report(2, 1), Report(3, std::numeric_limits<float>::infinity())}).ok());
+  EXPECT_EQ(set.non_finite_slot({0, 4}), 3);
+  EXPECT_EQ(set.non_finite_slot({2, 2}), 3);
+  EXPECT_EQ(set.non_finite_slot({0, 2}), absl::nullopt);
+  ContributionSet other(store_.get(), 1);
+  ASSERT_TRUE(other.AddReports({0, 1}, {Report(0, std::numeric_limits<float>::quiet_NaN())}).ok());
+  EXPECT_EQ(other.non_finite_slot({0, 1}), 0);
+}
+
+TEST_F(ContributionSetTest, RefusesWrongReports) {
+  ContributionSet set(store_.get(), 4);
+  SlotReport no_update = Report(1, 1);
+  no_update.clear_update();
+  SlotReport short_update = Report(1, 1);
+  short_update.mutable_update(0)->resize(7);
+  const std::vector<std::pair<std::vector<SlotReport>, std::string>> cases = {
+      {{}, "0 reports in a contribution to slots [0,2), expected 2"},
+      {{Report(0, 1)}, "1 reports in a contribution to slots [0,2), expected 2"},
+      {{Report(0, 1), Report(0, 1)}, "two reports for slot 0"},
+      {{Report(0, 1), Report(2, 1)}, "a report for slot 2 in a contribution to slots [0,2)"},
+      {{Report(0, 1), Report(-1, 1)}, "a report for slot -1"},
+      {{Report(0, 1), Report(std::numeric_limits<int64_t>::max(), 1)}, "a report for slot 9223372036854775807"},
+      {{Report(0, 1), no_update}, "the report of slot 1 has 0 update values; the model has 1"},
+      {{Report(0, 1), short_update}, "the update of mean for slot 1 has 7 bytes, expected 8"},
+  };
+  for (const auto& test : cases) {
+    const absl::Status status = set.AddReports({0, 2}, test.first);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.second;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.second));
+  }
+  EXPECT_TRUE(Contribute(&set, {0, 4})) << "nothing of it was kept";
+  EXPECT_EQ(set.MeanLoss(), 1);
+}
+
+TEST_F(ContributionSetTest, RefusesWrongPieces) {
+  const ContributionSet set(store_.get(), 4);
+  const int64_t max = std::numeric_limits<int64_t>::max();
+  StepPiece odd = Piece(0, 0, 3);
+  odd.content = FloatChunks();
+  odd.content.Append(absl::string_view(reinterpret_cast<const char*>(gradient_.data()), 11));
+  const std::vector<std::pair<StepPiece, std::string>> cases = {
+      {Piece(3, 0, 3), "variable number 3; the model has 3 variables"},
+      {Piece(-1, 0, 3), "variable number -1"},
+      {Piece(max, 0, 3), "variable number 9223372036854775807"},
+      {Piece(1, 0, 2), "the gradient of mean at element 0 with 8 bytes is for a variable that is not trainable"},
+      {odd, "the gradient of w at element 0 with 11 bytes has no whole number of float32 elements"},
+      {Piece(0, 0, 0), "has no whole number"},
+      {Piece(0, 0, 4), "does not lie within its 3 elements"},
+      {Piece(0, 3, 1), "does not lie within its 3 elements"},
+      {Piece(0, max, 1), "does not lie within its 3 elements"},
+      {Piece(0, max - 1, 3), "does not lie within its 3 elements"},
+      {Piece(0, -1, 1), "does not lie within its 3 elements"},
+      {Piece(0, 0, 2), "is not made of whole pieces of 65536 elements"},
+      {Piece(2, 4, kSegment), "is not made of whole pieces"},
+      {Piece(2, 0, kSegment + 1), "is not made of whole pieces"},
+      {Piece(2, kSegment, 3), "is not made of whole pieces"},
+  };
+  for (const auto& test : cases) {
+    const absl::Status status = set.CheckPiece(test.first);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.second;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.second));
+  }
+  EXPECT_TRUE(set.CheckPiece(Piece(2, 0, kSegment)).ok());
+  EXPECT_TRUE(set.CheckPiece(Piece(2, kSegment, 4)).ok());
+  EXPECT_TRUE(set.CheckPiece(Piece(2, 0, kSegment + 4)).ok());
+}
+
+TEST_F(ContributionSetTest, ThreadsMayContributeSideBySide) {
+  ContributionSet set(store_.get(), 8);
+  std::vector<std::thread> threads;
+  for (int64_t slot = 0; slot < 8; ++slot) {
+    for (int copy = 0; copy < 2; ++copy) {
+      threads.emplace_back([this, &set, slot] {
+        EXPECT_TRUE(set.AddReports({slot, 1}, {Report(slot, 1)}).ok());
+        set.AddPiece({slot, 1}, Piece(0, 0, 3));
+        set.AddPiece({slot, 1}, Piece(2, 0, kSegment + 4));
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(set.complete());
+  store_->CommitUpdate(set.TakeUpdates());
+  EXPECT_EQ(store_->values()->as<float>()[0], -1);
+  EXPECT_EQ(store_->values()->as<float>()[store_->layout().variables()[2].flat_offset + kSegment + 3], -1);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,296 @@
+#include "server/ps/variable_store.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "server/ps/initializer.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// "big" has two segments; "mean" and "count" are not trained.
+constexpr char kModel[] = R"(
+  variables { name: "w" dtype: DT_FLOAT shape: 2 shape: 3 trainable: true initializer { normal { stddev: 1 } } }
+  variables { name: "mean" dtype: DT_FLOAT shape: 2 initializer { constant { value: 4 } } }
+  variables { name: "big" dtype: DT_FLOAT shape: 65537 trainable: true initializer { constant { value: 1 } } }
+  variables { name: "count" dtype: DT_FLOAT }
+  update_ops { variable: "mean" kind: MOVING_AVERAGE decay: 0.5 }
+  update_ops { variable: "count" kind: ASSIGN_ADD }
+)";
+
+ModelSpec Model() {
+  ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kModel, &model));
+  return model;
+}
+
+OptimizerConfig Optimizer(const std::string& text) {
+  OptimizerConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
+  return config;
+}
+
+constexpr char kAdam[] = "adam {} learning_rate { initial: 0.1 }";
+
+class VariableStoreTest : public ::testing::Test {
+ protected:
+  VariableStoreTest() { EXPECT_TRUE(fs_.CreateDirectory("d").ok()); }
+
+  static std::unique_ptr<VariableStore> NewStore(const std::string& optimizer = kAdam, uint64_t seed = 7) {
+    auto store = VariableStore::Create(Model(), Optimizer(optimizer)).value();
+    store->Initialize(seed);
+    return store;
+  }
+
+  static float GradientOf(int64_t step, int64_t flat) { return std::sin(static_cast<float>(step * 100 + flat % 97)); }
+
+  static void ApplyAll(VariableStore* store) {
+    std::vector<float> gradient;
+    for (size_t s = 0; s < store->layout().segments().size(); ++s) {
+      const auto& segment = store->layout().segments()[s];
+      if (!store->layout().variables()[segment.variable].spec.trainable()) continue;
+      gradient.resize(segment.elements);
+      for (int64_t i = 0; i < segment.elements; ++i) gradient[i] = GradientOf(store->step(), segment.flat_offset + i);
+      store->ApplySegment(static_cast<int>(s), gradient.data(), 2);
+    }
+  }
+  static void Commit(VariableStore* store) {
+    const std::vector<std::vector<std::vector<float>>> updates = {{{8, 0}, {1}}, {{0, 4}, {2}}};
+    store->CommitUpdate(updates);
+  }
+  static void RunStep(VariableStore* store) {
+    store->BeginUpdate(0.1f);
+    ApplyAll(store);
+    Commit(store);
+  }
+
+  // All variables and slots, as saved.
+  std::string Bytes(const VariableStore::Snapshot& snapshot) {
+    EXPECT_TRUE(Save(snapshot, "d/bytes").ok());
+    return ReadFile(&fs_, "d/bytes.data-00000-of-00001")
+        .value_or(ReadFile(&fs_, "d/bytes.data-00000-of-00002").value_or("none"));
+  }
+  absl::Status Save(const VariableStore::Snapshot& snapshot, const std::string& prefix) {
+    auto writer = BundleWriter::Create(&fs_, prefix);
+    if (!writer.ok()) return writer.status();
+    absl::Status status = WriteSnapshot(snapshot, writer->get());
+    if (status.ok()) status = (*writer)->Finish();
+    return status;
+  }
+  static float ValueOf(const VariableStore& store, int variable, int64_t element) {
+    return store.values()->as<float>()[store.layout().variables()[variable].flat_offset + element];
+  }
+
+  MemoryFileSystem fs_;
+};
+
+TEST_F(VariableStoreTest, StartsFromTheSeedAndTheNames) {
+  const auto store = NewStore();
+  std::vector<float> expected(6);
+  InitializeVariable(Model().variables(0), 7, absl::MakeSpan(expected));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(ValueOf(*store, 0, i), expected[i]);
+  EXPECT_EQ(ValueOf(*store, 1, 1), 4);
+  EXPECT_EQ(ValueOf(*store, 2, 65536), 1);
+  EXPECT_EQ(store->step(), 0);
+  EXPECT_NE(ValueOf(*NewStore(kAdam, 8), 0, 0), expected[0]);
+}
+
+TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrder) {
+  const auto store = NewStore("sgd {} learning_rate { initial: 0.1 }");
+  const auto before = store->values();
+  EXPECT_EQ(store->next_values(), nullptr);
+  store->BeginUpdate(0.25f);
+  ASSERT_NE(store->next_values(), nullptr);
+  ApplyAll(store.get());
+  EXPECT_EQ(store->values(), before) << "the old version stays current until the commit";
+  Commit(store.get());
+  EXPECT_EQ(store->step(), 1);
+  EXPECT_EQ(store->next_values(), nullptr);
+  const int64_t at = store->layout().variables()[2].flat_offset + 65536;
+  EXPECT_EQ(ValueOf(*store, 2, 65536), 1 - GradientOf(0, at) / 2 * 0.25f);
+  // mean: 4 -> 4 - (4 - 8) / 2 = 6 -> 6 - (6 - 0) / 2 = 3; the other element 4 -> 2 -> 3.
+  EXPECT_EQ(ValueOf(*store, 1, 0), 3);
+  EXPECT_EQ(ValueOf(*store, 1, 1), 3);
+  EXPECT_EQ(ValueOf(*store, 3, 0), 3);
+  EXPECT_EQ(before->as<float>()[store->layout().variables()[1].flat_offset], 4) << "a reader of the old version";
+}
+
+TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  const VariableStore::Snapshot snapshot = store->TakeSnapshot();
+  EXPECT_EQ(snapshot.step, 1);
+  const std::string bytes = Bytes(snapshot);
+  for (int i = 0; i < 4; ++i) RunStep(store.get());
+  EXPECT_EQ(Bytes(snapshot), bytes);
+  EXPECT_NE(Bytes(store->TakeSnapshot()), bytes);
+}
+
+TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatHasAppliedNothingKeepsTheOldBits) {
+  const auto store = NewStore();
+  const auto undisturbed = NewStore();
+  RunStep(store.get());
+  RunStep(undisturbed.get());
+  store->BeginUpdate(0.1f);
+  const VariableStore::Snapshot snapshot = store->TakeSnapshot();
+  const std::string bytes = Bytes(snapshot);
+  EXPECT_EQ(bytes, Bytes(undisturbed->TakeSnapshot()));
+  const VariableStore::Snapshot second = store->TakeSnapshot();
+  ApplyAll(store.get());
+  Commit(store.get());
+  RunStep(store.get());
+  EXPECT_EQ(Bytes(snapshot), bytes);
+  EXPECT_EQ(Bytes(second), bytes);
+  RunStep(undisturbed.get());
+  RunStep(undisturbed.get());
+  EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(undisturbed->TakeSnapshot())) << "a snapshot changed the training";
+}
+
+// SM-06
+TEST_F(VariableStoreTest, ARestoredStoreGoesOnWithTheSameBits) {
+  for (const char* optimizer : {kAdam, "sgd {}", "momentum {}", "ftrl {}", "rms_prop { centered: true }"}) {
+    OptimizerConfig config;
+    if (!google::protobuf::TextFormat::ParseFromString(optimizer, &config)) {
+      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("rmsprop { centered: true }", &config));
+    }
+    auto store = VariableStore::Create(Model(), config).value();
+    store->Initialize(7);
+    RunStep(store.get());
+    RunStep(store.get());
+    ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-2").ok());
+    auto restored = VariableStore::Create(Model(), config).value();
+    const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-2").value();
+    ASSERT_TRUE(restored->Restore(*reader).ok());
+    EXPECT_EQ(restored->step(), 2);
+    RunStep(store.get());
+    RunStep(restored.get());
+    EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot())) << optimizer;
+  }
+}
+
+TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
+  struct Case {
+    std::string leave_out;
+    std::function<absl::Status(BundleWriter*)> instead;
+    absl::StatusCode code;
+    std::string text;
+  };
+  const std::string six(6 * sizeof(float), '\0');
+  const Case cases[] = {
+      {"w", nullptr, absl::StatusCode::kNotFound, "w"},
+      {"w/Adam_1", nullptr, absl::StatusCode::kNotFound, "w/Adam_1"},
+      {"beta1_power", nullptr, absl::StatusCode::kNotFound, "beta1_power"},
+      {"global_step", nullptr, absl::StatusCode::kNotFound, "global_step"},
+      {"w",
+       [&](BundleWriter* w) {
+         return w->Add("w", DT_FLOAT, {3, 2}, six);
+       },
+       absl::StatusCode::kInvalidArgument, "w is float32[3,2], the model declares float32[2,3]"},
+      {"w",
+       [&](BundleWriter* w) {
+         return w->Add("w", DT_INT32, {2, 3}, six);
+       },
+       absl::StatusCode::kInvalidArgument, "w is int32[2,3]"},
+      {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT32, {}, "abcd"); },
+       absl::StatusCode::kInvalidArgument, "global_step is int32"},
+      {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT64, {}, std::string(8, '\xff')); },
+       absl::StatusCode::kInvalidArgument, "global_step is -1"},
+      {"beta2_power", [](BundleWriter* w) { return w->Add("beta2_power", DT_FLOAT, {2}, "abcdefgh"); },
+       absl::StatusCode::kInvalidArgument, "beta2_power is float32[2]"},
+  };
+  const auto store = NewStore();
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/whole").ok());
+  const auto whole = BundleReader::Open(&fs_, "d/whole").value();
+  for (const Case& test : cases) {
+    {
+      auto writer = BundleWriter::Create(&fs_, "d/partial").value();
+      for (const std::string& name : whole->names()) {
+        if (name == test.leave_out) continue;
+        const auto tensor = whole->Read(name).value();
+        ASSERT_TRUE(writer->Add(name, tensor.dtype(), tensor.shape(), tensor.bytes()).ok());
+      }
+      if (test.instead) {
+        ASSERT_TRUE(test.instead(writer.get()).ok());
+      }
+      ASSERT_TRUE(writer->Finish().ok());
+    }
+    auto restored = VariableStore::Create(Model(), Optimizer(kAdam)).value();
+    const auto reader = BundleReader::Open(&fs_, "d/partial").value();
+    const absl::Status status = restored->Restore(*reader);
+    EXPECT_EQ(status.code(), test.code) << test.text << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.text));
+    // As after an error of the chief's: the same store may start anew.
+    restored->Initialize(7);
+    EXPECT_EQ(restored->step(), 0);
+    EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(NewStore()->TakeSnapshot())) << test.text;
+  }
+}
+
+TEST_F(VariableStoreTest, RestoreReportsDamage) {
+  const auto store = NewStore();
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-0").ok());
+  fs_.FlipBits("d/model.ckpt-0.data-00000-of-00001", 1000, 4);
+  const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-0").value();
+  EXPECT_TRUE(absl::IsDataLoss(store->Restore(*reader)));
+}
+
+// WARM-09
+TEST_F(VariableStoreTest, AWarmStartTakesWhatTheCheckpointHasAndNamesTheRest) {
+  const std::vector<float> w = {1, 2, 3, 4, 5, 6};
+  {
+    auto writer = BundleWriter::Create(&fs_, "d/old").value();
+    ASSERT_TRUE(writer->Add("w", DT_FLOAT, {2, 3}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
+    ASSERT_TRUE(writer->Add("other", DT_FLOAT, {2, 3}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+  const auto store = NewStore();
+  const auto missing = store->WarmStart(*BundleReader::Open(&fs_, "d/old").value());
+  ASSERT_TRUE(missing.ok()) << missing.status();
+  EXPECT_THAT(*missing, ElementsAre("mean", "big", "count"));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(ValueOf(*store, 0, i), w[i]);
+  EXPECT_EQ(ValueOf(*store, 1, 0), 4);
+  EXPECT_EQ(store->step(), 0);
+}
+
+// WARM-06
+TEST_F(VariableStoreTest, AWarmStartDoesNotReshape) {
+  {
+    auto writer = BundleWriter::Create(&fs_, "d/old").value();
+    ASSERT_TRUE(writer->Add("w", DT_FLOAT, {6}, std::string(24, '\0')).ok());
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+  const auto status = NewStore()->WarmStart(*BundleReader::Open(&fs_, "d/old").value()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("float32[6]"));
+}
+
+TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
+  ModelSpec model = Model();
+  model.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
+  model.mutable_variables(0)->set_shape(1, 1);
+  const auto status = VariableStore::Create(model, Optimizer(kAdam)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the model needs"));
+}
+
+TEST_F(VariableStoreTest, RefusesAWrongInitializerByTheVariablesName) {
+  ModelSpec model = Model();
+  model.mutable_variables(0)->mutable_initializer()->mutable_normal()->set_stddev(-1);
+  const auto status = VariableStore::Create(model, Optimizer(kAdam)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("variable w"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_H_
+#define LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/variable.pb.h"
+
+namespace lockstep {
+namespace benchmark {
+
+// What is exchanged in one step: every worker pushes a gradient for each variable of `model`, they are summed and
+// applied (SGD), and every worker gets the new values.
+struct ExchangeSpec {
+  ModelSpec model;
+  int workers = 1;
+  // A unix socket instead of loopback TCP.
+  bool unix_socket = false;
+  // Of the chief.
+  int step_threads = 2;
+  // For the unix socket; exists.
+  std::string directory;
+};
+
+// Bytes of all variables.
+size_t BytesOf(const ModelSpec& model);
+
+// The serving end. Lives in a process of its own.
+class ExchangeServer {
+ public:
+  virtual ~ExchangeServer() = default;
+  // For the workers: "127.0.0.1:1234" or "unix:/path".
+  virtual std::string address() const = 0;
+};
+
+// One worker. Lives in a process of its own, on one thread.
+class ExchangeWorker {
+ public:
+  virtual ~ExchangeWorker() = default;
+  // Does the next n steps.
+  virtual absl::Status Step(int n) = 0;
+};
+
+// A way to do it.
+struct Exchange {
+  std::function<absl::StatusOr<std::unique_ptr<ExchangeServer>>(const ExchangeSpec&)> serve;
+  std::function<absl::StatusOr<std::unique_ptr<ExchangeWorker>>(const ExchangeSpec&, const std::string& address,
+                                                                int index)>
+      connect;
+};
+
+// The chief, its gRPC server and workers' step channels.
+Exchange LockstepExchange();
+// Blocking sockets, a thread of the server for each worker; pieces of 256 KiB are summed as they arrive.
+Exchange RawExchange();
+// A protobuf message with a bytes field in a unary call.
+Exchange NaiveExchange();
+// No tensor at all: a message of a few bytes there and back on a gRPC stream, by the generic API on completion queues.
+Exchange RoundTripExchange();
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_H_

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# The fault matrix: trains one run under every disturbance, with real processes on loopback, and compares the digests
+# of the final checkpoints. Prints a table; exits 1 when a digest differs.
+# Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and the run's configuration)
+set -uo pipefail
+
+readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
+WORK="$(mktemp -d)"
+readonly WORK
+chief_pid="" port="" logdir=""
+worker_pids=()
+failures=0
+
+end_all() {
+  local pid
+  for pid in "${worker_pids[@]:-}" "${chief_pid}"; do
+    [[ -n "${pid}" ]] && kill -KILL "${pid}" 2>/dev/null && wait "${pid}" 2>/dev/null
+  done
+  worker_pids=()
+  chief_pid=""
+}
+trap 'end_all; rm -rf "${WORK}"' EXIT
+trap 'exit 143' TERM INT
+
+# start_chief [flags]: in ${logdir}, on the port of the chief before it.
+start_chief() {
+  rm -f "${WORK}/port"
+  "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$@" \
+    >>"${logdir}.chief.log" 2>&1 &
+  chief_pid=$!
+  while [[ ! -s "${WORK}/port" ]]; do
+    kill -0 "${chief_pid}" 2>/dev/null || { echo "the chief ended; ${logdir}.chief.log:"; cat "${logdir}.chief.log"; exit 1; }
+    sleep 0.02
+  done
+  port="$(<"${WORK}/port")"
+}
+
+start_worker() {
+  "${WORKER}" --master="grpc://127.0.0.1:${port}" --chief_wait_seconds=60 "$@" >>"${logdir}.workers.log" 2>&1 &
+  worker_pids+=($!)
+}
+
+global_step() {
+  "${LOCKSTEP}" status --master="grpc://127.0.0.1:${port}" --json 2>/dev/null |
+    sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p'
+}
+
+# Returns when the global step has reached $1, or 1 when the chief has ended before.
+wait_for_step() {
+  local step
+  while kill -0 "${chief_pid}" 2>/dev/null; do
+    step="$(global_step)"
+    (( ${step:-0} >= $1 )) && return 0
+  done
+  return 1
+}
+
+# A disturbance that found nothing to disturb is a failure of this test, not a success of the run.
+must_reach() {
+  wait_for_step "$1" && return
+  echo "the run ended before step $1 could be disturbed"
+  exit 1
+}
+
+kill_pid() {
+  kill -KILL "$1" && wait "$1" 2>/dev/null
+}
+
+plain() {  # number of workers, flags of each
+  local count="$1"
+  shift
+  start_chief
+  for ((i = 0; i < count; ++i)); do start_worker "$@"; done
+  wait "${chief_pid}"
+}
+
+in_process() {
+  "${LOCKSTEP}" local "${CONFIG}" --logdir="${logdir}" >>"${logdir}.chief.log" 2>&1
+}
+
+worker_killed() {
+  start_chief
+  start_worker
+  start_worker
+  for step in 20 40 60 80 100 120 140 160 180; do
+    must_reach "${step}"
+    kill_pid "${worker_pids[0]}"
+    worker_pids=("${worker_pids[@]:1}")
+    start_worker
+  done
+  wait "${chief_pid}"
+}
+
+worker_frozen() {
+  start_chief
+  start_worker
+  start_worker
+  must_reach 30
+  kill -STOP "${worker_pids[0]}"
+  # The other one gets there only when the lease (1 s) of the frozen one is over.
+  must_reach 60
+  kill -CONT "${worker_pids[0]}"
+  wait "${chief_pid}"
+}
+
+chief_killed() {
+  start_chief
+  start_worker
+  start_worker
+  for step in 50 100 150; do
+    must_reach "${step}"
+    kill_pid "${chief_pid}"
+    start_chief
+  done
+  wait "${chief_pid}"
+}
+
+stopped_and_resumed() {
+  start_chief --steps=100
+  start_worker
+  wait "${chief_pid}" || return
+  start_chief
+  start_worker
+  start_worker
+  wait "${chief_pid}"
+}
+
+chief_terminated() {
+  start_chief
+  start_worker
+  must_reach 70
+  kill -TERM "${chief_pid}"
+  wait "${chief_pid}"
+  [[ $? == 143 ]] || { echo "the chief's exit code was not 143"; return 1; }
+  start_chief
+  wait "${chief_pid}"
+}
+
+reference=""
+scenario() {  # title, command...
+  local title="$1" begin="${EPOCHREALTIME/./}" digest verdict="same" seconds
+  shift
+  logdir="${WORK}/${title//[^a-z0-9]/_}"
+  port=""
+  if ! "$@"; then
+    verdict="FAILED"
+  fi
+  end_all
+  seconds=$(((${EPOCHREALTIME/./} - begin) / 100000))
+  digest="$("${LOCKSTEP}" inspect "${logdir}" --digest 2>>"${logdir}.chief.log")" || verdict="FAILED"
+  [[ -n "${reference}" ]] || reference="${digest}"
+  [[ "${verdict}" == FAILED || "${digest}" == "${reference}" ]] || verdict="DIFFERENT"
+  printf '%-46s %4d.%d s  %-16s %s\n' "${title}" $((seconds / 10)) $((seconds % 10)) "${digest:0:16}" "${verdict}"
+  if [[ "${verdict}" != same ]]; then
+    failures=$((failures + 1))
+    tail -n 20 "${logdir}".*.log
+  fi
+}
+
+printf '%-46s %8s  %-16s %s\n' "after 200 steps, R = 4" "time" "digest" "against the first"
+scenario "in process" in_process
+scenario "1 worker" plain 1
+scenario "2 workers" plain 2
+scenario "3 workers" plain 3
+scenario "4 workers" plain 4
+scenario "6 workers, two of them backups" plain 6
+scenario "2 workers with 2 compute threads" plain 2 --compute_threads=2
+scenario "a worker killed with -9 every 20 steps" worker_killed
+scenario "a worker frozen for longer than its lease" worker_frozen
+scenario "the chief killed with -9 three times" chief_killed
+scenario "stopped at step 100 and resumed" stopped_and_resumed
+scenario "the chief terminated, then started again" chief_terminated
+if ((failures > 0)); then
+  echo "${failures} of 12 differ or failed"
+  exit 1
+fi
+echo "all 12 have the same digest: ${reference}"

@@ -1,0 +1,103 @@
+// The weights depend on configuration, data and seed alone.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/testing/test_cluster.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSteps = 60;
+constexpr int64_t kSlots = 4;
+
+TestCluster::Options SmallCluster() {
+  TestCluster::Options options;
+  options.config = SmallRunConfig(kSteps, kSlots);
+  return options;
+}
+
+std::string Reference() {
+  static const std::string* const digest = [] {
+    TestCluster::Options options = SmallCluster();
+    options.local = true;
+    const auto result = TrainAndDigest(options, 1);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return new std::string(result.value_or("none"));
+  }();
+  return *digest;
+}
+
+class BitsTest : public testing::TestWithParam<int> {};
+
+TEST_P(BitsTest, DoNotDependOnTheNumberOfWorkers) {
+  const auto digest = TrainAndDigest(SmallCluster(), GetParam());
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(*digest, Reference());
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, BitsTest, testing::Values(1, 2, 3, 4, 6));
+
+TEST(BitsTest, DoNotDependOnThreeLocalWorkers) {
+  TestCluster::Options options = SmallCluster();
+  options.local = true;
+  const auto digest = TrainAndDigest(options, 3);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(*digest, Reference());
+}
+
+TEST(BitsTest, DependOnTheSeed) {
+  TestCluster::Options options = SmallCluster();
+  options.config.mutable_training()->set_seed(8);
+  const auto digest = TrainAndDigest(options, 2);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_NE(*digest, Reference());
+}
+
+TEST(BitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
+  TestCluster::Options options = SmallCluster();
+  options.config.mutable_checkpoint()->set_every_steps(7);
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  int worker = cluster.StartWorker();
+  cluster.StartWorker(/*compute_threads=*/2);
+  for (const int64_t step : {15, 30, 45}) {
+    while (cluster.chief()->GetStatus().global_step() < step) std::this_thread::yield();
+    cluster.KillWorker(worker);
+    worker = cluster.StartWorker();
+    cluster.KillChief();
+    ASSERT_TRUE(cluster.StartChief().ok());
+  }
+  ASSERT_TRUE(cluster.Wait().ok());
+  const auto digest = cluster.Digest();
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(*digest, Reference());
+}
+
+TEST(BitsTest, SurviveAStopAndAResume) {
+  TestCluster::Options options = SmallCluster();
+  options.config.mutable_training()->set_steps(kSteps / 2);
+  TestCluster first(options);
+  ASSERT_TRUE(first.StartChief().ok());
+  first.StartWorker();
+  ASSERT_TRUE(first.Wait().ok());
+  first.JoinWorkers();
+  first.KillChief();
+
+  TestCluster::Options resumed = SmallCluster();
+  TestCluster second(resumed);
+  ASSERT_TRUE(second.fs()->CreateDirectory(TestCluster::kLogdir).ok());
+  const auto names = *first.fs()->ListDirectory(TestCluster::kLogdir);
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(TestCluster::kLogdir, name);
+    ASSERT_TRUE(WriteFileAtomically(second.fs(), path, *ReadFile(first.fs(), path)).ok());
+  }
+  ASSERT_TRUE(second.StartChief().ok());
+  EXPECT_EQ(second.chief()->GetStatus().global_step(), kSteps / 2);
+  second.StartWorker();
+  second.StartWorker();
+  ASSERT_TRUE(second.Wait().ok());
+  EXPECT_EQ(second.Digest().value_or("none"), Reference());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,135 @@
+#include "tests/testing/test_cluster.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/checkpoint_state.h"
+#include "common/checkpoint/digest.h"
+#include "common/config/defaults.h"
+#include "common/transport/grpc_chief_client.h"
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
+#include "server/local/local_chief_client.h"
+#include "worker/session/configured_task.h"
+
+namespace lockstep {
+
+constexpr char TestCluster::kLogdir[];
+
+RunConfig SmallRunConfig(int64_t steps, int64_t slots) {
+  RunConfig config;
+  CHECK(google::protobuf::TextFormat::ParseFromString(R"(
+    model {
+      layer { name: "hidden" dense { units: 24 } }
+      layer { name: "norm" batch_norm { activation: RELU } }
+      layer { name: "drop" dropout { rate: 0.25 } }
+      layer { name: "logits" dense { units: 4 } }
+      loss { softmax_cross_entropy {} }
+    }
+    input {
+      split { name: "train" synthetic { kind: CLASSIFICATION examples: 500 shape: 12 classes: 4 } }
+      batch_size: 8
+    }
+    optimizer { adam {} learning_rate { initial: 0.01 } }
+    training { seed: 7 }
+    cluster { lease_seconds: 2 }
+  )",
+                                                      &config));
+  config.mutable_training()->set_steps(steps);
+  config.mutable_training()->set_replicas_to_aggregate(slots);
+  ApplyDefaults(&config);
+  return config;
+}
+
+TestCluster::TestCluster(Options options) : options_(std::move(options)) {}
+
+TestCluster::~TestCluster() {
+  for (const auto& worker : workers_) worker->worker->RequestStop();
+  KillChief();
+  JoinWorkers();
+}
+
+absl::Status TestCluster::StartChief() {
+  Chief::Options chief;
+  chief.fs = &fs_;
+  chief.clock = options_.clock;
+  if (options_.with_logdir) chief.logdir = kLogdir;
+  chief.config = options_.config;
+  chief.housekeeping_period = options_.housekeeping_period;
+  ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(chief)));
+  if (options_.local) return absl::OkStatus();
+  ChiefServer::Options server;
+  server.address = address_;
+  ASSIGN_OR_RETURN(server_, ChiefServer::Start(server, chief_.get()));
+  address_ = server_->address();
+  return absl::OkStatus();
+}
+
+void TestCluster::KillChief() {
+  server_.reset();
+  if (options_.local) {
+    // In-process workers hold connections into the chief.
+    for (const auto& worker : workers_) worker->worker->RequestStop();
+    JoinWorkers();
+  }
+  chief_.reset();
+}
+
+std::unique_ptr<ChiefClient> TestCluster::NewClient() {
+  return options_.local ? NewLocalChiefClient(chief_.get()) : NewGrpcChiefClient(address_);
+}
+
+int TestCluster::StartWorker(int compute_threads) {
+  auto worker = std::make_unique<Worker>();
+  worker->client = NewClient();
+  TrainingWorker::Options options;
+  options.name = absl::StrCat("worker-", workers_.size());
+  options.clock = Clock::Real();
+  options.chief_address = address_;
+  options.make_task = [compute_threads](const RunConfig& config) {
+    ConfiguredTaskOptions task;
+    task.compute_threads = compute_threads;
+    return MakeConfiguredTask(config, task);
+  };
+  worker->worker = std::make_unique<TrainingWorker>(std::move(options), worker->client.get());
+  Worker* const started = worker.get();
+  worker->thread = std::thread([started] { started->status = started->worker->Run(); });
+  workers_.push_back(std::move(worker));
+  return static_cast<int>(workers_.size()) - 1;
+}
+
+void TestCluster::KillWorker(int index) {
+  workers_[index]->worker->RequestStop();
+  if (workers_[index]->thread.joinable()) workers_[index]->thread.join();
+}
+
+absl::Status TestCluster::Wait() { return chief_->Wait(); }
+
+std::vector<absl::Status> TestCluster::JoinWorkers() {
+  std::vector<absl::Status> statuses;
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+    statuses.push_back(worker->status);
+  }
+  return statuses;
+}
+
+absl::StatusOr<std::string> TestCluster::Digest() {
+  const auto newest = LatestCheckpoint(&fs_, kLogdir);
+  if (!newest) return absl::NotFoundError("no checkpoint");
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(&fs_, *newest));
+  return CheckpointDigest(*reader);
+}
+
+absl::StatusOr<std::string> TrainAndDigest(const TestCluster::Options& options, int workers) {
+  TestCluster cluster(options);
+  RETURN_IF_ERROR(cluster.StartChief());
+  for (int i = 0; i < workers; ++i) cluster.StartWorker();
+  RETURN_IF_ERROR(cluster.Wait());
+  for (const absl::Status& status : cluster.JoinWorkers()) RETURN_IF_ERROR(status);
+  return cluster.Digest();
+}
+
+}  // namespace lockstep

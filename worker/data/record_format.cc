@@ -1,0 +1,56 @@
+#include "worker/data/record_format.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMaxLineBytes = 64 << 20;
+
+}  // namespace
+
+RecordFormat::RecordFormat(const ExampleSpec& spec, bool has_weights, std::string fingerprint)
+    : spec_(spec), has_weights_(has_weights), fingerprint_(std::move(fingerprint)) {}
+
+absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end) {
+  RecordFormat::Piece piece;
+  const size_t end = data.find('\n');
+  if (end == absl::string_view::npos) {
+    if (!at_end && data.size() < kMaxLineBytes) return absl::nullopt;
+    piece.next = data.size();
+    piece.size = data.size();
+    if (!at_end) {
+      piece.kind = RecordFormat::Kind::kDamaged;
+      piece.damage = absl::StrCat("a line of more than ", kMaxLineBytes, " bytes");
+      return piece;
+    }
+  } else {
+    piece.next = end + 1;
+    piece.size = end;
+  }
+  if (piece.size > 0 && data[piece.size - 1] == '\r') --piece.size;
+  if (absl::StripAsciiWhitespace(data.substr(0, piece.size)).empty()) piece.kind = RecordFormat::Kind::kBlank;
+  return piece;
+}
+
+ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch) {
+  ExampleSlot slot;
+  const int64_t features = spec.features_shape.num_elements();
+  if (spec.features_dtype == DT_FLOAT) {
+    slot.features = batch->features.flat<float>().data() + i * features;
+  } else {
+    slot.ids = batch->features.flat<int32_t>().data() + i * features;
+  }
+  if (spec.labels_dtype == DT_FLOAT) {
+    slot.targets = batch->labels.flat<float>().data() + i * spec.labels_shape.num_elements();
+  } else {
+    slot.label = batch->labels.flat<int32_t>().data() + i;
+  }
+  if (batch->weights.num_elements() > 0) slot.weight = batch->weights.flat<float>().data() + i;
+  return slot;
+}
+
+}  // namespace lockstep

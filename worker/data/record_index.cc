@@ -1,0 +1,198 @@
+#include "worker/data/record_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "common/io/crc32c.h"
+#include "common/io/little_endian.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kEntryBytes = 12;
+constexpr uint64_t kIdentityBytes = 28;
+constexpr uint64_t kTrailerBytes = kIdentityBytes + 3 * 8 + 2 * 4;
+constexpr uint64_t kMaxBytesInMemory = 64 << 20;
+constexpr size_t kChunkBytes = 1 << 20;
+
+// The start of the trailer: what the index was made of.
+std::string Identity(const RandomAccessFile& contents, uint64_t fingerprint) {
+  std::string identity;
+  AppendLittleEndian<uint32_t>(&identity, kVersion);
+  AppendLittleEndian<uint64_t>(&identity, contents.size());
+  AppendLittleEndian<uint64_t>(&identity, absl::ToUnixNanos(contents.modification_time()));
+  AppendLittleEndian<uint64_t>(&identity, fingerprint);
+  return identity;
+}
+
+std::string Trailer(const std::string& identity, const ScanResult& summary, uint32_t entries_crc) {
+  std::string trailer = identity;
+  for (const int64_t number : {summary.records, summary.damaged, summary.max_label}) {
+    AppendLittleEndian<uint64_t>(&trailer, static_cast<uint64_t>(number));
+  }
+  AppendLittleEndian<uint32_t>(&trailer, entries_crc);
+  AppendLittleEndian<uint32_t>(&trailer, Crc32c(trailer));
+  return trailer;
+}
+
+absl::Status Stale(absl::string_view why) { return absl::FailedPreconditionError(why); }
+
+// Several workers may build the same index at once: each writes a file of its own and renames it.
+std::string TemporaryName(const std::string& path) {
+  std::random_device random;
+  return absl::StrCat(path, ".tmp-", absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+}  // namespace
+
+// Takes entries while the file is scanned: into the index's file or, without one, into memory.
+class RecordIndex::Builder {
+ public:
+  Builder(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {
+    if (path_.empty()) return;
+    temporary_ = TemporaryName(path_);
+    auto file = fs_->NewWritableFile(temporary_);
+    if (file.ok()) file_ = *std::move(file);
+    file_status_ = file.status();
+  }
+
+  ~Builder() {
+    if (file_ == nullptr) return;
+    file_->Close().IgnoreError();  // Being thrown away.
+    fs_->Remove(temporary_).IgnoreError();
+  }
+
+  absl::Status Add(uint64_t offset, uint64_t size) {
+    if (size > std::numeric_limits<uint32_t>::max()) {
+      return absl::DataLossError(absl::StrCat("a record of ", size, " bytes at byte ", offset));
+    }
+    AppendLittleEndian<uint64_t>(&entries_, offset);
+    AppendLittleEndian<uint32_t>(&entries_, static_cast<uint32_t>(size));
+    if (!path_.empty() && entries_.size() >= kChunkBytes) Flush();
+    return file_status_;
+  }
+
+  // Whether the error of a scan is the index's own.
+  const absl::Status& file_status() const { return file_status_; }
+
+  // Without a path: the entries.
+  std::string Release() { return std::move(entries_); }
+
+  // With one: makes the file visible.
+  absl::Status Finish(const std::string& identity, const ScanResult& summary) {
+    Flush();
+    RETURN_IF_ERROR(file_status_);
+    RETURN_IF_ERROR(file_->Append(Trailer(identity, summary, crc_)));
+    RETURN_IF_ERROR(file_->Close());
+    file_.reset();
+    return fs_->Rename(temporary_, path_);
+  }
+
+ private:
+  void Flush() {
+    if (!file_status_.ok()) return;
+    crc_ = ExtendCrc32c(crc_, entries_);
+    file_status_ = file_->Append(entries_);
+    entries_.clear();
+  }
+
+  FileSystem* const fs_;
+  const std::string path_;
+  std::string temporary_;
+  std::unique_ptr<WritableFile> file_;
+  absl::Status file_status_;
+  std::string entries_;
+  uint32_t crc_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, const RandomAccessFile& contents,
+                                                               const RecordFile& file, const RecordFormat& format,
+                                                               const IndexOptions& options) {
+  const uint64_t fingerprint =
+      StableHash(absl::StrCat(file.path, "\n", file.begin, "\n", options.scan.on_damage, "\n", format.fingerprint()));
+  const auto scan = [&](Builder* builder) {
+    return ScanRecords(contents, file, format, options.scan,
+                       [&](uint64_t offset, uint64_t size) { return builder->Add(offset, size); });
+  };
+  if (!options.directory.empty()) {
+    const std::string path = JoinPath(
+        options.directory, absl::StrCat(Basename(file.path), "-", absl::Hex(fingerprint, absl::kZeroPad16), ".index"));
+    const std::string identity = Identity(contents, fingerprint);
+    auto loaded = Load(fs, path, identity);
+    if (loaded.ok()) return loaded;
+    if (loaded.status().code() != absl::StatusCode::kNotFound) {
+      LOG(INFO) << "index " << path << " is made anew: " << loaded.status().message();
+    }
+    absl::Status written = fs->CreateDirectory(options.directory);
+    if (written.ok()) {
+      Builder builder(fs, path);
+      const absl::StatusOr<ScanResult> summary = scan(&builder);
+      if (!summary.ok() && builder.file_status().ok()) return summary.status();
+      written = summary.ok() ? builder.Finish(identity, *summary) : builder.file_status();
+    }
+    if (written.ok()) {
+      loaded = Load(fs, path, identity);
+      if (loaded.ok()) return loaded;
+      written = loaded.status();
+    }
+    LOG(WARNING) << "the index of " << file.path << " is not kept: " << written;
+  }
+  std::unique_ptr<RecordIndex> index(new RecordIndex);
+  Builder builder(fs, "");
+  ASSIGN_OR_RETURN(index->summary_, scan(&builder));
+  index->entries_ = builder.Release();
+  return index;
+}
+
+absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Load(FileSystem* fs, const std::string& path,
+                                                               const std::string& expected_identity) {
+  std::unique_ptr<RecordIndex> index(new RecordIndex);
+  ASSIGN_OR_RETURN(index->file_, fs->NewRandomAccessFile(path));
+  const uint64_t size = index->file_->size();
+  if (size < kTrailerBytes) return Stale("it is too short");
+  std::string trailer(kTrailerBytes, '\0');
+  RETURN_IF_ERROR(index->file_->Read(size - kTrailerBytes, kTrailerBytes, &trailer[0]));
+  if (absl::string_view(trailer).substr(0, kIdentityBytes) != expected_identity) {
+    return Stale("the data or how they are read has changed");
+  }
+  const char* const numbers = trailer.data() + kIdentityBytes;
+  index->summary_ = {LoadLittleEndian<int64_t>(numbers), LoadLittleEndian<int64_t>(numbers + 8),
+                     LoadLittleEndian<int64_t>(numbers + 16)};
+  const uint64_t entries_bytes = size - kTrailerBytes;
+  uint32_t crc = 0;
+  std::string chunk;
+  for (uint64_t offset = 0; offset < entries_bytes; offset += chunk.size()) {
+    chunk.resize(static_cast<size_t>(std::min<uint64_t>(kChunkBytes, entries_bytes - offset)));
+    RETURN_IF_ERROR(index->file_->Read(offset, chunk.size(), &chunk[0]));
+    crc = ExtendCrc32c(crc, chunk);
+    if (entries_bytes <= kMaxBytesInMemory) index->entries_ += chunk;
+  }
+  const bool right_size =
+      entries_bytes % kEntryBytes == 0 && entries_bytes / kEntryBytes == static_cast<uint64_t>(index->summary_.records);
+  if (!right_size || Trailer(expected_identity, index->summary_, crc) != trailer) return Stale("it is damaged");
+  if (entries_bytes <= kMaxBytesInMemory) index->file_.reset();
+  return index;
+}
+
+absl::StatusOr<RecordIndex::Record> RecordIndex::Get(int64_t i) const {
+  const uint64_t place = static_cast<uint64_t>(i) * kEntryBytes;
+  char buffer[kEntryBytes];
+  const char* entry = entries_.data() + place;
+  if (file_ != nullptr) {
+    RETURN_IF_ERROR(file_->Read(place, kEntryBytes, buffer));
+    entry = buffer;
+  }
+  return Record{LoadLittleEndian<uint64_t>(entry), LoadLittleEndian<uint32_t>(entry + 8)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,202 @@
+#include "worker/data/record_index.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/io/faulty_file_system.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/data/libsvm.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kDirectory[] = "run/index";
+
+class RecordIndexTest : public ::testing::Test {
+ protected:
+  RecordIndexTest() {
+    InputConfig::Libsvm config;
+    config.set_features(2);
+    format_ = *CreateLibsvmFormat(config);
+    options_.directory = kDirectory;
+    options_.scan.progress = [this](const IndexProgress& progress) { progress_.push_back(progress); };
+    WriteLines(100);
+  }
+
+  void WriteLines(int lines) {
+    std::string contents;
+    for (int i = 0; i < lines; ++i) absl::StrAppend(&contents, i % 7, " 1:", i, "\n");
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "data", contents).ok());
+  }
+
+  absl::StatusOr<std::unique_ptr<RecordIndex>> Open() {
+    progress_.clear();
+    auto contents = faulty_.NewRandomAccessFile("data");
+    if (!contents.ok()) return contents.status();
+    return RecordIndex::Open(&faulty_, **contents, {"data"}, *format_, options_);
+  }
+
+  // The text of record i.
+  std::string Record(const RecordIndex& index, int64_t i) {
+    const auto place = index.Get(i);
+    EXPECT_TRUE(place.ok()) << place.status();
+    const std::string contents = *ReadFile(&fs_, "data");
+    return contents.substr(place->offset, place->size);
+  }
+
+  // Whether the last Open read the data.
+  bool WasBuilt() const { return !progress_.empty(); }
+
+  std::string IndexPath() {
+    const auto names = fs_.ListDirectory(kDirectory);
+    EXPECT_TRUE(names.ok() && names->size() == 1);
+    return JoinPath(kDirectory, names->at(0));
+  }
+
+  MemoryFileSystem fs_;
+  FaultyFileSystem faulty_{&fs_};
+  std::unique_ptr<RecordFormat> format_;
+  IndexOptions options_;
+  std::vector<IndexProgress> progress_;
+};
+
+TEST_F(RecordIndexTest, FindsEveryRecord) {
+  auto index = Open();
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ((*index)->size(), 100);
+  EXPECT_EQ((*index)->summary().max_label, 6);
+  for (const int i : {0, 1, 50, 99}) EXPECT_EQ(Record(**index, i), absl::StrCat(i % 7, " 1:", i));
+}
+
+TEST_F(RecordIndexTest, TellsHowFarItIs) {
+  ASSERT_TRUE(Open().ok());
+  const uint64_t size = ReadFile(&fs_, "data")->size();
+  ASSERT_THAT(progress_, SizeIs(1));
+  EXPECT_EQ(progress_[0].path, "data");
+  EXPECT_EQ(progress_[0].bytes_done, size);
+  EXPECT_EQ(progress_[0].bytes_total, size);
+}
+
+TEST_F(RecordIndexTest, IsReadOnceAndThenUsedAgain) {
+  ASSERT_TRUE(Open().ok());
+  EXPECT_TRUE(WasBuilt());
+  auto again = Open();
+  ASSERT_TRUE(again.ok());
+  EXPECT_FALSE(WasBuilt());
+  EXPECT_EQ((*again)->size(), 100);
+  EXPECT_EQ((*again)->summary().max_label, 6);
+  EXPECT_EQ(Record(**again, 99), "1 1:99");
+}
+
+TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
+  ASSERT_TRUE(Open().ok());
+  // The same size, another time.
+  WriteLines(100);
+  ASSERT_TRUE(Open().ok());
+  EXPECT_TRUE(WasBuilt());
+  WriteLines(60);
+  auto index = Open();
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ((*index)->size(), 60);
+  // One index for each file and way of reading it, no temporary files.
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
+}
+
+TEST_F(RecordIndexTest, AnotherFormatHasAnIndexOfItsOwn) {
+  ASSERT_TRUE(Open().ok());
+  InputConfig::Libsvm config;
+  config.set_features(3);
+  format_ = *CreateLibsvmFormat(config);
+  ASSERT_TRUE(Open().ok());
+  EXPECT_TRUE(WasBuilt());
+  options_.scan.on_damage = InputConfig::SKIP_AND_COUNT;
+  ASSERT_TRUE(Open().ok());
+  EXPECT_TRUE(WasBuilt());
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(3));
+}
+
+TEST_F(RecordIndexTest, EveryDamagedByteIsNoticed) {
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexPath();
+  const std::string good = *ReadFile(&fs_, path);
+  for (size_t i = 0; i < good.size(); ++i) {
+    ASSERT_TRUE(WriteFileAtomically(&fs_, path, good).ok());
+    fs_.FlipBits(path, i, 4);
+    auto index = Open();
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_TRUE(WasBuilt()) << "byte " << i << " of " << good.size();
+    EXPECT_EQ(Record(**index, 99), "1 1:99");
+  }
+  for (size_t size = 0; size < good.size(); size += 13) {
+    fs_.Truncate(path, size);
+    ASSERT_TRUE(Open().ok());
+    EXPECT_TRUE(WasBuilt()) << "cut to " << size << " of " << good.size();
+  }
+}
+
+TEST_F(RecordIndexTest, StaysInMemoryWithoutADirectory) {
+  options_.directory.clear();
+  auto index = Open();
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(Record(**index, 98), "0 1:98");
+  EXPECT_FALSE(fs_.Exists(kDirectory));
+}
+
+TEST_F(RecordIndexTest, AnIndexThatCannotBeKeptIsNoError) {
+  faulty_.FillDiskAfter(100);
+  auto index = Open();
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ(Record(**index, 99), "1 1:99");
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(0));
+  faulty_.Heal();
+  ASSERT_TRUE(Open().ok());
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
+}
+
+// What is left behind is good or made anew.
+TEST_F(RecordIndexTest, SurvivesDeathAtEveryOperation) {
+  for (int operations = 0; operations < 30; ++operations) {
+    ASSERT_TRUE(fs_.CreateDirectory(kDirectory).ok());
+    const std::vector<std::string> names = *fs_.ListDirectory(kDirectory);
+    for (const std::string& name : names) ASSERT_TRUE(fs_.Remove(JoinPath(kDirectory, name)).ok());
+    faulty_.KillAfter(operations);
+    Open().IgnoreError();
+    faulty_.Heal();
+    auto index = Open();
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_EQ((*index)->size(), 100);
+    EXPECT_EQ(Record(**index, 99), "1 1:99");
+  }
+}
+
+TEST_F(RecordIndexTest, DamagedDataAreAnErrorAndLeaveNoIndex) {
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "data", "1 1:1\nx\n").ok());
+  const absl::Status status = Open().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("data:2:"));
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(0));
+}
+
+// More than the chunks in which data and index are read.
+TEST_F(RecordIndexTest, ReadsLargeFilesInPieces) {
+  constexpr int kLines = 300000;
+  WriteLines(kLines);
+  for (const bool built : {true, false}) {
+    auto index = Open();
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_EQ(WasBuilt(), built);
+    ASSERT_EQ((*index)->size(), kLines);
+    for (const int i : {0, 87381, 100000, kLines - 1}) {
+      EXPECT_EQ(Record(**index, i), absl::StrCat(i % 7, " 1:", i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_WORKER_DATA_RECORD_SCANNER_H_
+#define LOCKSTEP_WORKER_DATA_RECORD_SCANNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/io/file_system.h"
+#include "proto/input.pb.h"
+#include "worker/data/record_format.h"
+
+namespace lockstep {
+
+// A file of records.
+struct RecordFile {
+  std::string path;
+  // The first record's place, behind a header.
+  uint64_t begin = 0;
+  int64_t first_line = 1;
+};
+
+// How far the first reading of a large file has come.
+struct IndexProgress {
+  std::string path;
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+};
+
+struct ScanOptions {
+  InputConfig::OnDamage on_damage = InputConfig::FAIL;
+  // Called now and then, and at the end. May be null.
+  std::function<void(const IndexProgress&)> progress;
+};
+
+struct ScanResult {
+  int64_t records = 0;
+  // Left out, with SKIP_AND_COUNT.
+  int64_t damaged = 0;
+  // Greatest class; -1 when labels are no classes.
+  int64_t max_label = -1;
+};
+
+// Reads a whole file once, in pieces of a bounded size, parses every record and reports where the good ones
+// are. With SKIP_AND_COUNT damaged ones are counted and the first few logged.
+// Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; those of the file and of
+// `found`.
+absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,
+                                       const RecordFormat& format, const ScanOptions& options,
+                                       const std::function<absl::Status(uint64_t offset, uint64_t size)>& found);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_RECORD_SCANNER_H_

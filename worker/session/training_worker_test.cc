@@ -1,0 +1,299 @@
+#include "worker/session/training_worker.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/simulated_clock.h"
+#include "common/client/testing/fake_chief_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A clock on which every wait is over at once, and time has passed.
+class HastyClock : public Clock {
+ public:
+  absl::Time Now() override {
+    MutexLock lock(&mutex_);
+    return now_;
+  }
+  bool WaitUntil(CondVar*, Mutex*, absl::Time deadline) override {
+    MutexLock lock(&mutex_);
+    now_ = std::max(now_, deadline);
+    return true;
+  }
+
+ private:
+  Mutex mutex_;
+  absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1000);
+};
+
+class EmptyBatches : public BatchSource {
+ public:
+  explicit EmptyBatches(int64_t end) : end_(end) {}
+  const ExampleSpec& spec() const override { return spec_; }
+  absl::StatusOr<Batch> Get(int64_t step, int64_t) override {
+    if (step >= end_) return absl::OutOfRangeError("the input has ended");
+    return Batch();
+  }
+
+ private:
+  const int64_t end_;
+  ExampleSpec spec_;
+};
+
+// One variable, one number; calls `on_slot` before each slot's loss.
+class TinyModel : public Model {
+ public:
+  explicit TinyModel(std::function<void()> on_slot) : on_slot_(std::move(on_slot)) {
+    VariableSpec* const variable = spec_.add_variables();
+    variable->set_name("w");
+    variable->set_dtype(DT_FLOAT);
+    variable->set_trainable(true);
+  }
+  const ModelSpec& spec() const override { return spec_; }
+  absl::Status ComputeGradients(VariableValues, const Batch&, const SlotKey&, GradientSink* sink) override {
+    if (on_slot_) on_slot_();
+    if (!sink->OnLoss(1)) return absl::CancelledError("nobody wants the gradients any more");
+    *sink->GradientBuffer(0) = 1;
+    sink->OnGradient(0);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+
+ private:
+  const std::function<void()> on_slot_;
+  ModelSpec spec_;
+};
+
+class TrainingWorkerTest : public ::testing::Test {
+ protected:
+  TrainingWorker::Options NewOptions() {
+    TrainingWorker::Options options;
+    options.name = "worker-0@here";
+    options.clock = &clock_;
+    options.chief_address = "grpc://chief:2222";
+    options.chief_wait = absl::Seconds(10);
+    options.make_task = [this](const RunConfig&) -> absl::StatusOr<TrainingWorker::Task> {
+      ++tasks_made_;
+      if (!task_status_.ok()) return task_status_;
+      TrainingWorker::Task task;
+      task.batches = std::make_unique<EmptyBatches>(input_end_);
+      task.model = std::make_unique<TinyModel>(on_slot_);
+      return task;
+    };
+    return options;
+  }
+  // Runs to the end; with `step` the clock moves on by so much again and again.
+  absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
+    TrainingWorker::Options options = NewOptions();
+    if (step > absl::ZeroDuration()) options.chief_wait = absl::InfiniteDuration();  // time runs fast here
+    worker_ = std::make_unique<TrainingWorker>(options, &client_);
+    if (step == absl::ZeroDuration()) return worker_->Run();
+    absl::Status status;
+    std::atomic<bool> ended{false};
+    std::thread runner([&] {
+      status = worker_->Run();
+      ended = true;
+    });
+    while (!ended) {
+      clock_.Advance(step);
+      std::this_thread::yield();
+    }
+    runner.join();
+    return status;
+  }
+
+  SimulatedClock clock_;
+  FakeChiefClient client_;
+  std::unique_ptr<TrainingWorker> worker_;
+  std::function<void()> on_slot_;
+  absl::Status task_status_;
+  int64_t input_end_ = 1000;
+  int tasks_made_ = 0;
+};
+
+TEST_F(TrainingWorkerTest, ComputesItsBlocksUntilTheRunIsOver) {
+  client_.streams = {{FakeChiefClient::Gives(3, 0, 2), FakeChiefClient::Gives(4, 2, 1), FakeChiefClient::Finishes()}};
+  client_.config.mutable_training()->set_startup_delay_steps(5);
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(worker_->slots_computed(), 3);
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.reports, 3);
+  EXPECT_EQ(calls.gradients, 2) << "one sum for each block";
+  EXPECT_EQ(calls.leaves, 1);
+  ASSERT_EQ(calls.open_session.size(), 1u);
+  EXPECT_EQ(calls.open_session[0].worker(), "worker-0@here");
+  EXPECT_EQ(calls.open_session[0].model().variables(0).name(), "w");
+  EXPECT_EQ(calls.streams[0].startup_delay_steps, 5);
+  EXPECT_EQ(calls.streams[0].session_id, 1u);
+}
+
+TEST_F(TrainingWorkerTest, ARunThatFailedFailsTheWorker) {
+  client_.streams = {{FakeChiefClient::Finishes("the loss of step 5 is not finite")}};
+  const absl::Status status = Run();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step 5"));
+  EXPECT_EQ(client_.calls().leaves, 1);
+}
+
+// SM-08
+TEST_F(TrainingWorkerTest, AnAbsentChiefIsLookedForUntilTheLimitAndThenNamed) {
+  client_.get_run = {absl::UnavailableError("connection refused")};
+  HastyClock clock;
+  const absl::Time start = clock.Now();
+  TrainingWorker::Options options = NewOptions();
+  options.clock = &clock;
+  const absl::Status status = TrainingWorker(options, &client_).Run();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the chief at grpc://chief:2222 was not there for 10s"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("connection refused"));
+  EXPECT_GE(clock.Now() - start, absl::Seconds(10));
+  EXPECT_LE(clock.Now() - start, absl::Seconds(11));
+  EXPECT_GE(client_.calls().get_run, 10);
+  EXPECT_LE(client_.calls().get_run, 30) << "it backs off";
+  EXPECT_EQ(tasks_made_, 0);
+}
+
+TEST_F(TrainingWorkerTest, AChiefThatComesLateIsFound) {
+  client_.get_run = {absl::UnavailableError("1"), absl::UnavailableError("2"), absl::DeadlineExceededError("3"),
+                     absl::OkStatus()};
+  client_.open_session = {absl::UnavailableError("the chief is initializing the model"), absl::OkStatus()};
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().get_run, 5);
+  EXPECT_EQ(tasks_made_, 1) << "the task is kept";
+}
+
+TEST_F(TrainingWorkerTest, ANewEpochIsANewSession) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("epoch 1 is over"))},
+                     {FakeChiefClient::Fails(absl::UnavailableError("the stream broke"))},
+                     {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.streams.size(), 3u);
+  EXPECT_EQ(worker_->slots_computed(), 2);
+  EXPECT_EQ(tasks_made_, 1);
+  ASSERT_EQ(calls.open_session.size(), 3u);
+  EXPECT_EQ(calls.open_session[0].incarnation(), calls.open_session[2].incarnation());
+}
+
+TEST_F(TrainingWorkerTest, AnotherConfigurationIsAnotherTask) {
+  client_.streams = {{}, {FakeChiefClient::Finishes()}};
+  client_.streams[0] = {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("restarted"))};
+  on_slot_ = [this] { client_.config.mutable_training()->set_seed(99); };
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(tasks_made_, 2);
+}
+
+TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
+  client_.open_session = {absl::FailedPreconditionError("the worker's model is not the run's")};
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run()));
+  EXPECT_EQ(client_.calls().get_run, 1);
+  client_.open_session.clear();
+  client_.streams = {{FakeChiefClient::Fails(absl::InvalidArgumentError("a wrong piece"))}};
+  EXPECT_TRUE(absl::IsInvalidArgument(Run()));
+  task_status_ = absl::NotFoundError("no such file: train-images.gz");
+  EXPECT_TRUE(absl::IsNotFound(Run()));
+}
+
+TEST_F(TrainingWorkerTest, AnInputThatEndsIsNotTriedAgain) {
+  input_end_ = 1;
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Gives(1, 0, 1)}};
+  EXPECT_TRUE(absl::IsOutOfRange(Run()));
+  EXPECT_EQ(worker_->slots_computed(), 1);
+}
+
+TEST_F(TrainingWorkerTest, StopsWhileItWaitsForAToken) {
+  worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
+  absl::Status status;
+  std::thread runner([&] { status = worker_->Run(); });
+  client_.AwaitStreams(1);
+  worker_->RequestStop();
+  runner.join();
+  EXPECT_TRUE(absl::IsCancelled(status));
+  EXPECT_EQ(client_.calls().leaves, 0);
+}
+
+TEST_F(TrainingWorkerTest, StopsWhileItLooksForTheChief) {
+  client_.get_run = {absl::UnavailableError("connection refused")};
+  worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
+  absl::Status status;
+  std::thread runner([&] { status = worker_->Run(); });
+  clock_.AwaitWaiters(1);
+  worker_->RequestStop();
+  runner.join();
+  EXPECT_TRUE(absl::IsCancelled(status));
+}
+
+TEST_F(TrainingWorkerTest, StopsBeforeItStarts) {
+  worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
+  worker_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(worker_->Run()));
+}
+
+TEST_F(TrainingWorkerTest, StopsInTheMiddleOfABlock) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 4)}};
+  on_slot_ = [this] { worker_->RequestStop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run()));
+  EXPECT_EQ(worker_->slots_computed(), 0);
+  EXPECT_EQ(client_.calls().reports, 0);
+}
+
+TEST_F(TrainingWorkerTest, HeartbeatsComeThreeTimesInALease) {
+  int beats = 0;
+  on_slot_ = [&] {
+    for (int i = 1; i <= 4; ++i) {
+      clock_.AwaitWaiters(1);
+      clock_.Advance(absl::Seconds(1));
+      clock_.AwaitWaiters(1);  // the beat is over, the next one is waited for
+    }
+    beats = client_.calls().heartbeat;
+  };
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run().ok());
+  EXPECT_EQ(beats, 4);
+}
+
+TEST_F(TrainingWorkerTest, ARunThatEndsWhileItComputesIsHeardOnTheSameStream) {
+  client_.heartbeat_finished = true;
+  on_slot_ = [&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(1));
+    clock_.AwaitWaiters(1);
+  };
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 4), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run().ok());
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.streams.size(), 1u);
+  EXPECT_EQ(calls.leaves, 1);
+  EXPECT_EQ(calls.reports, 0) << "the block was dropped";
+}
+
+TEST_F(TrainingWorkerTest, AnEpochThatEndsWhileItComputesIsANewSession) {
+  client_.heartbeat = {absl::AbortedError("unknown session"), absl::OkStatus()};
+  bool first = true;
+  on_slot_ = [&] {
+    if (!std::exchange(first, false)) return;
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(1));
+    clock_.AwaitWaiters(1);
+  };
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 4)}, {FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().streams.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep

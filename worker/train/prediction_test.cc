@@ -1,0 +1,93 @@
+#include "worker/train/prediction.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/io/memory_file_system.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+// Outputs are the features.
+class Echo : public Model {
+ public:
+  const ModelSpec& spec() const override { return spec_; }
+  absl::Status ComputeGradients(VariableValues, const Batch&, const SlotKey&, GradientSink*) override {
+    return absl::UnimplementedError("not trained");
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch& batch) override { return batch.features; }
+  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return 0.0f; }
+
+ private:
+  const ModelSpec spec_;
+};
+
+// `size` examples of two numbers: i / 10 - 0.1 and 1e-9; labels are i % 2, or targets.
+class Numbers : public Dataset {
+ public:
+  Numbers(int64_t size, bool has_classes) : Dataset(Spec(has_classes), size, /*has_weights=*/false) {}
+
+ private:
+  static ExampleSpec Spec(bool has_classes) {
+    ExampleSpec spec;
+    spec.features_shape = Shape({2});
+    spec.classes = has_classes ? 2 : 0;
+    if (!has_classes) {
+      spec.labels_dtype = DT_FLOAT;
+      spec.labels_shape = Shape({2});
+    }
+    return spec;
+  }
+  absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      out->features.flat<float>()[2 * i] = static_cast<float>(indices[i]) / 10 - 0.1f;
+      out->features.flat<float>()[2 * i + 1] = 1e-9f;
+      if (spec().classes > 0) {
+        out->labels.flat<int32_t>()[i] = static_cast<int32_t>(indices[i] % 2);
+      } else {
+        out->labels.flat<float>()[2 * i] = out->labels.flat<float>()[2 * i + 1] = 0;
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+class PredictionTest : public ::testing::Test {
+ protected:
+  PredictionTest() { options_.batch_size = 2; }
+
+  absl::Status Predict(const Dataset& dataset) {
+    Echo model;
+    return WritePredictions(&model, {}, dataset, options_, &fs_, "out.csv");
+  }
+
+  MemoryFileSystem fs_;
+  EvaluationOptions options_;
+};
+
+TEST_F(PredictionTest, WritesPredictionsOfClasses) {
+  ASSERT_TRUE(Predict(Numbers(3, true)).ok());
+  EXPECT_EQ(*ReadFile(&fs_, "out.csv"),
+            "example,label,class,output_0,output_1\n"
+            "0,0,1,-0.1,1e-09\n"
+            "1,1,1,0,1e-09\n"
+            "2,0,0,0.1,1e-09\n");
+}
+
+TEST_F(PredictionTest, WritesPredictionsOfNumbers) {
+  options_.batch_size = 1;
+  ASSERT_TRUE(Predict(Numbers(2, false)).ok());
+  EXPECT_EQ(*ReadFile(&fs_, "out.csv"), "example,output_0,output_1\n0,-0.1,1e-09\n1,0,1e-09\n");
+}
+
+TEST_F(PredictionTest, LeavesNoHalfFileBehind) {
+  options_.cancelled = [calls = 0]() mutable { return ++calls > 1; };
+  EXPECT_EQ(Predict(Numbers(5, true)).code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(fs_.Exists("out.csv"));
+  EXPECT_FALSE(fs_.Exists("out.csv.tmp"));
+}
+
+}  // namespace
+}  // namespace lockstep
