@@ -114,14 +114,17 @@ void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gra
   const int64_t pixels = phase.y.inputs * phase.x.inputs;
   const float* panel = panels_.data() + phase.panels;
   for (int64_t c = 0; c < channels; c += kTileColumns, panel += phase.patch_size() * kTileColumns) {
+    int64_t y = 0;
+    int64_t x = 0;
+    const float* from[kTileRows];
+    float* to[kTileRows];
     for (int64_t first = 0; first < pixels; first += kTileRows) {
-      const float* from[kTileRows];
-      float* to[kTileRows];
       for (int r = 0; r < kTileRows; ++r) {
-        // Beyond the last pixel the last one is computed again.
-        const int64_t pixel = std::min(first + r, pixels - 1);
-        const int64_t y = pixel / phase.x.inputs;
-        const int64_t x = pixel % phase.x.inputs;
+        if (first + r >= pixels) {  // Beyond the last pixel it is computed again.
+          from[r] = from[r - 1];
+          to[r] = to[r - 1];
+          continue;
+        }
         from[r] =
             padded_gradient + (phase.y.first_output + y) * padded_.row_size() + (phase.x.first_output + x) * filters_;
         to[r] = input_gradient +
@@ -129,6 +132,7 @@ void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gra
                  x * geometry_.x.stride) *
                     channels +
                 c;
+        if (++x == phase.x.inputs) x = 0, ++y;
       }
       MultiplyTile(phase.patch, from, panel, kTileColumns,
                    [&](int r, Float8 low, Float8 high) { StoreColumns(to[r], channels - c, low, high); });

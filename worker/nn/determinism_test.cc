@@ -26,12 +26,12 @@ constexpr char kLoss[] =
 std::vector<Sample> Samples() {
   return {
       {"mlp",
-       "layer { name: 'a' dense { units: 700 activation: RELU } } layer { name: 'n' batch_norm {} }"
+       "layer { name: 'a' dense { units: 520 activation: RELU } } layer { name: 'n' batch_norm {} }"
        "layer { name: 'd' dropout { rate: 0.4 } } layer { name: 'b' dense { units: 300 activation: GELU } }"
        "layer { name: 'l' layer_norm {} } layer { name: 'c' dense { units: 10 } }",
        Shape{345},
        DT_FLOAT,
-       {1, 13, 64, 600}},
+       {1, 13, 300}},
       {"cnn",
        "layer { name: 'a' conv2d { filters: 20 kernel: 3 } } layer { name: 'n' batch_norm { activation: RELU } }"
        "layer { name: 'p' max_pool { window: 3 strides: 2 } }"
@@ -40,9 +40,9 @@ std::vector<Sample> Samples() {
        "layer { name: 'c' dense { units: 10 } }",
        Shape{28, 28, 3},
        DT_FLOAT,
-       {1, 5, 40}},
+       {1, 9}},
       {"embedding",
-       "layer { name: 'e' embedding { vocabulary: 40000 dimension: 17 } } layer { name: 'g' global_average_pool {} }"
+       "layer { name: 'e' embedding { vocabulary: 20000 dimension: 17 } } layer { name: 'g' global_average_pool {} }"
        "layer { name: 's' input: 'g' input: 'g' add {} } layer { name: 'c' dense { units: 10 } }",
        Shape{20},
        DT_INT32,
@@ -87,7 +87,7 @@ TEST(DeterminismTest, TheNumberOfThreadsDoesNotChangeTheBits) {
     const auto five = MakeModel(sample, 5);
     for (const int64_t size : sample.batches) {
       const std::string expected = Results(one.get(), sample, size);
-      for (int repeat = 0; repeat < 3; ++repeat) {
+      for (int repeat = 0; repeat < 2; ++repeat) {
         EXPECT_TRUE(Results(two.get(), sample, size) == expected) << sample.name << " " << size;
         EXPECT_TRUE(Results(five.get(), sample, size) == expected) << sample.name << " " << size;
       }
@@ -114,7 +114,7 @@ TEST(DeterminismTest, AddressesDoNotChangeTheBits) {
     const std::string expected = Results(MakeModel(sample, 1).get(), sample, sample.batches.back());
     // Holes of odd sizes move everything that is allocated afterwards.
     std::vector<std::unique_ptr<char[]>> moved;
-    for (int i = 1; i <= 8; ++i) {
+    for (int i = 1; i <= 4; ++i) {
       moved.push_back(std::make_unique<char[]>(i * 4099));
       moved.push_back(std::make_unique<char[]>(i * 131 + 40));
       moved[moved.size() - 2].reset();

@@ -46,15 +46,19 @@ void Transpose8(const float* from, int64_t from_stride, float* to) {
   }
 }
 
-// panel[k][j] = b(depth.begin + k, column + j), zeros beyond the last column.
+// panel[k][j] = b(depth.begin + k, column + j), and anything beyond the last column.
 void PackPanel(const Matrix& b, const Depth& depth, int64_t column, float* panel) {
   const int64_t count = std::min<int64_t>(kTileColumns, b.columns - column);
   const int64_t column_step = b.transposed ? b.stride : 1;
   const int64_t row_step = b.transposed ? 1 : b.stride;
   const float* from = b.data + depth.begin * row_step + column * column_step;
   int64_t k = 0;
-  if (count == kTileColumns && !b.transposed) {
-    for (; k < depth.size; ++k) {
+  if (!b.transposed) {
+    // Where the next row follows, a row may be read beyond its last column.
+    const int64_t elements = (b.rows - 1) * b.stride + b.columns;
+    const int64_t whole = (elements - column - kTileColumns) / b.stride + 1 - depth.begin;
+    const int64_t end = elements < column + kTileColumns ? 0 : std::min(depth.size, whole);
+    for (; k < end; ++k) {
       Store8(panel + k * kTileColumns, Load8(from + k * row_step));
       Store8(panel + k * kTileColumns + kLanes, Load8(from + k * row_step + kLanes));
     }
@@ -70,82 +74,108 @@ void PackPanel(const Matrix& b, const Depth& depth, int64_t column, float* panel
   }
 }
 
-// The rows of one tile, and how their elements are spaced.
-struct TileRows {
-  const float* rows[kTileRows];
-  int64_t step;
-};
-
-// A block of rows of `a`: where each tile's elements stand, in place or in a copy.
+// Rows [row, row + rows) of `a`: where they begin, in place or in a copy, and the distance of their elements.
+// Rows beyond the last, up to a whole tile, repeat it.
 class RowBlock {
  public:
-  RowBlock(const Matrix& a, const Depth& depth, int64_t row, int64_t rows, bool pack, float* copy)
-      : a_(a), depth_(depth), row_(row), rows_(rows), copy_(pack ? copy : nullptr) {
-    if (!pack) return;
-    for (int64_t first = 0; first < rows; first += kTileRows) {
-      const TileRows tile = InPlace(first);
-      float* to = copy + first * depth.size;
-      for (int64_t k = 0; k < depth.size; ++k, to += kTileRows) {
-        for (int r = 0; r < kTileRows; ++r) to[r] = tile.rows[r][k * tile.step];
-      }
+  RowBlock(const Matrix& a, const Depth& depth, int64_t row, int64_t rows, bool copy) {
+    const int64_t row_step = a.transposed ? 1 : a.stride;
+    step_ = a.transposed ? a.stride : 1;
+    const float* begin = a.data + row * row_step + depth.begin * step_;
+    if (copy) begin = Copy(a, depth, row, rows, begin);
+    for (int64_t r = 0; r < rows + kTileRows - 1; ++r) {
+      const int64_t from = std::min(r, rows - 1);
+      rows_[r] = copy ? begin + from / kTileRows * kTileRows * depth.size + from % kTileRows : begin + from * row_step;
     }
   }
 
-  // The tile that begins at row `first` of the block; rows beyond the last repeat it.
-  TileRows Tile(int64_t first) const {
-    if (copy_ == nullptr) return InPlace(first);
-    TileRows tile;
-    tile.step = kTileRows;
-    for (int r = 0; r < kTileRows; ++r) tile.rows[r] = copy_ + first * depth_.size + r;
-    return tile;
-  }
+  const float* const* rows(int64_t first) const { return rows_ + first; }
+  int64_t step() const { return step_; }
 
  private:
-  TileRows InPlace(int64_t first) const {
-    const int64_t row_step = a_.transposed ? 1 : a_.stride;
-    const int64_t column_step = a_.transposed ? a_.stride : 1;
-    TileRows tile;
-    tile.step = column_step;
-    for (int r = 0; r < kTileRows; ++r) {
-      tile.rows[r] = a_.data + (row_ + std::min(first + r, rows_ - 1)) * row_step + depth_.begin * column_step;
+  // The rows of each tile next to each other, element by element: [tiles][depth][6].
+  const float* Copy(const Matrix& a, const Depth& depth, int64_t row, int64_t rows, const float* from) {
+    thread_local Workspace<float> copy;
+    float* const begin = copy.Get((kBlockRows + 2 * kTileRows) * kMaxDepth);
+    for (int64_t first = 0; first < rows; first += kTileRows) {
+      float* to = begin + first * depth.size;
+      const float* p = from + first;
+      if (row + first + kLanes <= a.rows) {
+        // Two elements too many; the next ones replace them.
+        for (int64_t k = 0; k < depth.size; ++k) Store8(to + k * kTileRows, Load8(p + k * step_));
+        continue;
+      }
+      const int64_t count = std::min<int64_t>(kTileRows, rows - first);
+      for (int64_t k = 0; k < depth.size; ++k) std::copy_n(p + k * step_, count, to + k * kTileRows);
     }
-    return tile;
+    step_ = kTileRows;
+    return begin;
   }
 
-  const Matrix& a_;
-  const Depth& depth_;
-  const int64_t row_;
-  const int64_t rows_;
-  const float* const copy_;
+  const float* rows_[kBlockRows + kTileRows];
+  int64_t step_;
 };
+
+// Where one tile goes: `rows` rows (at most those of the tile count) and `columns` columns; adds to it unless it is the
+// first block of the inner dimension.
+struct TileResult {
+  float* c;
+  int64_t stride;
+  int64_t rows;
+  int64_t columns;
+  bool first;
+};
+
+void ComputeWholeTile(const TileElements& elements, const float* const* rows, const float* panel, int64_t panel_stride,
+                      const TileResult& result) {
+  MultiplyTile(elements, rows, panel, panel_stride, [&](int r, Float8 low, Float8 high) {
+    float* to = result.c + r * result.stride;
+    Store8(to, result.first ? low : Load8(to) + low);
+    Store8(to + kLanes, result.first ? high : Load8(to + kLanes) + high);
+  });
+}
+
+template <int Rows>
+void ComputeEdgeTile(const TileElements& elements, const float* const* rows, const float* panel, int64_t panel_stride,
+                     const TileResult& result) {
+  MultiplyTile<Rows>(elements, rows, panel, panel_stride, [&](int r, Float8 low, Float8 high) {
+    if (r >= result.rows) return;
+    if (result.first) {
+      StoreColumns(result.c + r * result.stride, result.columns, low, high);
+    } else {
+      AddColumns(result.c + r * result.stride, result.columns, low, high);
+    }
+  });
+}
+
+void ComputeTile(const TileElements& elements, const float* const* rows, const float* panel, int64_t panel_stride,
+                 const TileResult& result) {
+  if (result.rows >= kTileRows && result.columns == kTileColumns) {
+    ComputeWholeTile(elements, rows, panel, panel_stride, result);
+  } else if (result.rows > 4) {
+    ComputeEdgeTile<kTileRows>(elements, rows, panel, panel_stride, result);
+  } else if (result.rows > 2) {
+    ComputeEdgeTile<4>(elements, rows, panel, panel_stride, result);
+  } else {
+    ComputeEdgeTile<2>(elements, rows, panel, panel_stride, result);
+  }
+}
 
 // The part of c in `tile`, for one block of the inner dimension.
 void MultiplyDepth(const Matrix& a, const Matrix& b, const Depth& depth, const Tile& tile, float* c, int64_t c_stride) {
   alignas(64) float packed[kMaxDepth * kTileColumns];
-  thread_local Workspace<float> copy;
-  const bool pack_rows = a.transposed && tile.columns > kColumnsWorthPacking;
-  const TileElements all{1, depth.size, 1, 0};
-  const RowBlock block(a, depth, tile.row, tile.rows, pack_rows,
-                       pack_rows ? copy.Get((kBlockRows + kTileRows) * kMaxDepth) : nullptr);
-  for (int64_t column = tile.column; column < tile.column + tile.columns; column += kTileColumns) {
-    const int64_t columns = std::min<int64_t>(kTileColumns, tile.column + tile.columns - column);
+  const RowBlock block(a, depth, tile.row, tile.rows, a.transposed && tile.columns > kColumnsWorthPacking);
+  const TileElements elements{1, depth.size, block.step(), 0};
+  for (int64_t column = 0; column < tile.columns; column += kTileColumns) {
+    const int64_t columns = std::min<int64_t>(kTileColumns, tile.columns - column);
     const bool in_place = !b.transposed && columns == kTileColumns && tile.rows < kRowsWorthPacking;
-    if (!in_place) PackPanel(b, depth, column, packed);
-    const float* panel = in_place ? b.data + depth.begin * b.stride + column : packed;
-    for (int64_t first = 0; first < tile.rows; first += kTileRows) {
-      const TileRows rows = block.Tile(first);
-      TileElements elements = all;
-      elements.step = rows.step;
-      float* to = c + (tile.row + first) * c_stride + column;
-      const int64_t count = tile.rows - first;
-      MultiplyTile(elements, rows.rows, panel, in_place ? b.stride : kTileColumns, [&](int r, Float8 low, Float8 high) {
-        if (r >= count) return;
-        if (depth.begin == 0) {
-          StoreColumns(to + r * c_stride, columns, low, high);
-        } else {
-          AddColumns(to + r * c_stride, columns, low, high);
-        }
-      });
+    if (!in_place) PackPanel(b, depth, tile.column + column, packed);
+    const float* panel = in_place ? b.data + depth.begin * b.stride + tile.column + column : packed;
+    const int64_t panel_stride = in_place ? b.stride : kTileColumns;
+    for (int64_t row = 0; row < tile.rows; row += kTileRows) {
+      float* to = c + (tile.row + row) * c_stride + tile.column + column;
+      ComputeTile(elements, block.rows(row), panel, panel_stride,
+                  {to, c_stride, tile.rows - row, columns, depth.begin == 0});
     }
   }
 }

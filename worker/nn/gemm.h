@@ -44,7 +44,7 @@ void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b,
                       absl::FunctionRef<void(const Tile& tile)> finish);
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride);
 
-// Row-major panels of 16 columns of b: [NumPanels(b.columns)][b.rows][16], zeros beyond the last column.
+// Row-major panels of 16 columns of b: [NumPanels(b.columns)][b.rows][16], with anything beyond the last column.
 void PackPanels(const Matrix& b, float* panels);
 
 }  // namespace lockstep

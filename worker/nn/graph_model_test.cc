@@ -106,6 +106,9 @@ TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
       }
     }
   }
+  // Rows that are longer than what is computed together.
+  EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 2 }", {2, 200, 1}), absl::OkStatus());
+  EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 3 strides: 2 }", {3, 410, 1}), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 activation: GELU no_bias: true }"), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 }", {4, 9}), absl::OkStatus());
 }

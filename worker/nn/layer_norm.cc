@@ -14,14 +14,15 @@ constexpr float kDefaultEpsilon = 1e-5f;
 // Rows whose parts of the sums for gamma and beta are formed together.
 constexpr int64_t kBlockRows = 64;
 
-// The sum of f(vector at i) over a row; lanes beyond the row's end count as 0.
+// The sum of f(strip, vector) over a row: four sums, of every fourth vector, then (s0 + s1) + (s2 + s3).
 template <typename F>
 float SumRow(int64_t size, F f) {
-  Float8 sum = Set8(0);
+  Float8 sums[4] = {};
   ForEachStrip(size, [&](auto strip) {
-    for (int v = 0; v < strip.kVectors; ++v) sum += f(strip, v);
+#pragma GCC unroll 4
+    for (int v = 0; v < strip.kVectors; ++v) sums[v] += f(strip, v);
   });
-  return Sum8(sum);
+  return Sum8((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
 // Zero in the lanes that a strip does not have.

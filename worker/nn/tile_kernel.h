@@ -31,21 +31,21 @@ struct TileElements {
 };
 
 // sums[r][c] = sum over the elements e, from the first to the last, of rows[r][e] * panel[e][c], where panel's rows of
-// 16 columns are `panel_stride` floats apart. Calls store(r, sums of columns 0-7, of columns 8-15) for r < 6.
-template <typename Store>
+// 16 columns are `panel_stride` floats apart. Calls store(r, sums of columns 0-7, of columns 8-15) for r < Rows.
+template <int Rows = kTileRows, typename Store>
 inline void MultiplyTile(const TileElements& elements, const float* const* rows, const float* panel,
                          int64_t panel_stride, Store store) {
-  Float8 sums[kTileRows][2] = {};
+  Float8 sums[Rows][2] = {};
   const int64_t step = elements.step;
   const int64_t end = elements.length * step;
   for (int64_t run = 0; run < elements.runs; ++run) {
-    const float* a[kTileRows];
-    for (int r = 0; r < kTileRows; ++r) a[r] = rows[r] + run * elements.run_stride;
+    const float* a[Rows];
+    for (int r = 0; r < Rows; ++r) a[r] = rows[r] + run * elements.run_stride;
     for (int64_t e = 0; e < end; e += step, panel += panel_stride) {
       const Float8 low = Load8(panel);
       const Float8 high = Load8(panel + kLanes);
 #pragma GCC unroll 6
-      for (int r = 0; r < kTileRows; ++r) {
+      for (int r = 0; r < Rows; ++r) {
         const Float8 x = _mm256_broadcast_ss(a[r] + e);
         sums[r][0] = MultiplyAdd8(x, low, sums[r][0]);
         sums[r][1] = MultiplyAdd8(x, high, sums[r][1]);
@@ -53,7 +53,7 @@ inline void MultiplyTile(const TileElements& elements, const float* const* rows,
     }
   }
 #pragma GCC unroll 6
-  for (int r = 0; r < kTileRows; ++r) store(r, sums[r][0], sums[r][1]);
+  for (int r = 0; r < Rows; ++r) store(r, sums[r][0], sums[r][1]);
 }
 
 // The first `count` of 16 columns at p, the others untouched.
