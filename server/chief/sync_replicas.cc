@@ -287,6 +287,7 @@ void SyncReplicas::AssignTokens() {
   // Those who take part: a frozen worker, and one that goes, do not.
   const int64_t workers = std::count_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
     const StepConnection& connection = *entry.second;
+    mutex_.AssertHeld();
     return HasStarted(connection) && !connection.finish_sent_ &&
            (connection.awaiting_ || now - connection.last_heard_ < options_.lease);
   });
