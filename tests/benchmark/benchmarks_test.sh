@@ -25,7 +25,7 @@ done
 for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read"; do
   expect "\"against\": \"${against}\"" "${report}"
 done
-expect "1 MB, 2 workers, unix" "${table}"
+expect "1.05 MB, 2 workers, unix" "${table}"
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
 
