@@ -101,8 +101,8 @@ void WriteImages(const std::string& directory, int count) {
     const absl::Status status = WriteFileAtomically(FileSystem::Real(), JoinPath(directory, name), contents);
     CHECK(status.ok()) << status;
   };
-  write("images", EncodeIdx({n, 28, 28}, pixels));
-  write("labels", EncodeIdx({n}, labels));
+  write("images", Gzip(EncodeIdx({n, 28, 28}, pixels)));
+  write("labels", Gzip(EncodeIdx({n}, labels)));
 }
 
 RunConfig TrainingConfig(const TrainingSpec& spec, int slots) {

@@ -25,7 +25,7 @@ struct TrainingSpec {
 constexpr int64_t kPixels = 784;
 constexpr int64_t kClasses = 10;
 
-// Writes `count` random images and labels to directory/images and directory/labels.
+// Writes `count` random images and labels, gzipped as MNIST's are, to directory/images and directory/labels.
 void WriteImages(const std::string& directory, int count);
 
 // The run: SGD, no end, no checkpoints.
