@@ -87,9 +87,13 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   if (warm_start.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
-  LOG(INFO) << "warm start from " << warm_start
-            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ")
-            << absl::StrJoin(missing, ", ");
+  if (missing.size() == store->layout().variables().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("warm start: ", warm_start, " has none of the model's variables, ", missing.front(), " for one"));
+  }
+  LOG(INFO) << "warm start from " << warm_start;
+  LOG_IF(WARNING, !missing.empty()) << warm_start
+                                    << " lacks and leaves at their initial values: " << absl::StrJoin(missing, ", ");
   return absl::OkStatus();
 }
 
