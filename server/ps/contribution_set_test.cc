@@ -177,9 +177,7 @@ TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
     ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), Report(1, 1)}).ok());
     set.AddPiece({0, 2}, Piece(2, 0, kSegment + 4));
     EXPECT_EQ(NonFinite(set, {0, 2}), "gradient of big") << place;
-    std::vector<int> finished;
-    set.FinishedSegments(0, &finished);
-    EXPECT_THAT(finished, ElementsAre(place < kSegment ? 3 : 2)) << "the other segment";
+    EXPECT_THAT(set.finished_segments(), ElementsAre(place < kSegment ? 3 : 2)) << "the other segment";
     gradient_.assign(gradient_.size(), 1.0f);
     set.AddPiece({0, 2}, Piece(0, 0, 3));
     EXPECT_FALSE(set.complete());
