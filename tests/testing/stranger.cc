@@ -67,8 +67,11 @@ void Stranger::Open() {
   ASSERT_TRUE(task.ok()) << task.status();
   task_ = *std::move(task);
   *open_.mutable_model() = task_.model->spec();
-  grpc::ClientContext open_context;
-  const grpc::Status status = stub_->OpenSession(&open_context, open_, &session_);
+  grpc::Status status;
+  do {  // while the chief makes the model that another worker has declared
+    grpc::ClientContext open_context;
+    status = stub_->OpenSession(&open_context, open_, &session_);
+  } while (status.error_code() == grpc::StatusCode::UNAVAILABLE);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(session_.epoch(), run.epoch());
 }
