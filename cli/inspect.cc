@@ -12,6 +12,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
+#include "cli/config_flags.h"
+#include "cli/json_text.h"
+#include "common/base/command_line.h"
+#include "common/base/process.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_files.h"
 #include "common/checkpoint/bundle_reader.h"
@@ -23,35 +27,7 @@
 namespace lockstep {
 namespace {
 
-constexpr char kUsage[] = "usage: lockstep inspect DIR|CHECKPOINT [--digest] [--json]\n";
-
-struct Arguments {
-  std::string path;
-  bool digest = false;
-  bool json = false;
-  bool help = false;
-};
-
-absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& args) {
-  Arguments parsed;
-  for (const std::string& arg : args) {
-    if (arg == "--digest") {
-      parsed.digest = true;
-    } else if (arg == "--json") {
-      parsed.json = true;
-    } else if (arg == "--help") {
-      parsed.help = true;
-    } else if (absl::StartsWith(arg, "-")) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg));
-    } else if (!parsed.path.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("two paths, ", parsed.path, " and ", arg));
-    } else {
-      parsed.path = arg;
-    }
-  }
-  if (parsed.path.empty() && !parsed.help) return absl::InvalidArgumentError("no path");
-  return parsed;
-}
+constexpr char kName[] = "lockstep inspect";
 
 // "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
 std::string PrefixOfFile(const std::string& path) {
@@ -116,43 +92,28 @@ void PrintTable(const std::string& prefix, const std::vector<Row>& rows, std::os
   out << rows.size() << " variables, " << TotalOf(rows) << " bytes, checksums ok\n";
 }
 
-// Quoted. Text is UTF-8 in both.
-std::string Json(absl::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&json, "\\", absl::string_view(&c, 1));
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&json, "\\u%04x", c);
-    } else {
-      json.push_back(c);
-    }
-  }
-  return json + "\"";
-}
-
 void PrintJson(const std::string& prefix, const std::vector<Row>& rows, const std::string& digest, std::ostream& out) {
-  out << "{\"checkpoint\": " << Json(prefix) << ",\n \"variables\": [";
+  out << "{\"checkpoint\": " << JsonString(prefix) << ",\n \"variables\": [";
   const char* separator = "\n  ";
   for (const Row& row : rows) {
-    out << separator << "{\"name\": " << Json(row.name) << ", \"dtype\": " << Json(row.dtype)
+    out << separator << "{\"name\": " << JsonString(row.name) << ", \"dtype\": " << JsonString(row.dtype)
         << ", \"shape\": " << row.shape << ", \"bytes\": " << row.bytes << "}";
     separator = ",\n  ";
   }
-  out << "],\n \"bytes\": " << TotalOf(rows) << ",\n \"digest\": " << Json(digest) << "}\n";
+  out << "],\n \"bytes\": " << TotalOf(rows) << ",\n \"digest\": " << JsonString(digest) << "}\n";
 }
 
-absl::Status Print(FileSystem* fs, const std::string& prefix, const Arguments& arguments, std::ostream& out) {
+absl::Status Print(FileSystem* fs, const std::string& prefix, bool digest_only, bool json, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs, prefix));
   ASSIGN_OR_RETURN(const std::vector<Row> rows, RowsOf(*reader));
-  if (!arguments.json && !arguments.digest) {
+  if (!json && !digest_only) {
     RETURN_IF_ERROR(reader->Verify());
     PrintTable(prefix, rows, out);
     return absl::OkStatus();
   }
   // Reads everything, and so verifies it.
   ASSIGN_OR_RETURN(const std::string digest, CheckpointDigest(*reader));
-  if (arguments.json) {
+  if (json) {
     PrintJson(prefix, rows, digest, out);
   } else {
     out << digest << "\n";
@@ -163,20 +124,27 @@ absl::Status Print(FileSystem* fs, const std::string& prefix, const Arguments& a
 }  // namespace
 
 int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const auto arguments = ParseArguments(args);
-  if (!arguments.ok()) {
-    err << "lockstep inspect: " << arguments.status().message() << "\n" << kUsage;
-    return 2;
-  }
-  if (arguments->help) {
-    out << kUsage;
-    return 0;
-  }
-  const auto prefix = FindCheckpoint(fs, arguments->path, err);
-  const absl::Status status = prefix.ok() ? Print(fs, *prefix, *arguments, out) : prefix.status();
-  if (status.ok()) return 0;
-  err << "lockstep inspect: " << status.message() << "\n";
-  return !prefix.ok() && absl::IsInvalidArgument(status) ? 2 : 1;
+  std::string path;
+  bool digest = false, json = false;
+  CommandLine command_line(
+      kName, "Lists what a checkpoint holds and verifies all its checksums.",
+      "Exit codes: 0 all is well; 1 the checkpoint is damaged, or there is none; 2 wrong arguments.");
+  command_line.AddArgument("DIR|CHECKPOINT",
+                           "a logdir, of which the newest valid checkpoint is taken; or a checkpoint, such as "
+                           "runs/mlp/model.ckpt-1000",
+                           &path);
+  command_line.AddFlag(
+      "digest", "",
+      "prints only one SHA-256 over all variables by name: name, dtype, shape, bytes. Equal digests mean "
+      "equal bits",
+      &digest);
+  command_line.AddFlag("json", "", "prints one JSON object, with the digest", &json);
+  if (const auto exit_code = command_line.Parse(args, out, err)) return *exit_code;
+  const auto prefix = FindCheckpoint(fs, path, err);
+  const absl::Status status = prefix.ok() ? Print(fs, *prefix, digest, json, out) : prefix.status();
+  if (status.ok()) return kExitDone;
+  return PrintError(kName, status.message(),
+                    !prefix.ok() && absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed, err);
 }
 
 }  // namespace lockstep

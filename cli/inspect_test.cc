@@ -134,7 +134,7 @@ TEST_F(InspectTest, ExitsWithTwoForBadArguments) {
     EXPECT_THAT(err(), HasSubstr("lockstep inspect: "));
   }
   EXPECT_EQ(Run({"--help"}), 0);
-  EXPECT_THAT(out(), HasSubstr("usage: lockstep inspect"));
+  EXPECT_THAT(out(), HasSubstr("Usage: lockstep inspect"));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "common/base/mutex.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/master_address.h"
 #include "common/transport/grpc_chief_client.h"
 #include "glog/logging.h"
 
@@ -124,13 +125,13 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
     const absl::optional<int> signal = signals.Wait(std::min(supervisor.next_poll(), now + kStatusPeriod) - now);
     if (signal.has_value() && IsStop(*signal)) supervisor.RequestStop();
     supervisor.Poll();
-    if (poller == nullptr && !supervisor.master_target().empty()) {
+    if (poller == nullptr && !supervisor.master().empty()) {
+      ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
       GrpcClientOptions client_options;
       client_options.call_timeout = kStatusTimeout;
-      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master_target()))
-          << std::flush;
-      poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(supervisor.master_target(), client_options),
-                                              Clock::Real(), kStatusPeriod);
+      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master())) << std::flush;
+      poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(address.targets[0], client_options), Clock::Real(),
+                                              kStatusPeriod);
     }
     for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
     if (poller == nullptr) continue;

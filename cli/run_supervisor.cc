@@ -65,7 +65,7 @@ absl::Status RunSupervisor::StartChild(Child* child, std::vector<std::string> co
 void RunSupervisor::Poll() {
   while (const absl::optional<ProcessExit> exit = options_.processes->NextExit()) OnExit(*exit);
   if (!ending_) {
-    if (master_target_.empty()) AwaitPort();
+    if (master_.empty()) AwaitPort();
     StartDue();
   }
   if (ending_) PressEnd();
@@ -73,7 +73,7 @@ void RunSupervisor::Poll() {
 
 void RunSupervisor::AwaitPort() {
   if (absl::StartsWith(listen_, "unix:")) {
-    master_target_ = listen_;
+    master_ = listen_;
   } else {
     const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
     if (!text.ok()) return;
@@ -85,7 +85,7 @@ void RunSupervisor::AwaitPort() {
     }
     const std::string host = listen_.substr(0, listen_.rfind(':'));
     listen_ = absl::StrCat(host, ":", port);
-    master_target_ = absl::StrCat(LocalHost(host), ":", port);
+    master_ = absl::StrCat("grpc://", LocalHost(host), ":", port);
   }
   for (Child& worker : workers_) worker.start_at = options_.clock->Now();
 }
@@ -96,10 +96,9 @@ void RunSupervisor::StartDue() {
     const absl::Status status = StartChild(&chief_, options_.chief_command(listen_));
     if (!status.ok()) return Fail(chief_, kExitFailed, std::string(status.message()));
   }
-  const std::string master = absl::StartsWith(master_target_, "unix:") ? master_target_ : "grpc://" + master_target_;
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].start_at > now) continue;
-    const absl::Status status = StartChild(&workers_[i], options_.worker_command(static_cast<int>(i), master));
+    const absl::Status status = StartChild(&workers_[i], options_.worker_command(static_cast<int>(i), master_));
     if (!status.ok()) return Fail(workers_[i], kExitFailed, std::string(status.message()));
   }
 }
@@ -219,7 +218,7 @@ bool RunSupervisor::AnyWorkerLeft() const {
 
 absl::Time RunSupervisor::next_poll() const {
   if (ending_) return std::min(terminate_at_, kill_at_);
-  absl::Time next = master_target_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
+  absl::Time next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
   next = std::min(next, chief_.start_at);
   for (const Child& worker : workers_) next = std::min(next, worker.start_at);
   return next;

@@ -64,8 +64,8 @@ class RunSupervisor {
 
   // When Poll has something to do, signals aside.
   absl::Time next_poll() const;
-  // The chief's address, "host:port" or "unix:/path", once it is known.
-  const std::string& master_target() const { return master_target_; }
+  // The chief's address, "grpc://host:port" or "unix:/path", once it is known.
+  const std::string& master() const { return master_; }
   const absl::optional<Outcome>& outcome() const { return outcome_; }
 
  private:
@@ -102,7 +102,7 @@ class RunSupervisor {
   std::vector<Child> workers_;
   // Where the chief is to listen: options_.listen, with the port once it is known.
   std::string listen_;
-  std::string master_target_;
+  std::string master_;
 
   bool ending_ = false;
   // Of the end: its outcome; whether a worker, not the chief, is the cause; what is due when.

@@ -119,13 +119,13 @@ TEST_F(RunSupervisorTest, StartsTheWorkersWhenTheChiefListens) {
   supervisor_->Poll();
   EXPECT_THAT(processes_.commands, ElementsAre("/bin/chief chief 127.0.0.1:0"));
   EXPECT_LE(supervisor_->next_poll(), clock_.Now() + absl::Milliseconds(50));
-  EXPECT_EQ(supervisor_->master_target(), "");
+  EXPECT_EQ(supervisor_->master(), "");
   WritePort("4000\n");
   supervisor_->Poll();
   EXPECT_THAT(processes_.commands,
               ElementsAre("/bin/chief chief 127.0.0.1:0", "/bin/worker worker-0 grpc://127.0.0.1:4000",
                           "/bin/worker worker-1 grpc://127.0.0.1:4000"));
-  EXPECT_EQ(supervisor_->master_target(), "127.0.0.1:4000");
+  EXPECT_EQ(supervisor_->master(), "grpc://127.0.0.1:4000");
   EXPECT_EQ(supervisor_->next_poll(), absl::InfiniteFuture());
 }
 

@@ -75,6 +75,7 @@ build_targets() {
 
 build_binaries() {
   local began
+  install_packages "${BUILD_PACKAGES[@]}" # Before the time is taken: is_built looks at the list of packages too.
   began="$(mktemp)"
   build_targets "${BINARIES[@]}"
   touch -r "${began}" "${ROOT}/.bz/built" # What was edited meanwhile is newer.

@@ -11,11 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Values in one reply frame: large enough to cost few writes, small enough that the first arrives early.
-constexpr int64_t kFrameElements = 1 << 20;
 constexpr absl::Duration kRateWindow = absl::Seconds(3);
-
-std::string Describe(int64_t step, const SlotBlock& block) { return absl::StrCat(block.ToString(), " of step ", step); }
 
 }  // namespace
 
@@ -58,7 +54,7 @@ void SyncReplicas::StartStep() {
 
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
                                                       std::shared_ptr<StepListener> listener) {
-  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name));
+  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_));
   connection->listener_ = std::move(listener);
   connection->stream_values_ = stream_values;
   connection->stats_.set_name(std::move(name));
@@ -144,30 +140,23 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
     if (!frame.gradients.empty() || !frame.reports.empty()) {
       return absl::InvalidArgumentError("gradients or reports without a block of slots");
     }
-    if (connection->incoming_.begun) return absl::InvalidArgumentError("the contribution before was not ended");
+    if (connection->incoming_.begun()) return absl::InvalidArgumentError("the contribution before was not ended");
     return absl::OkStatus();
   }
-  auto& incoming = connection->incoming_;
-  if (!incoming.begun) {
+  IncomingContribution& incoming = connection->incoming_;
+  if (!incoming.begun()) {
     const auto& token = connection->last_token_;
     if (!token || token->step() != frame.step || token->first_slot() != frame.block.first ||
         token->slot_count() != frame.block.count) {
       return absl::FailedPreconditionError(
-          absl::StrCat("a contribution to ", Describe(frame.step, frame.block),
+          absl::StrCat("a contribution to ", DescribeBlock(frame.step, frame.block),
                        " without a token for it; the session's last token is ",
-                       token ? Describe(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
+                       token ? DescribeBlock(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
     }
     connection->last_token_.reset();
-    incoming.begun = true;
-    incoming.step = frame.step;
-    incoming.block = frame.block;
-    incoming.reported = incoming.any_new = false;
-    incoming.segments.assign(layout_.segments().size(), false);
-    incoming.num_segments = 0;
-  } else if (incoming.step != frame.step || incoming.block != frame.block) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame for ", Describe(frame.step, frame.block),
-                                                   " inside a contribution to ",
-                                                   Describe(incoming.step, incoming.block)));
+    incoming.Begin(frame.step, frame.block);
+  } else {
+    RETURN_IF_ERROR(incoming.CheckSame(frame.step, frame.block));
   }
   tokens_.Renew(connection->session_, connection->last_heard_);
   connection->pushing_ = true;
@@ -178,10 +167,9 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
 
 absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
                                             absl::Status* failure) {
-  auto& incoming = connection->incoming_;
+  IncomingContribution& incoming = connection->incoming_;
   if (!frame.reports.empty()) {
-    if (incoming.reported) return absl::InvalidArgumentError("reports were sent twice in one contribution");
-    incoming.reported = true;
+    RETURN_IF_ERROR(incoming.MarkReports());
     if (target != nullptr) {
       RETURN_IF_ERROR(target->AddReports(frame.block, frame.reports));
       const auto slot = target->non_finite_slot(frame.block);
@@ -194,21 +182,11 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
     }
   }
   for (const StepPiece& piece : frame.gradients) {
-    if (!incoming.reported) return absl::InvalidArgumentError("gradients came before the reports of their slots");
+    RETURN_IF_ERROR(incoming.CheckReported());
     if (target == nullptr) continue;  // the step is over; nothing of it is wanted
     RETURN_IF_ERROR(target->CheckPiece(piece));
-    const auto& variable = layout_.variables()[piece.variable];
-    const int first = variable.first_segment + static_cast<int>(piece.offset / ParameterLayout::kSegmentElements);
-    int segment = first;
-    for (int64_t at = 0; at < piece.content.size(); at += layout_.segments()[segment++].elements) {
-      if (incoming.segments[segment]) {
-        return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " from element ",
-                                                       layout_.segments()[segment].offset, " was sent twice"));
-      }
-      incoming.segments[segment] = true;
-      ++incoming.num_segments;
-    }
-    if (target->AddPiece(frame.block, piece)) incoming.any_new = true;
+    RETURN_IF_ERROR(incoming.MarkPiece(piece));
+    if (target->AddPiece(frame.block, piece)) incoming.MarkNew();
   }
   return absl::OkStatus();
 }
@@ -222,21 +200,17 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
   }
   if (!frame.end) return absl::OkStatus();
   if (connection->awaiting_) return absl::InvalidArgumentError("a token was asked for twice");
-  auto& incoming = connection->incoming_;
+  IncomingContribution& incoming = connection->incoming_;
   const absl::Time now = options_.clock->Now();
-  if (incoming.begun) {
-    incoming.begun = false;
+  if (incoming.begun()) {
+    incoming.End();
     connection->pushing_ = false;
     // A step that went on without this contribution, or failed, has dropped some of its pieces uncounted.
     const bool current = frame.step == store_->step() && !failed_;
-    if (current && incoming.num_segments != layout_.num_trainable_segments()) {
-      return absl::InvalidArgumentError(absl::StrCat("the contribution to ", Describe(frame.step, frame.block), " has ",
-                                                     incoming.num_segments, " of ", layout_.num_trainable_segments(),
-                                                     " pieces of ", ParameterLayout::kSegmentElements, " elements"));
-    }
+    if (current) RETURN_IF_ERROR(incoming.CheckWhole());
     if (current) tokens_.Cover(frame.block, connection->session_, now);
-    connection->fate_ = incoming.any_new ? ACCEPTED : DUPLICATE;
-    if (incoming.any_new) {
+    connection->fate_ = incoming.any_new() ? ACCEPTED : DUPLICATE;
+    if (incoming.any_new()) {
       ++accepted_;
       connection->stats_.set_accepted(connection->stats_.accepted() + 1);
     } else {
@@ -253,7 +227,7 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
 SyncReplicas::Committed SyncReplicas::Commit() {
   const auto updates = current_->TakeUpdates();
   last_loss_ = current_->MeanLoss();
-  current_->FinishedSegments(0, &segment_order_);
+  segment_order_ = current_->finished_segments();
   for (size_t i = 0; i < layout_.segments().size(); ++i) {
     if (!layout_.variables()[layout_.segments()[i].variable].spec.trainable())
       segment_order_.push_back(static_cast<int>(i));
@@ -322,7 +296,7 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     return true;
   }
   if (connection->stream_values_) FeedValues(connection, reply);
-  const bool holds_values = !connection->stream_values_ || connection->held_step_ == store_->step();
+  const bool holds_values = !connection->stream_values_ || connection->feed_.holds(store_->step());
   if (connection->awaiting_ && connection->token_ && holds_values) {
     reply->token = connection->token_;
     connection->token_.reset();
@@ -336,48 +310,15 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
 
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
   const int64_t step = store_->step();
-  if (connection->feed_step_ < step) {
-    connection->feed_step_ = step;
-    connection->feed_cursor_ = 0;
-  }
-  const auto note_held = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
-      connection->held_step_ = step;
-  };
-  note_held();
-  // The values of the next step, as far as they are final, go to a worker that holds the current ones.
-  if (connection->held_step_ == step && connection->feed_step_ == step && !connection->token_ && current_ != nullptr &&
-      current_->has_applied_segments()) {
-    connection->feed_step_ = step + 1;
-    connection->feed_cursor_ = 0;
-  }
-  std::vector<int> segments;
-  std::shared_ptr<const AlignedBuffer> values;
-  if (connection->feed_step_ == step) {
-    segments.assign(segment_order_.begin() + connection->feed_cursor_, segment_order_.end());
-    values = store_->values();
+  // A worker that has a token needs nothing of the next version before it has sent its contribution.
+  const bool may_run_ahead = !connection->token_ && current_ != nullptr && current_->has_applied_segments();
+  int64_t bytes = 0;
+  if (connection->feed_.Advance(step, may_run_ahead) == step) {
+    bytes = connection->feed_.Fill(segment_order_, store_->values(), reply);
   } else if (current_ != nullptr) {
-    current_->FinishedSegments(connection->feed_cursor_, &segments);
-    values = store_->next_values();
+    bytes = connection->feed_.Fill(current_->finished_segments(), store_->next_values(), reply);
   }
-  int64_t elements = 0;
-  for (const int index : segments) {
-    const ParameterLayout::Segment& segment = layout_.segments()[index];
-    if (elements > 0 && elements + segment.elements > kFrameElements) break;
-    elements += segment.elements;
-    StepPiece piece;
-    piece.variable = segment.variable;
-    piece.offset = segment.offset;
-    piece.content = FloatChunks(values->as<float>() + segment.flat_offset, segment.elements);
-    reply->values.push_back(std::move(piece));
-    ++connection->feed_cursor_;
-  }
-  if (connection->feed_step_ == step && connection->feed_cursor_ == segment_order_.size())
-    connection->held_step_ = step;
-  connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + elements * static_cast<int64_t>(sizeof(float)));
-  note_held();
-  reply->values_step = connection->feed_step_;
-  reply->values_owner = std::move(values);
+  connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + bytes);
 }
 
 void SyncReplicas::Heartbeat(uint64_t session) {
@@ -398,7 +339,7 @@ void SyncReplicas::Tick() {
       const auto it = connections_.find(lease.session);
       if (it == connections_.end()) continue;
       LOG(WARNING) << it->second->name_ << " was silent for " << absl::FormatDuration(options_.lease) << ": "
-                   << Describe(store_->step(), lease.block) << " go to another worker";
+                   << DescribeBlock(store_->step(), lease.block) << " go to another worker";
       it->second->token_.reset();
     }
     AssignTokens();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,7 +18,9 @@
 #include "proto/chief.pb.h"
 #include "proto/optimizer.pb.h"
 #include "proto/status.pb.h"
+#include "server/chief/incoming_contribution.h"
 #include "server/chief/token_queue.h"
+#include "server/chief/value_feed.h"
 #include "server/ps/contribution_set.h"
 #include "server/ps/variable_store.h"
 
@@ -50,24 +53,15 @@ class StepConnection {
 
  private:
   friend class SyncReplicas;
-  StepConnection(SyncReplicas* owner, uint64_t session, std::string name)
-      : owner_(owner), session_(session), name_(name) {}
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout)
+      : owner_(owner), session_(session), name_(std::move(name)), incoming_(layout), feed_(layout) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;
   const std::string name_;
 
-  // The contribution whose frames are coming in; for OnFrame alone.
-  struct Incoming {
-    bool begun = false;
-    int64_t step = 0;
-    SlotBlock block;
-    bool reported = false;
-    bool any_new = false;
-    std::vector<bool> segments;  // received
-    int num_segments = 0;
-  };
-  Incoming incoming_;
+  // For OnFrame alone.
+  IncomingContribution incoming_;
   bool first_frame_ = true;
 
   // All below is guarded by the owner's mutex.
@@ -87,11 +81,7 @@ class StepConnection {
   absl::optional<SlotBlock> last_block_;
   Fate fate_ = FATE_NONE;
   bool finish_sent_ = false;
-  // Values are sent version by version: `feed_cursor_` segments of those of step `feed_step_` were sent.
-  int64_t feed_step_ = -1;
-  size_t feed_cursor_ = 0;
-  // The newest step of which all values were sent; at most one behind feed_step_.
-  int64_t held_step_ = -1;
+  ValueFeed feed_;
   std::shared_ptr<const AlignedBuffer> token_values_;
   WorkerStatus stats_;
   absl::Time last_heard_;

@@ -141,9 +141,9 @@ absl::optional<int64_t> ContributionSet::non_finite_slot(const SlotBlock& block)
   return absl::nullopt;
 }
 
-void ContributionSet::FinishedSegments(size_t n, std::vector<int>* out) const {
+std::vector<int> ContributionSet::finished_segments() const {
   MutexLock lock(&mutex_);
-  out->assign(finished_.begin() + std::min(n, finished_.size()), finished_.end());
+  return finished_;
 }
 
 double ContributionSet::MeanLoss() const {

@@ -46,8 +46,8 @@ class ContributionSet {
   absl::optional<int64_t> non_finite_slot(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_applied_segments() const { return segments_begun_.load(std::memory_order_acquire) > 0; }
 
-  // Segments whose new values are final, in the order in which they were finished, from the n-th on.
-  void FinishedSegments(size_t n, std::vector<int>* out) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Segments whose new values are final, in the order in which they were finished.
+  std::vector<int> finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For a complete set: mean loss over the slots in slot order, and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,0 +1,58 @@
+#include "server/chief/incoming_contribution.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+
+std::string DescribeBlock(int64_t step, const SlotBlock& block) {
+  return absl::StrCat(block.ToString(), " of step ", step);
+}
+
+void IncomingContribution::Begin(int64_t step, const SlotBlock& block) {
+  begun_ = true;
+  step_ = step;
+  block_ = block;
+  reported_ = any_new_ = false;
+  segments_.assign(layout_.segments().size(), false);
+  num_segments_ = 0;
+}
+
+absl::Status IncomingContribution::CheckSame(int64_t step, const SlotBlock& block) const {
+  if (step == step_ && block == block_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a frame for ", DescribeBlock(step, block),
+                                                 " inside a contribution to ", DescribeBlock(step_, block_)));
+}
+
+absl::Status IncomingContribution::MarkReports() {
+  if (reported_) return absl::InvalidArgumentError("reports were sent twice in one contribution");
+  reported_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status IncomingContribution::CheckReported() const {
+  if (reported_) return absl::OkStatus();
+  return absl::InvalidArgumentError("gradients came before the reports of their slots");
+}
+
+absl::Status IncomingContribution::MarkPiece(const StepPiece& piece) {
+  const auto& variable = layout_.variables()[piece.variable];
+  int segment = variable.first_segment + static_cast<int>(piece.offset / ParameterLayout::kSegmentElements);
+  for (int64_t at = 0; at < piece.content.size(); at += layout_.segments()[segment++].elements) {
+    if (segments_[segment]) {
+      return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " from element ",
+                                                     layout_.segments()[segment].offset, " was sent twice"));
+    }
+    segments_[segment] = true;
+    ++num_segments_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IncomingContribution::CheckWhole() const {
+  if (num_segments_ == layout_.num_trainable_segments()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the contribution to ", DescribeBlock(step_, block_), " has ",
+                                                 num_segments_, " of ", layout_.num_trainable_segments(), " pieces of ",
+                                                 ParameterLayout::kSegmentElements, " elements"));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_INCOMING_CONTRIBUTION_H_
+#define LOCKSTEP_SERVER_CHIEF_INCOMING_CONTRIBUTION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/client/step_frame.h"
+#include "common/sync/slot_block.h"
+#include "common/tensor/parameter_layout.h"
+
+namespace lockstep {
+
+// The contribution whose frames are coming in over one stream: whether they belong together, come in order and are
+// whole. Knows nothing of the step's other contributions. Errors are InvalidArgument and name what disagrees.
+// Life: Begin, then for every frame CheckSame, MarkReports and MarkPiece, then End. Not thread-safe.
+class IncomingContribution {
+ public:
+  // `layout` must outlive this.
+  explicit IncomingContribution(const ParameterLayout* layout) : layout_(*layout) {}
+
+  void Begin(int64_t step, const SlotBlock& block);
+  bool begun() const { return begun_; }
+  // The frame is for the step and block that have begun.
+  absl::Status CheckSame(int64_t step, const SlotBlock& block) const;
+  // Reports come once, and before the first piece.
+  absl::Status MarkReports();
+  absl::Status CheckReported() const;
+  // `piece` consists of whole segments (ContributionSet::CheckPiece), each of which may come once.
+  absl::Status MarkPiece(const StepPiece& piece);
+  // Every trainable segment was marked.
+  absl::Status CheckWhole() const;
+  void End() { begun_ = false; }
+
+  // Whether something of it was new to the step.
+  void MarkNew() { any_new_ = true; }
+  bool any_new() const { return any_new_; }
+
+ private:
+  const ParameterLayout& layout_;
+  bool begun_ = false;
+  int64_t step_ = 0;
+  SlotBlock block_;
+  bool reported_ = false;
+  bool any_new_ = false;
+  std::vector<bool> segments_;  // received
+  int num_segments_ = 0;
+};
+
+// "slots [4,6) of step 17"
+std::string DescribeBlock(int64_t step, const SlotBlock& block);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_INCOMING_CONTRIBUTION_H_

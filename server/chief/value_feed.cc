@@ -1,0 +1,42 @@
+#include "server/chief/value_feed.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+// Values in one reply frame: large enough to cost few writes, small enough that the first arrives early.
+constexpr int64_t kFrameElements = 1 << 20;
+
+}  // namespace
+
+int64_t ValueFeed::Advance(int64_t step, bool may_run_ahead) {
+  const int64_t wanted = may_run_ahead && holds(step) ? step + 1 : step;
+  if (step_ < wanted) {
+    if (complete()) held_step_ = step_;
+    step_ = wanted;
+    cursor_ = 0;
+  }
+  return step_;
+}
+
+int64_t ValueFeed::Fill(absl::Span<const int> final_segments, std::shared_ptr<const AlignedBuffer> values,
+                        StepReplyFrame* reply) {
+  int64_t elements = 0;
+  while (cursor_ < final_segments.size()) {
+    const ParameterLayout::Segment& segment = layout_.segments()[final_segments[cursor_]];
+    if (elements > 0 && elements + segment.elements > kFrameElements) break;
+    elements += segment.elements;
+    StepPiece piece;
+    piece.variable = segment.variable;
+    piece.offset = segment.offset;
+    piece.content = FloatChunks(values->as<float>() + segment.flat_offset, segment.elements);
+    reply->values.push_back(std::move(piece));
+    ++cursor_;
+  }
+  reply->values_step = step_;
+  reply->values_owner = std::move(values);
+  return elements * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_VALUE_FEED_H_
+#define LOCKSTEP_SERVER_CHIEF_VALUE_FEED_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "common/client/step_frame.h"
+#include "common/tensor/aligned_buffer.h"
+#include "common/tensor/parameter_layout.h"
+
+namespace lockstep {
+
+// What one worker was sent of the variables' values. They go version by version, one version for each step: of a
+// version each segment once, in the order in which the segments became final; those of the next version while it is
+// still being made. A worker keeps one complete version while the next comes in. Not thread-safe.
+class ValueFeed {
+ public:
+  // `layout` must outlive this.
+  explicit ValueFeed(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // The version to send from now on, when the global step is `step`: that of `step` until it is complete, then, if
+  // `may_run_ahead`, that of step + 1.
+  int64_t Advance(int64_t step, bool may_run_ahead);
+
+  // Puts the next segments of that version into a reply, as many as one frame takes. `final_segments` are all that are
+  // final, in the order in which they became so; `values` is their flat array. Returns the bytes.
+  int64_t Fill(absl::Span<const int> final_segments, std::shared_ptr<const AlignedBuffer> values,
+               StepReplyFrame* reply);
+
+  // The worker has all values of the version of `step`.
+  bool holds(int64_t step) const { return step == held_step_ || (step == step_ && complete()); }
+
+ private:
+  bool complete() const { return cursor_ == layout_.segments().size(); }
+
+  const ParameterLayout& layout_;
+  // The version that is being sent, and how many of its segments were.
+  int64_t step_ = -1;
+  size_t cursor_ = 0;
+  // The newest version before it that was sent completely.
+  int64_t held_step_ = -1;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_VALUE_FEED_H_
