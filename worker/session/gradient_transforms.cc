@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/config_source.h"
 
 namespace lockstep {
 namespace {
@@ -56,7 +57,10 @@ absl::StatusOr<std::unique_ptr<GradientTransforms>> GradientTransforms::Create(c
                                                                                const ModelSpec& model,
                                                                                GradientSink* sink) {
   auto transforms = absl::WrapUnique(new GradientTransforms(config.clip(), model, sink));
-  for (const auto& multiplier : config.multipliers()) RETURN_IF_ERROR(transforms->Multiply(multiplier, model));
+  for (int i = 0; i < config.multipliers_size(); ++i) {
+    RETURN_IF_ERROR(
+        InField(absl::StrCat("optimizer.multipliers[", i, "]"), transforms->Multiply(config.multipliers(i), model)));
+  }
   return transforms;
 }
 
@@ -74,7 +78,7 @@ absl::Status GradientTransforms::Multiply(const OptimizerConfig::Multiplier& mul
     expression = std::regex(multiplier.variables(), std::regex::ECMAScript);
   } catch (const std::regex_error& e) {
     return absl::InvalidArgumentError(
-        absl::StrCat("multiplier '", multiplier.variables(), "': malformed regular expression: ", e.what()));
+        absl::StrCat("'", multiplier.variables(), "': malformed regular expression: ", e.what()));
   }
   bool found = false;
   for (int i = 0; i < model.variables_size(); ++i) {
@@ -83,8 +87,7 @@ absl::Status GradientTransforms::Multiply(const OptimizerConfig::Multiplier& mul
     found = true;
   }
   if (found) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("multiplier '", multiplier.variables(), "': matches no trainable variable"));
+  return absl::InvalidArgumentError(absl::StrCat("'", multiplier.variables(), "': matches no trainable variable"));
 }
 
 bool GradientTransforms::OnLoss(float loss) {
