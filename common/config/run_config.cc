@@ -2,14 +2,11 @@
 
 #include <utility>
 
-#include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/config/defaults.h"
 #include "common/config/override.h"
 #include "common/config/text_proto.h"
 #include "common/config/validation.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 namespace lockstep {
 namespace {
@@ -69,30 +66,22 @@ void ResolvePaths(absl::string_view directory, RunConfig* config) {
   ChangePaths(config, [&](const std::string& path) { return JoinPath(directory, path); });
 }
 
-uint64_t ConfigFingerprint(const RunConfig& config) {
-  RunConfig complete = config;
-  ApplyDefaults(&complete);
-  RunConfig relevant;
-  *relevant.mutable_model() = complete.model();
-  *relevant.mutable_input() = complete.input();
-  *relevant.mutable_optimizer() = complete.optimizer();
-  relevant.mutable_training()->set_seed(complete.training().seed());
-  relevant.mutable_training()->set_replicas_to_aggregate(complete.training().replicas_to_aggregate());
-  relevant.mutable_checkpoint()->set_warm_start(complete.checkpoint().warm_start());
-  // Only training's examples reach the weights.
-  auto* splits = relevant.mutable_input()->mutable_split();
+RunConfig WeightsConfig(RunConfig config) {
+  ApplyDefaults(&config);
+  config.mutable_training()->clear_steps();
+  config.mutable_training()->clear_startup_delay_steps();
+  const std::string warm_start = config.checkpoint().warm_start();
+  config.clear_checkpoint();
+  if (!warm_start.empty()) config.mutable_checkpoint()->set_warm_start(warm_start);
+  config.clear_summary();
+  config.clear_evaluation();
+  config.clear_cluster();
+  auto* splits = config.mutable_input()->mutable_split();
   for (int i = splits->size() - 1; i >= 0; --i) {
     if (splits->Get(i).name() != "train") splits->DeleteSubrange(i, 1);
   }
-  ChangePaths(&relevant, [](const std::string& path) { return Basename(path); });
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    relevant.SerializeToCodedStream(&coded);
-  }
-  return StableHash(bytes);
+  ChangePaths(&config, [](const std::string& path) { return Basename(path); });
+  return config;
 }
 
 }  // namespace lockstep

@@ -27,12 +27,11 @@ absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
 // directory where the configuration will be used by processes with other working directories.
 void ResolvePaths(absl::string_view directory, RunConfig* config);
 
-// One number for all that the weights at a given step depend on: model, input, optimizer, training.seed and
-// training.replicas_to_aggregate and the checkpoint to start from, with their defaults. How long the run is and how it
-// is carried out (training.steps, startup_delay_steps, checkpoint, summary, evaluation, cluster, splits other than
-// "train") do not count. Of a file's path only the name counts, so that data may move to another directory. The same
-// on every machine.
-uint64_t ConfigFingerprint(const RunConfig& config);
+// What the weights at a given step depend on, complete with its defaults: two configurations with equal answers train
+// to the same bits. How long the run is and how it is carried out (training.steps, startup_delay_steps, checkpoint but
+// for warm_start, summary, evaluation, cluster, splits other than "train") are left out. Of a file's path only the name
+// is kept, so that data may move to another directory.
+RunConfig WeightsConfig(RunConfig config);
 
 }  // namespace lockstep
 

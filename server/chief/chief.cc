@@ -87,9 +87,13 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   if (warm_start.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, warm_start));
   ASSIGN_OR_RETURN(const std::vector<std::string> missing, store->WarmStart(*reader));
-  LOG(INFO) << "warm start from " << warm_start
-            << (missing.empty() ? "" : "; it lacks and leaves at their initial values: ")
-            << absl::StrJoin(missing, ", ");
+  if (missing.size() == store->layout().variables().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("warm start: ", warm_start, " has none of the model's variables, ", missing.front(), " for one"));
+  }
+  LOG(INFO) << "warm start from " << warm_start;
+  LOG_IF(WARNING, !missing.empty()) << warm_start
+                                    << " lacks and leaves at their initial values: " << absl::StrJoin(missing, ", ");
   return absl::OkStatus();
 }
 
@@ -360,24 +364,24 @@ void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status&
 
 void Chief::Housekeep() {
   SyncReplicas* const replicas = sync();
-  if (replicas == nullptr) return;
-  replicas->Tick();
-  const bool idle = replicas->idle();
+  if (replicas != nullptr) replicas->Tick();
+  const bool idle = replicas == nullptr || replicas->idle();
   bool save = false;
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
     ExpireSessions(now);
     if (now >= next_save_ && phase_ == RunStatus::TRAINING && saver_ != nullptr) {
-      save = saved_step_ != replicas->step();
+      save = replicas != nullptr && saved_step_ != replicas->step();
       next_save_ = now + absl::Seconds(options_.config.checkpoint().every_seconds());
     }
-    if (!idle || phase_ != RunStatus::TRAINING) {
-      next_idle_log_ = now + kIdleLogPeriod;
-    } else if (now >= next_idle_log_) {
-      LOG(INFO) << "step " << replicas->step() << " of " << total_steps_ << ": waiting for workers";
-      next_idle_log_ = now + kIdleLogPeriod;
+    const bool waiting = idle && (phase_ == RunStatus::TRAINING || phase_ == RunStatus::WAITING_FOR_MODEL);
+    if (waiting && now >= next_idle_log_) {
+      LOG(INFO) << (replicas == nullptr
+                        ? "waiting for a worker to declare the model"
+                        : absl::StrCat("step ", replicas->step(), " of ", total_steps_, ": waiting for workers"));
     }
+    if (!waiting || now >= next_idle_log_) next_idle_log_ = now + kIdleLogPeriod;
   }
   if (save) replicas->RequestSnapshot();
 }

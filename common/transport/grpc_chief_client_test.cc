@@ -1,0 +1,273 @@
+// The worker's end against a chief that does and says what each test wants, over a real socket.
+#include "common/transport/grpc_chief_client.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "proto/chief.grpc.pb.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using StepStream = grpc::ServerReaderWriter<StepReply, StepRequest>;
+
+class ScriptedChief : public ChiefService::Service {
+ public:
+  std::function<grpc::Status(StepStream*)> step;
+  grpc::Status unary;
+
+ private:
+  grpc::Status Step(grpc::ServerContext*, StepStream* stream) override { return step(stream); }
+  grpc::Status GetRun(grpc::ServerContext*, const GetRunRequest*, GetRunReply* reply) override {
+    reply->set_epoch(3);
+    return unary;
+  }
+};
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+std::string Floats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+void AddValue(uint32_t variable, uint64_t offset, const std::vector<float>& values, StepReply* reply) {
+  TensorPiece* piece = reply->add_value();
+  piece->set_variable(variable);
+  piece->set_offset(offset);
+  piece->set_content(Floats(values));
+}
+
+// All values of a step: a = {step, 1}, b = {2}.
+StepReply Values(int64_t step) {
+  StepReply reply;
+  reply.set_values_step(step);
+  AddValue(0, 0, {static_cast<float>(step), 1}, &reply);
+  AddValue(1, 0, {2}, &reply);
+  return reply;
+}
+
+StepReply TokenFor(int64_t step) {
+  StepReply reply;
+  reply.mutable_token()->set_step(step);
+  reply.mutable_token()->set_slot_count(1);
+  return reply;
+}
+
+class GrpcChiefClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&chief_);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    client_ = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port));
+  }
+
+  // Opens the stream of a model of a[2] and b[1] to a chief that runs `step`.
+  void Open(std::function<grpc::Status(StepStream*)> step) {
+    chief_.step = std::move(step);
+    const auto model = Parse<ModelSpec>(R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
+                                             variables { name: "b" dtype: DT_FLOAT shape: 1 trainable: true })pb");
+    ChiefClient::StepOptions options;
+    options.session_id = 5;
+    options.epoch = 3;
+    auto channel = client_->OpenStepChannel(options, model);
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    channel_ = *std::move(channel);
+  }
+
+  // What the worker says of a chief that answers its first frame with `replies`.
+  std::string ErrorAfter(const std::vector<StepReply>& replies) {
+    Open([replies](StepStream* stream) {
+      StepRequest request;
+      stream->Read(&request);
+      for (const StepReply& reply : replies) stream->Write(reply);
+      while (stream->Read(&request)) {
+      }
+      return grpc::Status::OK;
+    });
+    const auto assignment = channel_->AwaitToken();
+    EXPECT_FALSE(assignment.ok());
+    EXPECT_EQ(channel_->AwaitToken().status(), assignment.status()) << "it stays broken";
+    EXPECT_TRUE(absl::IsInternal(assignment.status())) << assignment.status();
+    return std::string(assignment.status().message());
+  }
+
+  ScriptedChief chief_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ChiefClient> client_;
+  std::unique_ptr<StepChannel> channel_;  // goes first
+};
+
+TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
+  std::vector<StepRequest> requests;
+  Open([&](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    requests.push_back(request);
+    stream->Write(Values(7));
+    stream->Write(TokenFor(7));
+    do {
+      stream->Read(&request);
+      requests.push_back(request);
+    } while (!request.end());
+    StepReply reply;
+    reply.set_fate(ACCEPTED);
+    reply.set_finished(true);
+    reply.set_finish_message("done");
+    stream->Write(reply);
+    stream->Read(&request);
+    requests.push_back(request);
+    return grpc::Status::OK;
+  });
+  auto assignment = channel_->AwaitToken();
+  ASSERT_TRUE(assignment.ok()) << assignment.status();
+  EXPECT_EQ(assignment->token.step(), 7);
+  EXPECT_EQ(assignment->values[0][0], 7);
+  EXPECT_EQ(assignment->values[1][0], 2);
+  ASSERT_TRUE(channel_->SendReports({Parse<SlotReport>("slot: 0 loss: 1.5")}).ok());
+  channel_->GradientBuffer(1)[0] = -1;
+  ASSERT_TRUE(channel_->SendGradient(1).ok());
+  channel_->GradientBuffer(0)[0] = channel_->GradientBuffer(0)[1] = 4;
+  ASSERT_TRUE(channel_->SendGradient(0).ok());
+  assignment = channel_->AwaitToken();
+  ASSERT_TRUE(assignment.ok()) << assignment.status();
+  EXPECT_TRUE(assignment->finished);
+  EXPECT_EQ(assignment->finish_message, "done");
+  EXPECT_EQ(assignment->fate, ACCEPTED);
+  channel_->Leave();
+
+  ASSERT_EQ(requests.size(), 3u) << "small gradients leave in one frame";
+  for (const StepRequest& request : requests) {
+    EXPECT_EQ(request.session_id(), 5u);
+    EXPECT_EQ(request.epoch(), 3);
+  }
+  EXPECT_EQ(requests[0].slot_count(), 0);
+  EXPECT_EQ(requests[1].step(), 7);
+  EXPECT_EQ(requests[1].report(0).loss(), 1.5f);
+  ASSERT_EQ(requests[1].gradient_size(), 2);
+  EXPECT_EQ(requests[1].gradient(0).variable(), 1u);
+  EXPECT_EQ(requests[1].gradient(0).content(), Floats({-1}));
+  EXPECT_EQ(requests[1].gradient(1).content(), Floats({4, 4}));
+  EXPECT_TRUE(requests[2].leave());
+}
+
+// The values of the next step may come early; a second token of this step is computed with this step's.
+TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
+  Open([](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    stream->Write(Values(7));
+    stream->Write(TokenFor(7));
+    stream->Read(&request);
+    stream->Write(Values(8));
+    stream->Write(TokenFor(7));
+    stream->Read(&request);
+    stream->Write(TokenFor(8));
+    while (stream->Read(&request)) {
+    }
+    return grpc::Status::OK;
+  });
+  std::vector<float> seen;
+  for (int i = 0; i < 3; ++i) {
+    const auto assignment = channel_->AwaitToken();
+    ASSERT_TRUE(assignment.ok()) << assignment.status();
+    seen.push_back(assignment->values[0][0]);
+  }
+  EXPECT_THAT(seen, ElementsAre(7, 7, 8));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesATokenWithoutItsValues) {
+  StepReply part;
+  part.set_values_step(7);
+  AddValue(0, 0, {1, 2}, &part);
+  EXPECT_THAT(ErrorAfter({part, TokenFor(7)}), HasSubstr("a token for step 7 without all values of that step"));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesATokenOfAnotherStepThanTheValues) {
+  EXPECT_THAT(ErrorAfter({Values(7), TokenFor(8)}), HasSubstr("a token for step 8 without all values"));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesATokenOfNoSlots) {
+  StepReply reply = TokenFor(7);
+  reply.mutable_token()->set_slot_count(0);
+  EXPECT_THAT(ErrorAfter({Values(7), reply}), HasSubstr("a token for step 7"));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesAValueOfAVariableThatTheModelLacks) {
+  StepReply reply;
+  AddValue(2, 0, {1}, &reply);
+  EXPECT_THAT(ErrorAfter({reply}), HasSubstr("a value for variable number 2"));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesAValueBeyondItsVariable) {
+  for (const auto& [offset, count] : std::vector<std::pair<uint64_t, size_t>>{{0, 3}, {1, 2}, {3, 1}, {1u << 31, 1}}) {
+    StepReply reply;
+    AddValue(0, offset, std::vector<float>(count), &reply);
+    EXPECT_THAT(ErrorAfter({reply}),
+                HasSubstr(absl::StrCat("a value of a at element ", offset, " with ", count * 4, " bytes")));
+  }
+}
+
+TEST_F(GrpcChiefClientTest, RefusesHalfAnElement) {
+  StepReply reply;
+  AddValue(0, 0, {1}, &reply);
+  reply.mutable_value(0)->mutable_content()->pop_back();
+  EXPECT_THAT(ErrorAfter({reply}), HasSubstr("with 3 bytes"));
+}
+
+TEST_F(GrpcChiefClientTest, TellsWhyTheChiefEndedTheStream) {
+  Open([](StepStream*) { return grpc::Status(grpc::StatusCode::ABORTED, "epoch 2 is over"); });
+  const auto status = channel_->AwaitToken().status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_EQ(status.message(), "epoch 2 is over");
+  EXPECT_EQ(channel_->SendGradient(0), status);
+}
+
+TEST_F(GrpcChiefClientTest, AStreamThatJustEndsIsUnavailable) {
+  Open([](StepStream*) { return grpc::Status::OK; });
+  const auto status = channel_->AwaitToken().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
+  const auto reply = client_->GetRun();
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->epoch(), 3);
+  chief_.unary = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not now");
+  EXPECT_EQ(client_->GetRun().status(), absl::FailedPreconditionError("not now"));
+  EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {
+  Open([this](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    channel_->Cancel();
+    while (stream->Read(&request)) {
+    }
+    return grpc::Status::OK;
+  });
+  EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
+}
+
+}  // namespace
+}  // namespace lockstep
