@@ -1,5 +1,8 @@
 #include "server/chief/saver.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -7,6 +10,11 @@
 #include "glog/logging.h"
 
 namespace lockstep {
+namespace {
+
+constexpr int kNiceness = 19;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
   CheckpointManager::Options retention;
@@ -43,6 +51,8 @@ absl::Status Saver::WaitUntilIdle() {
 }
 
 void Saver::Loop() {
+  // Of this thread alone: writing takes what training leaves of the processors.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
   while (true) {
     VariableStore::Snapshot snapshot;
     {

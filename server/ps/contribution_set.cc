@@ -25,7 +25,8 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
   segments_.reserve(layout_.segments().size());
   for (const auto& segment : layout_.segments()) {
     const bool trainable = layout_.variables()[segment.variable].spec.trainable();
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements) : nullptr);
+    BufferPool* const pool = segment.elements == kSegmentElements ? store->segment_pool() : nullptr;
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, pool) : nullptr);
   }
   finished_.reserve(segments_.size());
 }

@@ -61,7 +61,7 @@ class ContributionSet {
 
  private:
   struct Segment {
-    Segment(int64_t slots, int64_t elements) : tree(slots, elements) {}
+    Segment(int64_t slots, int64_t elements, BufferPool* pool) : tree(slots, elements, pool) {}
     Mutex mutex;
     SlotTree tree ABSL_GUARDED_BY(mutex);
   };

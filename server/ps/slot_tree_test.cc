@@ -112,5 +112,16 @@ TEST(SlotTreeTest, AWholeBlockIsUsedWhereItLies) {
   EXPECT_EQ(result.sum, storage.data());
 }
 
+TEST(SlotTreeTest, GivesPartialSumsBackToThePool) {
+  BufferPool pool(kElements * sizeof(float), 8);
+  SlotTree tree(4, kElements, &pool);
+  std::vector<float> storage;
+  for (const int64_t slot : {0, 2, 1}) AddBlock(&tree, {slot, 1}, 4, &storage);
+  EXPECT_EQ(pool.num_spare(), 0u);
+  ASSERT_EQ(AddBlock(&tree, {3, 1}, 4, &storage).outcome, SlotTree::Outcome::kComplete);
+  tree.ReleaseMemory();
+  EXPECT_EQ(pool.num_spare(), 2u);
+}
+
 }  // namespace
 }  // namespace lockstep

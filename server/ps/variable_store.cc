@@ -21,6 +21,8 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 // Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
 constexpr size_t kSpareValueBuffers = 2;
+// For each segment: contributions that arrive in order need no more partial sums for up to four slots.
+constexpr size_t kSpareSums = 2;
 
 Shape ShapeOf(const VariableSpec& spec) {
   return *Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
@@ -75,7 +77,8 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers) {}
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
+      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
 
 std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() const {
   // Not from the pool: after a snapshot an extra set of slots must not stay for ever.
