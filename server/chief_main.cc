@@ -87,8 +87,9 @@ int Main(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
-      "Exit codes: 0 the last step is saved; 1 the run failed (a loss that is not finite, the last step cannot be "
-      "saved); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a save.");
+      "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite, the last step "
+      "cannot be saved); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a "
+      "save.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
