@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cli/quantity.h"
+#include "cli/report/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_system.h"
 #include "tests/benchmark/exchange.h"

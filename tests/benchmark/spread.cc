@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/text_table.h"
+#include "cli/report/text_table.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
 
