@@ -1,5 +1,7 @@
 #include "common/config/run_config.h"
 
+#include <utility>
+
 #include "common/base/status_macros.h"
 #include "common/config/defaults.h"
 #include "common/config/override.h"
@@ -43,16 +45,20 @@ void ChangePaths(RunConfig* config, Change change) {
 }  // namespace
 
 absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
-                                        absl::Span<const std::string> overrides) {
+                                        absl::Span<const std::string> overrides,
+                                        std::unique_ptr<ConfigSource>* source) {
   RunConfig config;
+  auto lines = std::make_unique<ConfigSource>(path, RunConfig::descriptor(), overrides);
+  ConfigSource* const written = lines.get();
+  if (source != nullptr) *source = std::move(lines);
   if (!path.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(fs, path));
-    RETURN_IF_ERROR(ParseTextProto(text, path, &config));
+    RETURN_IF_ERROR(ParseTextProto(text, path, &config, written->lines()));
     ResolvePaths(Dirname(path), &config);
   }
   for (const std::string& override : overrides) RETURN_IF_ERROR(ApplyOverride(override, &config));
   ApplyDefaults(&config);
-  RETURN_IF_ERROR(ValidateRunConfig(config));
+  RETURN_IF_ERROR(written->Locate(ValidateRunConfig(config)));
   return config;
 }
 

@@ -2,11 +2,13 @@
 #define LOCKSTEP_COMMON_CONFIG_RUN_CONFIG_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/config/config_source.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
 
@@ -15,10 +17,11 @@ namespace lockstep {
 // Reads a configuration in text format, makes its paths relative to the file's directory (ResolvePaths), applies
 // the overrides in order (common/config/override.h; paths in them stay as they are, relative to the working
 // directory), writes the defaults (ApplyDefaults) and checks the whole (ValidateRunConfig).
-// An empty `path` starts from an empty configuration.
-// Errors: those of the file system; InvalidArgument with one line for each problem.
+// An empty `path` starts from an empty configuration. `source`, which may be null, is set, also when that fails.
+// Errors: those of the file system; InvalidArgument with one line for each problem, with its place in the file.
 absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
-                                        absl::Span<const std::string> overrides);
+                                        absl::Span<const std::string> overrides,
+                                        std::unique_ptr<ConfigSource>* source = nullptr);
 
 // Puts `directory` before every relative path: data files and the checkpoint to start from. Give an absolute
 // directory where the configuration will be used by processes with other working directories.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "server/ps/all_finite.h"
 
 namespace lockstep {
 namespace {
@@ -73,6 +74,9 @@ absl::Status ContributionSet::AddReports(const SlotBlock& block, absl::Span<cons
     for (const std::string& update : report.update()) {
       std::vector<float> values(update.size() / sizeof(float));
       std::memcpy(values.data(), update.data(), update.size());
+      if (slot.non_finite_update < 0 && !AllFinite(values.data(), static_cast<int64_t>(values.size()))) {
+        slot.non_finite_update = static_cast<int>(slot.updates.size());
+      }
       slot.updates.push_back(std::move(values));
     }
   }
@@ -116,7 +120,10 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
       const SlotTree::Result result = segment.tree.Add(block, piece.content, first);
       any_new = any_new || result.outcome != SlotTree::Outcome::kCovered;
       complete = result.outcome == SlotTree::Outcome::kComplete;
-      if (complete) {
+      if (complete && !AllFinite(result.sum, elements)) {
+        non_finite_variable_ = static_cast<int>(piece.variable);
+        complete = false;
+      } else if (complete) {
         segments_begun_.fetch_add(1, std::memory_order_acq_rel);
         store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
         segment.tree.ReleaseMemory();
@@ -134,10 +141,17 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
   return any_new;
 }
 
-absl::optional<int64_t> ContributionSet::non_finite_slot(const SlotBlock& block) const {
+absl::optional<ContributionSet::NonFinite> ContributionSet::FindNonFinite(const SlotBlock& block) const {
+  const auto name = [this](int variable) { return layout_.variables()[variable].spec.name(); };
+  const int variable = non_finite_variable_;
+  if (variable >= 0) return NonFinite{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
   MutexLock lock(&mutex_);
-  for (int64_t slot = block.first; slot < block.end(); ++slot) {
-    if (reports_[slot].reported && !std::isfinite(reports_[slot].loss)) return slot;
+  for (int64_t number = block.first; number < block.end(); ++number) {
+    const Slot& slot = reports_[number];
+    if (!std::isfinite(slot.loss)) return NonFinite{"loss", number};
+    if (slot.non_finite_update < 0) continue;
+    const int updated = layout_.update_ops()[slot.non_finite_update].variable;
+    return NonFinite{absl::StrCat("update of ", name(updated)), number};
   }
   return absl::nullopt;
 }

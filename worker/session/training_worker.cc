@@ -88,6 +88,7 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
   ASSIGN_OR_RETURN(task_, options_.make_task(config));
   ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
   gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+  ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(config.optimizer(), task_.model->spec(), gradients_.get()));
   config_ = config;
   return absl::OkStatus();
 }
@@ -160,7 +161,7 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
     key.seed = config_->training().seed();
     key.step = token.step();
     key.slot = slot;
-    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, gradients_.get());
+    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, transforms_.get());
     // The channel's word comes first: a broken stream is why the model was told to stop, or will be tried again.
     RETURN_IF_ERROR(gradients_->status());
     RETURN_IF_ERROR(status);

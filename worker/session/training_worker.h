@@ -19,6 +19,7 @@
 #include "worker/data/batch_source.h"
 #include "worker/nn/model.h"
 #include "worker/session/block_gradients.h"
+#include "worker/session/gradient_transforms.h"
 
 namespace lockstep {
 
@@ -82,6 +83,8 @@ class TrainingWorker {
   Task task_;
   absl::optional<ParameterLayout> layout_;
   std::unique_ptr<BlockGradients> gradients_;
+  // Between the model and gradients_.
+  std::unique_ptr<GradientTransforms> transforms_;
   // When the chief was heard of last.
   absl::Time last_contact_;
   std::atomic<int64_t> slots_computed_{0};
