@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
-#include "cli/quantity.h"
+#include "cli/report/quantity.h"
 #include "cli/run_check.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"

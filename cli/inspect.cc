@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "cli/config_flags.h"
-#include "cli/json_text.h"
+#include "cli/report/json_text.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/evaluation/run_evaluator.h"
 #include "cli/input_files.h"
-#include "cli/run_evaluator.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
 #include "common/config/config_source.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cli/run_evaluator.h"
+#include "cli/evaluation/run_evaluator.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
 

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/config_flags.h"
-#include "cli/run_status_text.h"
+#include "cli/report/run_status_text.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"

@@ -398,8 +398,9 @@ absl::Status Chief::SaveStep(absl::Duration limit) {
     if (saved_step_ == step) return absl::OkStatus();
     failed_save_step_ = -1;
   }
-  // When the step is half applied the snapshot waits for its end.
+  // When the step is half applied the snapshot waits for its end; else it is written here.
   replicas->RequestSnapshot();
+  saver_->WaitUntilIdle().IgnoreError();
   MutexLock lock(&mutex_);
   while (saved_step_ < step && failed_save_step_ < step) {
     if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {

@@ -322,7 +322,8 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
-    connection->token_values_ = store_->values();
+    // A worker behind a socket has them in its own memory: held here, they would be a third version during a step.
+    if (!connection->stream_values_) connection->token_values_ = store_->values();
   }
   const bool any = reply->token.has_value() || !reply->values.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;

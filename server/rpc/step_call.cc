@@ -162,6 +162,7 @@ void StepCall::StopWriting() {
 }
 
 void StepCall::OnWritten(bool ok) {
+  sent_.Clear();  // it holds values of a step that may soon be over
   bool go_on = false;
   {
     MutexLock lock(&mutex_);

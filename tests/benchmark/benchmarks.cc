@@ -41,6 +41,7 @@ struct Flags {
   bool quick = false;
   bool strict = false;
   bool peers = false;
+  bool markdown = false;
   Peers peer_paths;
 };
 
@@ -161,6 +162,7 @@ void Declare(Flags* declared, CommandLine* parser) {
                        &flags.only);
   command_line.AddFlag("peers", "", "instead of all that: training against PyTorch and TensorFlow", &flags.peers);
   command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
+  command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);
   command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
   command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
   command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
@@ -187,7 +189,7 @@ int Main(int argc, char** argv) {
     return *exit_code;
   Report report;
   const absl::Status status = MeasureInDirectory(flags, &report);
-  std::cout << ReportText(report);
+  std::cout << (flags.markdown ? ReportMarkdown(report) : ReportText(report));
   if (!flags.json.empty()) {
     std::ofstream(flags.json) << ReportJson(report) << "\n";
     std::cout << "as JSON: " << flags.json << "\n";

@@ -1,7 +1,7 @@
 #include "tests/benchmark/training_benchmark.h"
 
 #include "absl/strings/str_cat.h"
-#include "cli/quantity.h"
+#include "cli/report/quantity.h"
 #include "common/base/status_macros.h"
 #include "tests/benchmark/contest.h"
 #include "tests/benchmark/training_exchange.h"

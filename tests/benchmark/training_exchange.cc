@@ -46,8 +46,7 @@ class TrainingExchangeWorker : public ExchangeWorker {
     gradients_->BeginBlock(session_->channel(), token);
     for (int64_t slot = token.first_slot(); slot < end; ++slot) {
       ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
-      const bool last = slot + 1 == end;
-      task_.batches->Prefetch(last ? token.step() + 1 : token.step(), last ? token.first_slot() : slot + 1);
+      PrefetchFollowing(token, slot, task_.batches.get());
       gradients_->BeginSlot(slot);
       SlotKey key;
       key.step = token.step();

@@ -42,9 +42,9 @@ absl::StatusOr<ModelFactory> FindModel(absl::string_view name) {
     if (found != registry.factories.end()) return found->second;
   }
   const std::vector<std::string> known = RegisteredModels();
-  return absl::NotFoundError(absl::StrCat("model.registered is \"", name,
-                                          "\", a model that this program lacks; it has ",
-                                          known.empty() ? "none" : absl::StrJoin(known, ", ")));
+  return absl::NotFoundError(absl::StrCat(
+      "model.registered is \"", name, "\", a model that this program lacks; it has ",
+      known.empty() ? "none" : absl::StrJoin(known, ", "), " (examples/own_model.cc shows how a program gets one)"));
 }
 
 std::vector<std::string> RegisteredModels() {

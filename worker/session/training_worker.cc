@@ -32,6 +32,17 @@ bool IsRetryable(const absl::Status& status) {
 
 }  // namespace
 
+void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches) {
+  int64_t step = token.step();
+  for (int i = 0; i < 2; ++i) {
+    if (++slot == token.first_slot() + token.slot_count()) {
+      slot = token.first_slot();
+      ++step;
+    }
+    batches->Prefetch(step, slot);
+  }
+}
+
 TrainingWorker::TrainingWorker(Options options, ChiefClient* client)
     : options_(std::move(options)), client_(client), incarnation_(DrawIncarnation()) {}
 
@@ -144,9 +155,7 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
   gradients_->BeginBlock(channel, token);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
     ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
-    // While this slot is computed the next batch is prepared; most likely the block is the same in the next step.
-    const bool last = slot + 1 == token.first_slot() + token.slot_count();
-    task_.batches->Prefetch(last ? token.step() + 1 : token.step(), last ? token.first_slot() : slot + 1);
+    PrefetchFollowing(token, slot, task_.batches.get());
     gradients_->BeginSlot(slot);
     SlotKey key;
     key.seed = config_->training().seed();

@@ -23,6 +23,10 @@
 
 namespace lockstep {
 
+// Hints at the two batches that most likely follow (token.step(), slot): the worker's block will be the same in the
+// next step. With two, one is ready even when a step takes no longer than a thread takes to wake up.
+void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches);
+
 // A worker: gets the run's configuration from the chief, builds model and input, and computes the slots that
 // it is given until the run is over. When the chief goes away or enters a new epoch it opens a new session and
 // goes on. Run is for one thread; RequestStop for any.

@@ -1,0 +1,45 @@
+#ifndef LOCKSTEP_CLI_EVALUATION_BACKGROUND_EVALUATION_H_
+#define LOCKSTEP_CLI_EVALUATION_BACKGROUND_EVALUATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cli/evaluation/run_watcher.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/periodic_task.h"
+#include "common/io/file_system.h"
+#include "proto/config.pb.h"
+
+namespace lockstep {
+
+// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in a thread of its own; idle when
+// that is 0. Destroying it waits for an evaluation that is under way. Thread-safe.
+class BackgroundEvaluation {
+ public:
+  // `fs` and `clock` must outlive it. With a period of zero or less whoever owns it calls RunOnce.
+  BackgroundEvaluation(FileSystem* fs, Clock* clock, const RunConfig& config, const std::string& logdir,
+                       absl::Duration period);
+
+  // What there is to say since the last call, a line each.
+  std::vector<std::string> TakeLines() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Looks once for a checkpoint to evaluate. After an error no more.
+  void RunOnce() { task_.RunOnce(); }
+
+ private:
+  void Look() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Say(std::string line) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  RunWatcher watcher_;
+  // Of the thread.
+  bool done_ = false;
+  Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  PeriodicTask task_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_EVALUATION_BACKGROUND_EVALUATION_H_

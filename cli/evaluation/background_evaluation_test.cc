@@ -1,0 +1,67 @@
+#include "cli/evaluation/background_evaluation.h"
+
+#include "cli/testing/sign_run.h"
+#include "common/base/simulated_clock.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class BackgroundEvaluationTest : public ::testing::Test {
+ protected:
+  BackgroundEvaluationTest() {
+    config_ = SignRunConfig();
+    config_.mutable_evaluation()->set_every_steps(1);
+  }
+
+  SimulatedClock clock_;
+  MemoryFileSystem fs_;
+  RunConfig config_;
+};
+
+TEST_F(BackgroundEvaluationTest, SaysALineForEachEvaluation) {
+  RecordSignRun(&fs_, "/run", config_);
+  BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::ZeroDuration());
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  evaluation.RunOnce();
+  EXPECT_THAT(evaluation.TakeLines(), ElementsAre("step 3  test: 4 examples: accuracy 0.75"));
+  EXPECT_THAT(evaluation.TakeLines(), IsEmpty());
+}
+
+TEST_F(BackgroundEvaluationTest, LooksInAThreadOfItsOwn) {
+  RecordSignRun(&fs_, "/run", config_);
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::Seconds(2));
+  // After a look it waits for the next.
+  clock_.AwaitWaiters(1);
+  EXPECT_THAT(evaluation.TakeLines(), ElementsAre("step 3  test: 4 examples: accuracy 0.75"));
+}
+
+TEST_F(BackgroundEvaluationTest, SaysOnceWhyItCannotEvaluate) {
+  config_.mutable_evaluation()->clear_metric();
+  config_.mutable_evaluation()->add_metric("rmse");
+  RecordSignRun(&fs_, "/run", config_);
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::ZeroDuration());
+  evaluation.RunOnce();
+  evaluation.RunOnce();
+  EXPECT_THAT(evaluation.TakeLines(), ElementsAre(HasSubstr("not evaluated: ")));
+}
+
+TEST_F(BackgroundEvaluationTest, IsIdleUnlessTheConfigurationAsksForIt) {
+  config_.mutable_evaluation()->set_every_steps(0);
+  RecordSignRun(&fs_, "/run", config_);
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::ZeroDuration());
+  evaluation.RunOnce();
+  EXPECT_THAT(evaluation.TakeLines(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+#include "cli/evaluation/run_watcher.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_state.h"
+
+namespace lockstep {
+
+RunWatcher::RunWatcher(Options options) : options_(std::move(options)) {}
+
+absl::StatusOr<bool> RunWatcher::RunOnce() {
+  const absl::StatusOr<RunConfig> config = options_.run.LoadConfig(options_.fs);
+  if (absl::IsNotFound(config.status())) return false;
+  RETURN_IF_ERROR(config.status());
+  ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
+  const absl::optional<std::string> newest = LatestCheckpoint(options_.fs, directory);
+  if (!newest.has_value()) return false;
+  const int64_t last_step = config->training().steps();
+  const int64_t step = StepOfCheckpoint(*newest).value_or(last_step);
+  const bool is_due = step >= step_ + options_.every_steps || step >= last_step;
+  if (*newest != evaluated_ && is_due) {
+    RETURN_IF_ERROR(Prepare(*config));
+    const absl::StatusOr<RunEvaluator::Evaluation> evaluation = evaluator_->EvaluateCheckpoint(*newest);
+    if (!evaluation.ok()) {
+      if (!CheckpointExists(options_.fs, *newest)) return false;
+      return evaluation.status();
+    }
+    evaluated_ = *newest;
+    step_ = evaluation->step;
+    options_.report(evaluator_->split(), *evaluation);
+    WriteEvaluation(*evaluation, events_.get());
+  }
+  return step_ >= last_step;
+}
+
+absl::Status RunWatcher::Prepare(const RunConfig& config) {
+  if (evaluator_ != nullptr) return absl::OkStatus();
+  const std::string split = options_.split.empty() ? EvaluationSplit(config) : options_.split;
+  ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
+  // TensorBoard shows one curve for each directory.
+  const std::string events = split == EvaluationSplit(config) ? "eval" : absl::StrCat("eval_", split);
+  ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, JoinPath(directory, events)));
+  ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, config, split));
+  return absl::OkStatus();
+}
+
+void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events) {
+  for (const MetricValue& metric : evaluation.result.metrics) {
+    if (metric.matrix.empty()) events->WriteScalar(metric.name, static_cast<float>(metric.value), evaluation.step);
+  }
+  // An error is logged by the writer, which tries again.
+  events->Flush().IgnoreError();
+}
+
+}  // namespace lockstep

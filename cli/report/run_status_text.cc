@@ -1,0 +1,176 @@
+#include "cli/report/run_status_text.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "cli/report/quantity.h"
+#include "cli/report/text_table.h"
+#include "common/io/file_system.h"
+#include "glog/logging.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace lockstep {
+namespace {
+
+// A part of the progress line; those of the highest number are left out first.
+struct Part {
+  int expendable;
+  std::string text;
+};
+
+std::string StepText(const RunStatus& status) { return absl::StrCat(status.global_step(), "/", status.total_steps()); }
+
+bool KnowsRate(const RunStatus& status) {
+  return std::isfinite(status.steps_per_second()) && status.steps_per_second() > 0;
+}
+
+std::string RemainingText(const RunStatus& status) {
+  return absl::StrCat("ETA ", RemainingTimeText(absl::Seconds((status.total_steps() - status.global_step()) /
+                                                              status.steps_per_second())));
+}
+
+std::string ExamplesText(const RunStatus& status) {
+  return absl::StrCat(QuantityText(status.steps_per_second() * status.examples_per_step()), " examples/s");
+}
+
+std::string LossText(const RunStatus& status) { return absl::StrFormat("%.4g", status.loss()); }
+
+std::vector<Part> TrainingParts(const RunStatus& status) {
+  std::vector<Part> parts = {{0, absl::StrCat("step ", StepText(status))}};
+  if (status.has_loss()) parts.push_back({2, absl::StrCat("loss ", LossText(status))});
+  if (KnowsRate(status)) {
+    parts.push_back({3, absl::StrCat(QuantityText(status.steps_per_second()), " steps/s")});
+    if (status.examples_per_step() > 0) parts.push_back({5, ExamplesText(status)});
+  }
+  parts.push_back({4, CountText(status.worker_size(), "worker")});
+  if (KnowsRate(status) && status.worker_size() > 0) parts.push_back({1, RemainingText(status)});
+  return parts;
+}
+
+std::vector<Part> Parts(const RunStatus& status) {
+  switch (status.phase()) {
+    case RunStatus::WAITING_FOR_MODEL:
+      return {{0, "waiting for the first worker"}};
+    case RunStatus::RESTORING:
+      return {{0, status.checkpoint().empty()
+                      ? std::string("restoring")
+                      : absl::StrCat("restoring ", std::string(Basename(status.checkpoint())))}};
+    case RunStatus::FINISHED:
+      return {{0, absl::StrCat("finished at step ", StepText(status))}};
+    case RunStatus::FAILED:
+      return {{0, absl::StrCat("failed at step ", StepText(status), ": ", status.message())}};
+    default:
+      return TrainingParts(status);
+  }
+}
+
+std::string Join(const std::vector<Part>& parts) {
+  return absl::StrJoin(parts, "  ", [](std::string* out, const Part& part) { out->append(part.text); });
+}
+
+std::string PhaseText(RunStatus::Phase phase) {
+  switch (phase) {
+    case RunStatus::WAITING_FOR_MODEL:
+      return "waiting for the first worker";
+    case RunStatus::RESTORING:
+      return "restoring";
+    case RunStatus::TRAINING:
+      return "training";
+    case RunStatus::FINISHED:
+      return "finished";
+    case RunStatus::FAILED:
+      return "failed";
+    default:
+      return absl::StrCat("phase ", static_cast<int>(phase));
+  }
+}
+
+// "1200: 0-3", the slots of step 1200 that it computes.
+std::string TokenText(const WorkerStatus& worker) {
+  if (worker.slot_count() == 0) return "waits";
+  const int64_t last = worker.first_slot() + worker.slot_count() - 1;
+  return absl::StrCat(worker.step(), ": ", worker.first_slot(), worker.slot_count() > 1 ? absl::StrCat("-", last) : "",
+                      worker.backup() ? " (copy)" : "");
+}
+
+std::string WorkerTable(const RunStatus& status) {
+  TextTable table({{"WORKER"},
+                   {"STEP: SLOTS"},
+                   {"LEASE", TextTable::kRight},
+                   {"LAST STEP", TextTable::kRight},
+                   {"SILENT", TextTable::kRight},
+                   {"ACCEPTED", TextTable::kRight},
+                   {"DUPLICATE", TextTable::kRight},
+                   {"REJECTED", TextTable::kRight},
+                   {"RECEIVED", TextTable::kRight},
+                   {"SENT", TextTable::kRight}});
+  for (const WorkerStatus& worker : status.worker()) {
+    table.AddRow({worker.name(), TokenText(worker),
+                  worker.slot_count() == 0 ? "-" : MeasuredTimeText(absl::Seconds(worker.lease_seconds())),
+                  MeasuredTimeText(absl::Seconds(worker.last_step_seconds())),
+                  MeasuredTimeText(absl::Seconds(worker.silent_seconds())), absl::StrCat(worker.accepted()),
+                  absl::StrCat(worker.duplicate()), absl::StrCat(worker.rejected()), BytesText(worker.bytes_received()),
+                  BytesText(worker.bytes_sent())});
+  }
+  return table.Render();
+}
+
+}  // namespace
+
+std::string ProgressLine(const RunStatus& status, size_t columns) {
+  std::vector<Part> parts = Parts(status);
+  while (parts.size() > 1 && Join(parts).size() > columns) {
+    auto most = parts.begin();
+    for (auto it = parts.begin(); it != parts.end(); ++it) {
+      if (it->expendable > most->expendable) most = it;
+    }
+    parts.erase(most);
+  }
+  return Join(parts).substr(0, columns);
+}
+
+std::string StatusReport(const RunStatus& status) {
+  std::vector<std::string> head = {PhaseText(status.phase())};
+  if (status.total_steps() > 0) {
+    head.push_back(
+        absl::StrCat("step ", StepText(status), " (", 100 * status.global_step() / status.total_steps(), "%)"));
+  }
+  if (status.phase() == RunStatus::TRAINING && KnowsRate(status)) {
+    head.push_back(absl::StrCat(QuantityText(status.steps_per_second()), " steps/s"));
+    if (status.examples_per_step() > 0) head.push_back(ExamplesText(status));
+    if (status.worker_size() > 0) head.push_back(RemainingText(status));
+  }
+  std::string out = absl::StrCat(absl::StrJoin(head, "  "), "\n");
+  if (!status.message().empty()) absl::StrAppend(&out, status.message(), "\n");
+  const auto line = [&out](absl::string_view name, absl::string_view value) {
+    absl::StrAppend(&out, absl::StrFormat("%-15s%s\n", name, value));
+  };
+  if (status.has_loss()) line("loss", LossText(status));
+  line("learning rate", absl::StrFormat("%.6g", status.learning_rate()));
+  line("slots a step", absl::StrCat(status.replicas_to_aggregate()));
+  line("contributions", absl::StrCat(status.accepted(), " accepted, ", status.duplicate(), " duplicate, ",
+                                     status.rejected(), " rejected"));
+  line("session", absl::StrCat(status.epoch()));
+  line("logdir", status.logdir());
+  line("checkpoint", status.checkpoint().empty() ? "none yet" : status.checkpoint());
+  absl::StrAppend(&out, "\n", status.worker_size() == 0 ? "no workers\n" : WorkerTable(status));
+  return out;
+}
+
+std::string StatusJson(const RunStatus& status) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto result = google::protobuf::util::MessageToJsonString(status, &json, options);
+  CHECK(result.ok()) << result.ToString();
+  return json;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#ifndef LOCKSTEP_CLI_REPORT_RUN_STATUS_TEXT_H_
+#define LOCKSTEP_CLI_REPORT_RUN_STATUS_TEXT_H_
+
+#include <cstddef>
+#include <string>
+
+#include "proto/status.pb.h"
+
+namespace lockstep {
+
+// A run's status for people. Pure functions.
+
+// One line without a line feed and of at most `columns` columns (what matters least is left out):
+//   step 1200/4000  loss 0.412  310 steps/s  39.7k examples/s  2 workers  ETA 9s
+std::string ProgressLine(const RunStatus& status, size_t columns);
+
+// What `lockstep status` prints: a paragraph about the run and a table of its workers.
+std::string StatusReport(const RunStatus& status);
+
+// One JSON object, the fields named as in proto/status.proto, those that are 0 included. Ends with a line feed.
+std::string StatusJson(const RunStatus& status);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_REPORT_RUN_STATUS_TEXT_H_

@@ -1,0 +1,100 @@
+#include "cli/report/run_status_text.h"
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+RunStatus StatusOf(const char* text) {
+  RunStatus status;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &status));
+  return status;
+}
+
+RunStatus Training() {
+  return StatusOf(R"(
+    phase: TRAINING global_step: 1200 total_steps: 4000 loss: 0.41234 steps_per_second: 310 examples_per_step: 128
+    epoch: 3 replicas_to_aggregate: 4 learning_rate: 0.001 logdir: "runs/mlp" checkpoint: "runs/mlp/model.ckpt-1000"
+    accepted: 4801 duplicate: 12
+    worker { name: "worker-0@host" session_id: 1 step: 1200 first_slot: 0 slot_count: 2 lease_seconds: 4.8
+             last_step_seconds: 0.0021 accepted: 2400 duplicate: 12 bytes_received: 6432000000 bytes_sent: 6440000000
+             silent_seconds: 0.1 }
+    worker { name: "worker-1@host" session_id: 2 step: 1200 first_slot: 3 slot_count: 1 lease_seconds: 4.9 backup: true
+             last_step_seconds: 0.0019 accepted: 2401 bytes_received: 6433000000 bytes_sent: 6440000000
+             silent_seconds: 0.2 }
+    worker { name: "late" session_id: 3 silent_seconds: 12 })");
+}
+
+TEST(ProgressLineTest, ShowsStepLossRatesWorkersAndRemainingTime) {
+  EXPECT_EQ(ProgressLine(Training(), 100),
+            "step 1200/4000  loss 0.4123  310 steps/s  39.7k examples/s  3 workers  ETA 9s");
+}
+
+TEST(ProgressLineTest, LeavesOutWhatMattersLeastOnANarrowTerminal) {
+  EXPECT_EQ(ProgressLine(Training(), 76), "step 1200/4000  loss 0.4123  310 steps/s  3 workers  ETA 9s");
+  EXPECT_EQ(ProgressLine(Training(), 58), "step 1200/4000  loss 0.4123  310 steps/s  ETA 9s");
+  EXPECT_EQ(ProgressLine(Training(), 40), "step 1200/4000  loss 0.4123  ETA 9s");
+  EXPECT_EQ(ProgressLine(Training(), 24), "step 1200/4000  ETA 9s");
+  EXPECT_EQ(ProgressLine(Training(), 20), "step 1200/4000");
+  EXPECT_EQ(ProgressLine(Training(), 9), "step 1200");
+}
+
+TEST(ProgressLineTest, LeavesOutWhatIsNotKnownYet) {
+  EXPECT_EQ(ProgressLine(StatusOf("phase: TRAINING total_steps: 10"), 100), "step 0/10  0 workers");
+  EXPECT_EQ(ProgressLine(StatusOf("phase: TRAINING total_steps: 10 steps_per_second: 2"), 100),
+            "step 0/10  2 steps/s  0 workers");
+}
+
+TEST(ProgressLineTest, NamesThePhaseWhenItIsNotTraining) {
+  EXPECT_EQ(ProgressLine(StatusOf(""), 100), "waiting for the first worker");
+  EXPECT_EQ(ProgressLine(StatusOf("phase: RESTORING checkpoint: 'a/model.ckpt-7'"), 100), "restoring model.ckpt-7");
+  EXPECT_EQ(ProgressLine(StatusOf("phase: FINISHED global_step: 10 total_steps: 10"), 100), "finished at step 10/10");
+  EXPECT_EQ(ProgressLine(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'loss is nan'"), 100),
+            "failed at step 3/10: loss is nan");
+}
+
+TEST(StatusReportTest, ShowsTheRunAndATableOfItsWorkers) {
+  EXPECT_EQ(StatusReport(Training()),
+            R"(training  step 1200/4000 (30%)  310 steps/s  39.7k examples/s  ETA 9s
+loss           0.4123
+learning rate  0.001
+slots a step   4
+contributions  4801 accepted, 12 duplicate, 0 rejected
+session        3
+logdir         runs/mlp
+checkpoint     runs/mlp/model.ckpt-1000
+
+WORKER         STEP: SLOTS     LEASE  LAST STEP  SILENT  ACCEPTED  DUPLICATE  REJECTED  RECEIVED     SENT
+worker-0@host  1200: 0-1       4.8 s     2.1 ms  100 ms      2400         12         0   6.43 GB  6.44 GB
+worker-1@host  1200: 3 (copy)  4.9 s     1.9 ms  200 ms      2401          0         0   6.43 GB  6.44 GB
+late           waits               -          -    12 s         0          0         0       0 B      0 B
+)");
+}
+
+TEST(StatusReportTest, SaysWhatAFailedRunDiedOf) {
+  EXPECT_EQ(StatusReport(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'the loss of step 3 is nan' "
+                                  "logdir: 'd' replicas_to_aggregate: 1 epoch: 1 learning_rate: 0.1")),
+            R"(failed  step 3/10 (30%)
+the loss of step 3 is nan
+learning rate  0.1
+slots a step   1
+contributions  0 accepted, 0 duplicate, 0 rejected
+session        1
+logdir         d
+checkpoint     none yet
+
+no workers
+)");
+}
+
+TEST(StatusJsonTest, NamesFieldsAsTheProtoDoesAndShowsZeros) {
+  const std::string json = StatusJson(StatusOf("phase: TRAINING total_steps: 10"));
+  EXPECT_NE(json.find("\"phase\": \"TRAINING\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"global_step\": \"0\""), std::string::npos) << json;
+  EXPECT_EQ(json.find("\"loss\""), std::string::npos) << json;
+  EXPECT_EQ(json.back(), '\n');
+}
+
+}  // namespace
+}  // namespace lockstep

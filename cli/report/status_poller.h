@@ -1,0 +1,37 @@
+#ifndef LOCKSTEP_CLI_REPORT_STATUS_POLLER_H_
+#define LOCKSTEP_CLI_REPORT_STATUS_POLLER_H_
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/base/periodic_task.h"
+#include "common/client/chief_client.h"
+#include "proto/status.pb.h"
+
+namespace lockstep {
+
+// Asks a chief for its status again and again, in a thread of its own, so that one that does not answer holds nobody
+// up. Thread-safe.
+class StatusPoller {
+ public:
+  // `clock` must outlive the poller. With a period of zero or less whoever owns it calls RunOnce.
+  StatusPoller(std::unique_ptr<ChiefClient> client, Clock* clock, absl::Duration period);
+
+  // The newest answer that was not taken yet; nullopt when there is none.
+  absl::optional<RunStatus> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::unique_ptr<ChiefClient> client_;
+  Mutex mutex_;
+  absl::optional<RunStatus> status_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PeriodicTask> task_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_REPORT_STATUS_POLLER_H_

@@ -1,0 +1,45 @@
+#ifndef LOCKSTEP_CLI_SUPERVISOR_RESTART_POLICY_H_
+#define LOCKSTEP_CLI_SUPERVISOR_RESTART_POLICY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "cli/supervisor/process_table.h"
+#include "common/base/backoff.h"
+#include "common/base/process.h"
+
+namespace lockstep {
+
+// What the end of one process of a run means. It reads no clock and starts nothing. Not thread-safe.
+class RestartPolicy {
+ public:
+  // `seed` spreads the delays of several processes.
+  RestartPolicy(int64_t max_restarts, uint64_t seed);
+
+  struct Decision {
+    enum Action {
+      kFinished,    // exit code 0
+      kStopped,     // somebody told it to stop (exit code 143, SIGTERM, SIGINT)
+      kStartAgain,  // killed or retryable: start it again after `delay`
+      kFailed,      // anything else, or started again too often: the run ends with `exit_code`
+    };
+    Action action = kFailed;
+    absl::Duration delay = absl::ZeroDuration();
+    int exit_code = kExitFailed;
+    // For people, to follow the process's name: "was killed by SIGKILL; starting it again (1 of 10)".
+    std::string text;
+  };
+
+  // `lived`: from its start to its end. Whoever lived long is started again at once, with the shortest delay.
+  Decision OnExit(const ProcessExit& exit, absl::Duration lived);
+
+ private:
+  const int64_t max_restarts_;
+  int64_t restarts_ = 0;
+  Backoff backoff_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_SUPERVISOR_RESTART_POLICY_H_

@@ -1,0 +1,227 @@
+#include "cli/supervisor/run_supervisor.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// How soon the port file is looked for again.
+constexpr absl::Duration kPortPoll = absl::Milliseconds(20);
+// How long processes may take to end by themselves when the run is over.
+constexpr absl::Duration kGrace = absl::Seconds(2);
+// How long those that were told to stop may take when nothing is left to save.
+constexpr absl::Duration kKillGrace = absl::Seconds(5);
+
+// Where this machine reaches a chief that listens on `host`.
+std::string LocalHost(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  if (host == "[::]") return "[::1]";
+  return host;
+}
+
+RunSupervisor::Outcome Terminated(absl::string_view message) {
+  RunSupervisor::Outcome outcome;
+  outcome.exit_code = kExitTerminated;
+  outcome.message = std::string(message);
+  return outcome;
+}
+
+}  // namespace
+
+RunSupervisor::RunSupervisor(Options options)
+    : options_(std::move(options)),
+      chief_("chief", JoinPath(options_.log_directory, "chief.log"), options_.max_restarts, 0),
+      listen_(options_.listen) {
+  for (int i = 0; i < options_.workers; ++i) {
+    const std::string name = absl::StrCat("worker-", i);
+    workers_.emplace_back(name, JoinPath(options_.log_directory, absl::StrCat(name, ".log")), options_.max_restarts,
+                          i + 1);
+  }
+}
+
+absl::Status RunSupervisor::Start() {
+  if (options_.fs->Exists(options_.port_file)) RETURN_IF_ERROR(options_.fs->Remove(options_.port_file));
+  return StartChild(&chief_, options_.chief_command(listen_));
+}
+
+absl::Status RunSupervisor::StartChild(Child* child, std::vector<std::string> command) {
+  child->start_at = absl::InfiniteFuture();
+  const auto log = options_.fs->NewRandomAccessFile(child->log_path);
+  child->log_offset = log.ok() ? (*log)->size() : 0;
+  ASSIGN_OR_RETURN(child->pid, options_.processes->Start({std::move(command), child->log_path}));
+  child->started = options_.clock->Now();
+  return absl::OkStatus();
+}
+
+void RunSupervisor::Poll() {
+  while (const absl::optional<ProcessExit> exit = options_.processes->NextExit()) OnExit(*exit);
+  if (!ending_) {
+    if (master_.empty()) AwaitPort();
+    StartDue();
+  }
+  if (ending_) PressEnd();
+}
+
+void RunSupervisor::AwaitPort() {
+  if (absl::StartsWith(listen_, "unix:")) {
+    master_ = listen_;
+  } else {
+    const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
+    if (!text.ok()) return;
+    int32_t port = 0;
+    if (!absl::SimpleAtoi(*text, &port) || port < 1 || port > 65535) {
+      Fail(chief_, kExitFailed,
+           absl::StrCat("wrote \"", absl::StripAsciiWhitespace(*text), "\", not a port, to ", options_.port_file));
+      return;
+    }
+    const std::string host = listen_.substr(0, listen_.rfind(':'));
+    listen_ = absl::StrCat(host, ":", port);
+    master_ = absl::StrCat("grpc://", LocalHost(host), ":", port);
+  }
+  for (Child& worker : workers_) worker.start_at = options_.clock->Now();
+}
+
+void RunSupervisor::StartDue() {
+  const absl::Time now = options_.clock->Now();
+  if (chief_.start_at <= now) {
+    const absl::Status status = StartChild(&chief_, options_.chief_command(listen_));
+    if (!status.ok()) return Fail(chief_, kExitFailed, std::string(status.message()));
+  }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].start_at > now) continue;
+    const absl::Status status = StartChild(&workers_[i], options_.worker_command(static_cast<int>(i), master_));
+    if (!status.ok()) return Fail(workers_[i], kExitFailed, std::string(status.message()));
+  }
+}
+
+void RunSupervisor::OnExit(const ProcessExit& exit) {
+  Child* child = chief_.pid == exit.pid ? &chief_ : nullptr;
+  for (Child& worker : workers_) {
+    if (worker.pid == exit.pid) child = &worker;
+  }
+  if (child == nullptr) return;
+  child->pid = 0;
+  const RestartPolicy::Decision decision = child->policy.OnExit(exit, options_.clock->Now() - child->started);
+  if (decision.action == RestartPolicy::Decision::kStartAgain && !ending_) {
+    options_.say(absl::StrCat(child->name, " ", decision.text));
+    child->start_at = options_.clock->Now() + decision.delay;
+  } else if (child == &chief_) {
+    OnChiefEnd(decision);
+  } else {
+    OnWorkerEnd(child, decision);
+  }
+}
+
+void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
+  const absl::Time now = options_.clock->Now();
+  if (stop_requested_ && decision.action == RestartPolicy::Decision::kFailed) {
+    end_ = {decision.exit_code, absl::StrCat("chief ", decision.text), chief_.log_path, chief_.log_offset};
+  }
+  if (ending_ && !worker_is_culprit_) return;
+  // A worker that failed a moment ago did so because the run ended, well or not: the chief knows better.
+  switch (decision.action) {
+    case RestartPolicy::Decision::kFinished:
+      if (ending_) options_.say(end_.message);
+      return End({}, now + kGrace, now + kGrace + kKillGrace);
+    case RestartPolicy::Decision::kFailed:
+      return Fail(chief_, decision.exit_code, decision.text);
+    default:
+      if (ending_) return;
+      return End(Terminated("chief was told to stop"), now, now + options_.stop_limit);
+  }
+}
+
+void RunSupervisor::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision) {
+  if (ending_) return;
+  switch (decision.action) {
+    case RestartPolicy::Decision::kFailed:
+      return Fail(*worker, decision.exit_code, decision.text);
+    case RestartPolicy::Decision::kStopped: {
+      options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run goes on without it"));
+      const absl::Time now = options_.clock->Now();
+      if (!AnyWorkerLeft()) End(Terminated("no worker is left"), now, now + options_.stop_limit);
+      return;
+    }
+    default:
+      // It knows that the run is over; the chief will say how.
+      return;
+  }
+}
+
+void RunSupervisor::End(Outcome outcome, absl::Time terminate_at, absl::Time kill_at) {
+  ending_ = true;
+  worker_is_culprit_ = false;
+  end_ = std::move(outcome);
+  terminate_at_ = terminate_at;
+  kill_at_ = kill_at;
+}
+
+void RunSupervisor::Fail(const Child& culprit, int exit_code, const std::string& text) {
+  const absl::Time now = options_.clock->Now();
+  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path, culprit.log_offset}, now + kGrace,
+      now + kGrace + options_.stop_limit);
+  worker_is_culprit_ = &culprit != &chief_;
+}
+
+void RunSupervisor::RequestStop() {
+  const absl::Time now = options_.clock->Now();
+  if (stop_requested_) {
+    kill_at_ = now;
+  } else {
+    stop_requested_ = true;
+    options_.say("stopping: the chief saves a checkpoint; once more to stop at once");
+    End(Terminated(""), now, now + options_.stop_limit);
+  }
+  PressEnd();
+}
+
+void RunSupervisor::PressEnd() {
+  if (outcome_.has_value()) return;
+  if (!AnyRuns()) {
+    outcome_ = end_;
+    return;
+  }
+  const absl::Time now = options_.clock->Now();
+  if (now >= kill_at_) {
+    kill_at_ = terminate_at_ = absl::InfiniteFuture();
+    SignalAll(SIGKILL);
+  } else if (now >= terminate_at_) {
+    terminate_at_ = absl::InfiniteFuture();
+    SignalAll(SIGTERM);
+  }
+}
+
+void RunSupervisor::SignalAll(int signal) {
+  if (chief_.pid != 0) options_.processes->Signal(chief_.pid, signal);
+  for (const Child& worker : workers_) {
+    if (worker.pid != 0) options_.processes->Signal(worker.pid, signal);
+  }
+}
+
+bool RunSupervisor::AnyRuns() const {
+  return chief_.pid != 0 || std::any_of(workers_.begin(), workers_.end(), [](const Child& w) { return w.pid != 0; });
+}
+
+bool RunSupervisor::AnyWorkerLeft() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Child& w) { return w.pid != 0 || w.start_at != absl::InfiniteFuture(); });
+}
+
+absl::Time RunSupervisor::next_poll() const {
+  if (ending_) return std::min(terminate_at_, kill_at_);
+  absl::Time next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
+  next = std::min(next, chief_.start_at);
+  for (const Child& worker : workers_) next = std::min(next, worker.start_at);
+  return next;
+}
+
+}  // namespace lockstep

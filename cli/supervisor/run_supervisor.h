@@ -1,0 +1,119 @@
+#ifndef LOCKSTEP_CLI_SUPERVISOR_RUN_SUPERVISOR_H_
+#define LOCKSTEP_CLI_SUPERVISOR_RUN_SUPERVISOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "cli/supervisor/process_table.h"
+#include "cli/supervisor/restart_policy.h"
+#include "common/base/clock.h"
+#include "common/io/file_system.h"
+
+namespace lockstep {
+
+// Keeps the processes of a run on this machine alive, a chief and its workers, until the chief says that the run is
+// over. Life: Start, then Poll after every signal and at next_poll() at the latest, until outcome() has a value;
+// all processes have ended then. It blocks nowhere and has no thread. Not thread-safe.
+class RunSupervisor {
+ public:
+  struct Options {
+    // Must outlive the supervisor.
+    Clock* clock = nullptr;
+    ProcessTable* processes = nullptr;
+    FileSystem* fs = nullptr;
+    // The chief's command for an address to listen on; it writes the port that it got to port_file. A chief that is
+    // started again is given that port.
+    std::function<std::vector<std::string>(const std::string& listen)> chief_command;
+    // The command of worker 0, 1, ... for the chief's address.
+    std::function<std::vector<std::string>(int worker, const std::string& master)> worker_command;
+    int workers = 2;
+    // Of each process.
+    int64_t max_restarts = 10;
+    // "host:port", port 0 being any, or "unix:/path".
+    std::string listen = "127.0.0.1:0";
+    std::string port_file;
+    // The logs are chief.log, worker-0.log, ... in this directory, which must exist.
+    std::string log_directory;
+    // Told what happens to the processes, in whole lines without a line feed.
+    std::function<void(const std::string&)> say;
+    // Of the chief, for its last checkpoint, once it was told to stop.
+    absl::Duration stop_limit = absl::Seconds(60);
+  };
+  struct Outcome {
+    int exit_code = 0;
+    // What the run failed of, in one line, and the log of the process that failed; else empty.
+    std::string message;
+    std::string log_path;
+    // Where in the log the process began to write when it was last started.
+    uint64_t log_offset = 0;
+  };
+
+  explicit RunSupervisor(Options options);
+
+  // Starts the chief; the workers follow when it listens. Errors: those of the program or of the port file.
+  absl::Status Start();
+  // Collects those that ended, and does what is due.
+  void Poll();
+  // At the first call tells all processes to stop, at the second kills them.
+  void RequestStop();
+
+  // When Poll has something to do, signals aside.
+  absl::Time next_poll() const;
+  // The chief's address, "grpc://host:port" or "unix:/path", once it is known.
+  const std::string& master() const { return master_; }
+  const absl::optional<Outcome>& outcome() const { return outcome_; }
+
+ private:
+  struct Child {
+    Child(std::string name, std::string log_path, int64_t max_restarts, uint64_t seed)
+        : name(std::move(name)), log_path(std::move(log_path)), policy(max_restarts, seed) {}
+    const std::string name;
+    const std::string log_path;
+    RestartPolicy policy;
+    // 0 when it does not run.
+    int pid = 0;
+    absl::Time started;
+    uint64_t log_offset = 0;
+    // When it is to be started; never, InfiniteFuture.
+    absl::Time start_at = absl::InfiniteFuture();
+  };
+
+  absl::Status StartChild(Child* child, std::vector<std::string> command);
+  void StartDue();
+  void AwaitPort();
+  void OnExit(const ProcessExit& exit);
+  void OnChiefEnd(const RestartPolicy::Decision& decision);
+  void OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision);
+  // Nobody is started any more; who has not ended by itself is told to at `terminate_at`, killed at `kill_at`.
+  void End(Outcome outcome, absl::Time terminate_at, absl::Time kill_at);
+  void Fail(const Child& culprit, int exit_code, const std::string& text);
+  void PressEnd();
+  void SignalAll(int signal);
+  bool AnyRuns() const;
+  bool AnyWorkerLeft() const;
+
+  const Options options_;
+  Child chief_;
+  std::vector<Child> workers_;
+  // Where the chief is to listen: options_.listen, with the port once it is known.
+  std::string listen_;
+  std::string master_;
+
+  bool ending_ = false;
+  // Of the end: its outcome; whether a worker, not the chief, is the cause; what is due when.
+  Outcome end_;
+  bool worker_is_culprit_ = false;
+  bool stop_requested_ = false;
+  absl::Time terminate_at_ = absl::InfiniteFuture();
+  absl::Time kill_at_ = absl::InfiniteFuture();
+  absl::optional<Outcome> outcome_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_SUPERVISOR_RUN_SUPERVISOR_H_

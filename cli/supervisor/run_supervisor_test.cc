@@ -1,0 +1,370 @@
+#include "cli/supervisor/run_supervisor.h"
+
+#include <signal.h>
+
+#include <deque>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/simulated_clock.h"
+#include "common/io/memory_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Processes that run until the test ends them. Ids count from 1.
+class FakeProcessTable : public ProcessTable {
+ public:
+  absl::StatusOr<int> Start(const ProcessSpec& spec) override {
+    if (spec.command[0] == missing_program) return absl::NotFoundError(absl::StrCat("cannot start ", missing_program));
+    commands.push_back(absl::StrJoin(spec.command, " "));
+    const int pid = static_cast<int>(commands.size());
+    running[pid] = spec.command[1];
+    return pid;
+  }
+  void Signal(int pid, int signal) override {
+    signals.push_back(absl::StrCat(running.at(pid), signal == SIGTERM ? " TERM" : signal == SIGKILL ? " KILL" : " ?"));
+  }
+  absl::optional<ProcessExit> NextExit() override {
+    if (exits_.empty()) return absl::nullopt;
+    const ProcessExit exit = exits_.front();
+    exits_.pop_front();
+    return exit;
+  }
+
+  // The process that `name` runs as ends.
+  void End(const std::string& name, int exit_code, int signal = 0) {
+    for (const auto& [pid, running_name] : running) {
+      if (running_name != name) continue;
+      exits_.push_back({pid, exit_code, signal});
+      running.erase(pid);
+      return;
+    }
+    ADD_FAILURE() << name << " does not run";
+  }
+  std::vector<std::string> Running() const {
+    std::vector<std::string> names;
+    for (const auto& [pid, name] : running) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::string missing_program;
+  std::vector<std::string> commands;
+  std::vector<std::string> signals;
+  std::map<int, std::string> running;
+
+ private:
+  std::deque<ProcessExit> exits_;
+};
+
+class RunSupervisorTest : public ::testing::Test {
+ protected:
+  void Make(int workers = 2, const std::string& listen = "127.0.0.1:0", int64_t max_restarts = 10) {
+    RunSupervisor::Options options;
+    options.clock = &clock_;
+    options.processes = &processes_;
+    options.fs = &fs_;
+    options.chief_command = [](const std::string& at) { return std::vector<std::string>{"/bin/chief", "chief", at}; };
+    options.worker_command = [](int worker, const std::string& master) {
+      return std::vector<std::string>{"/bin/worker", absl::StrCat("worker-", worker), master};
+    };
+    options.workers = workers;
+    options.max_restarts = max_restarts;
+    options.listen = listen;
+    options.port_file = "/log/port";
+    options.log_directory = "/log";
+    options.say = [this](const std::string& line) { said_.push_back(line); };
+    ASSERT_TRUE(fs_.CreateDirectory("/log").ok());
+    supervisor_ = std::make_unique<RunSupervisor>(options);
+  }
+  // A chief that listens on port 4000, and its workers.
+  void StartAll(int workers = 2, int64_t max_restarts = 10) {
+    Make(workers, "127.0.0.1:0", max_restarts);
+    ASSERT_TRUE(supervisor_->Start().ok());
+    WritePort("4000\n");
+    supervisor_->Poll();
+    ASSERT_EQ(processes_.running.size(), workers + 1);
+  }
+  void WritePort(const std::string& text) { ASSERT_TRUE(WriteFileAtomically(&fs_, "/log/port", text).ok()); }
+  void Advance(absl::Duration duration) {
+    clock_.Advance(duration);
+    supervisor_->Poll();
+  }
+  void EndProcess(const std::string& name, int exit_code, int signal = 0) {
+    processes_.End(name, exit_code, signal);
+    supervisor_->Poll();
+  }
+  int ExitCode() { return supervisor_->outcome().has_value() ? supervisor_->outcome()->exit_code : -1; }
+
+  SimulatedClock clock_;
+  MemoryFileSystem fs_;
+  FakeProcessTable processes_;
+  std::vector<std::string> said_;
+  std::unique_ptr<RunSupervisor> supervisor_;
+};
+
+TEST_F(RunSupervisorTest, StartsTheWorkersWhenTheChiefListens) {
+  Make();
+  // Left by a run before.
+  WritePort("1111");
+  ASSERT_TRUE(supervisor_->Start().ok());
+  supervisor_->Poll();
+  EXPECT_THAT(processes_.commands, ElementsAre("/bin/chief chief 127.0.0.1:0"));
+  EXPECT_LE(supervisor_->next_poll(), clock_.Now() + absl::Milliseconds(50));
+  EXPECT_EQ(supervisor_->master(), "");
+  WritePort("4000\n");
+  supervisor_->Poll();
+  EXPECT_THAT(processes_.commands,
+              ElementsAre("/bin/chief chief 127.0.0.1:0", "/bin/worker worker-0 grpc://127.0.0.1:4000",
+                          "/bin/worker worker-1 grpc://127.0.0.1:4000"));
+  EXPECT_EQ(supervisor_->master(), "grpc://127.0.0.1:4000");
+  EXPECT_EQ(supervisor_->next_poll(), absl::InfiniteFuture());
+}
+
+TEST_F(RunSupervisorTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
+  Make(1, "0.0.0.0:0");
+  ASSERT_TRUE(supervisor_->Start().ok());
+  WritePort("4000");
+  supervisor_->Poll();
+  EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-0 grpc://127.0.0.1:4000");
+  EndProcess("chief", 0, SIGKILL);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 0.0.0.0:4000");
+}
+
+TEST_F(RunSupervisorTest, NeedsNoPortForAUnixSocket) {
+  Make(1, "unix:/run/chief.sock");
+  ASSERT_TRUE(supervisor_->Start().ok());
+  supervisor_->Poll();
+  EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-0 unix:/run/chief.sock");
+}
+
+TEST_F(RunSupervisorTest, EndsWithZeroWhenTheChiefHasFinished) {
+  StartAll();
+  EndProcess("worker-1", 0);
+  EndProcess("chief", 0);
+  EXPECT_EQ(ExitCode(), -1);
+  EndProcess("worker-0", 0);
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(RunSupervisorTest, NeedsNoWorkersForARunThatIsFinishedAlready) {
+  Make();
+  ASSERT_TRUE(supervisor_->Start().ok());
+  EndProcess("chief", 0);
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_EQ(processes_.commands.size(), 1);
+}
+
+TEST_F(RunSupervisorTest, StopsWorkersThatDoNotEndByThemselvesAfterTwoSeconds) {
+  StartAll();
+  EndProcess("chief", 0);
+  EndProcess("worker-0", 0);
+  EXPECT_EQ(supervisor_->next_poll(), clock_.Now() + absl::Seconds(2));
+  Advance(absl::Milliseconds(1999));
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  Advance(absl::Milliseconds(1));
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-1 TERM"));
+  Advance(absl::Milliseconds(4999));
+  EXPECT_EQ(processes_.signals.size(), 1);
+  Advance(absl::Milliseconds(1));
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-1 TERM", "worker-1 KILL"));
+  EXPECT_EQ(ExitCode(), -1);
+  EndProcess("worker-1", 0, SIGKILL);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(RunSupervisorTest, StartsAKilledWorkerAgainSoon) {
+  StartAll();
+  EndProcess("worker-1", 0, SIGKILL);
+  EXPECT_THAT(said_, ElementsAre("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
+  EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-0"));
+  EXPECT_LE(supervisor_->next_poll(), clock_.Now() + absl::Milliseconds(100));
+  clock_.Advance(supervisor_->next_poll() - clock_.Now());
+  supervisor_->Poll();
+  EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-1 grpc://127.0.0.1:4000");
+  EXPECT_EQ(supervisor_->next_poll(), absl::InfiniteFuture());
+}
+
+TEST_F(RunSupervisorTest, StartsAKilledChiefAgainOnThePortThatTheWorkersKnow) {
+  StartAll();
+  EndProcess("chief", kExitRetryable);
+  EXPECT_THAT(said_, ElementsAre("chief ended with exit code 138; starting it again (1 of 10)"));
+  Advance(absl::Milliseconds(100));
+  EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 127.0.0.1:4000");
+  EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-0", "worker-1"));
+}
+
+TEST_F(RunSupervisorTest, StartsAChiefAgainThatDiedBeforeItListened) {
+  Make(1);
+  ASSERT_TRUE(supervisor_->Start().ok());
+  EndProcess("chief", 0, SIGSEGV);
+  Advance(absl::Milliseconds(100));
+  EXPECT_THAT(processes_.commands, ElementsAre("/bin/chief chief 127.0.0.1:0", "/bin/chief chief 127.0.0.1:0"));
+  WritePort("4000");
+  supervisor_->Poll();
+  EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-0"));
+}
+
+TEST_F(RunSupervisorTest, GivesUpAProcessThatDiesTooOften) {
+  StartAll(1, 2);
+  for (int i = 0; i < 2; ++i) {
+    EndProcess("worker-0", 0, SIGKILL);
+    Advance(absl::Seconds(20));
+  }
+  EndProcess("worker-0", 0, SIGKILL);
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-0 was killed by SIGKILL after 2 restarts");
+  EXPECT_EQ(supervisor_->outcome()->log_path, "/log/worker-0.log");
+}
+
+TEST_F(RunSupervisorTest, EndsWithTheExitCodeOfAChiefThatFailed) {
+  StartAll(1);
+  EndProcess("chief", kExitBadConfiguration);
+  EndProcess("worker-0", kExitFailed);
+  ASSERT_EQ(ExitCode(), kExitBadConfiguration);
+  EXPECT_EQ(supervisor_->outcome()->message, "chief ended with exit code 2");
+  EXPECT_EQ(supervisor_->outcome()->log_path, "/log/chief.log");
+}
+
+TEST_F(RunSupervisorTest, BlamesTheChiefForAFailureThatAWorkerToldFirst) {
+  StartAll();
+  EndProcess("worker-0", kExitFailed);
+  EndProcess("worker-1", kExitFailed);
+  EndProcess("chief", kExitFailed);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "chief ended with exit code 1");
+}
+
+TEST_F(RunSupervisorTest, EndsTheRunWhenAWorkerFails) {
+  StartAll();
+  EndProcess("worker-0", kExitBadConfiguration);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-1 TERM"));
+  EndProcess("worker-1", kExitTerminated);
+  EndProcess("chief", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitBadConfiguration);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-0 ended with exit code 2");
+}
+
+TEST_F(RunSupervisorTest, IsFinishedWhenTheChiefIsEvenIfAWorkerFailedAtTheEnd) {
+  StartAll();
+  EndProcess("worker-0", kExitFailed);
+  EndProcess("chief", 0);
+  EndProcess("worker-1", 0);
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(said_, ElementsAre("worker-0 ended with exit code 1"));
+}
+
+TEST_F(RunSupervisorTest, StartsNobodyAgainWhenTheRunIsOver) {
+  StartAll();
+  EndProcess("chief", 0);
+  EndProcess("worker-0", 0, SIGKILL);
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(processes_.Running(), ElementsAre("worker-1"));
+}
+
+TEST_F(RunSupervisorTest, GoesOnWithoutAWorkerThatWasToldToStop) {
+  StartAll();
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_THAT(said_, ElementsAre("worker-0 was told to stop; the run goes on without it"));
+  Advance(absl::Minutes(1));
+  EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-1"));
+  EndProcess("worker-1", 0, SIGTERM);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitTerminated);
+  EXPECT_EQ(supervisor_->outcome()->message, "no worker is left");
+}
+
+TEST_F(RunSupervisorTest, EndsTheRunWhenTheChiefWasToldToStop) {
+  StartAll(1);
+  EndProcess("chief", kExitTerminated);
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(RunSupervisorTest, TellsAllToStopAndWaitsForTheChiefsCheckpoint) {
+  StartAll();
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-1 TERM"));
+  EndProcess("worker-0", kExitTerminated);
+  EndProcess("worker-1", kExitTerminated);
+  Advance(absl::Seconds(59));
+  EXPECT_EQ(processes_.signals.size(), 3);
+  EndProcess("chief", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+  EXPECT_EQ(supervisor_->outcome()->message, "");
+}
+
+TEST_F(RunSupervisorTest, KillsWhoDoesNotStopWithinAMinute) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  EndProcess("worker-0", kExitTerminated);
+  Advance(absl::Minutes(1));
+  EXPECT_EQ(processes_.signals.back(), "chief KILL");
+  EndProcess("chief", 0, SIGKILL);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequest) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "chief KILL", "worker-0 KILL"));
+  EndProcess("chief", 0, SIGKILL);
+  EndProcess("worker-0", 0, SIGKILL);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
+  StartAll(0);
+  supervisor_->RequestStop();
+  EndProcess("chief", kExitFailed);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "chief ended with exit code 1");
+}
+
+TEST_F(RunSupervisorTest, FailsWhenAProgramCannotBeStarted) {
+  Make();
+  processes_.missing_program = "/bin/chief";
+  EXPECT_EQ(supervisor_->Start().message(), "cannot start /bin/chief");
+
+  processes_.missing_program = "/bin/worker";
+  ASSERT_TRUE(supervisor_->Start().ok());
+  WritePort("4000");
+  supervisor_->Poll();
+  EndProcess("chief", 0, SIGKILL);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-0 cannot start /bin/worker");
+}
+
+TEST_F(RunSupervisorTest, FailsWhenThePortFileHoldsNoPort) {
+  Make();
+  ASSERT_TRUE(supervisor_->Start().ok());
+  WritePort("none\n");
+  supervisor_->Poll();
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_THAT(supervisor_->outcome()->message, HasSubstr("wrote \"none\", not a port, to /log/port"));
+}
+
+}  // namespace
+}  // namespace lockstep

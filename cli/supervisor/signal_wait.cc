@@ -1,0 +1,25 @@
+#include "cli/supervisor/signal_wait.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+SignalWait::SignalWait() {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals_, signal);
+  pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+}
+
+SignalWait::~SignalWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+absl::optional<int> SignalWait::Wait(absl::Duration limit) {
+  const timespec timeout = absl::ToTimespec(std::clamp(limit, absl::ZeroDuration(), absl::Hours(24)));
+  const int signal = sigtimedwait(&signals_, nullptr, &timeout);
+  if (signal < 0) return absl::nullopt;
+  return signal;
+}
+
+}  // namespace lockstep

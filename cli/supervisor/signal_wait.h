@@ -1,0 +1,34 @@
+#ifndef LOCKSTEP_CLI_SUPERVISOR_SIGNAL_WAIT_H_
+#define LOCKSTEP_CLI_SUPERVISOR_SIGNAL_WAIT_H_
+
+#include <signal.h>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// While it lives, SIGTERM, SIGINT and SIGCHLD wait until they are asked for, in this thread and those that it makes
+// from then on. Make it before any other thread, and use it in the thread that made it.
+class SignalWait {
+ public:
+  SignalWait();
+  // What was not asked for takes effect now.
+  ~SignalWait();
+  SignalWait(const SignalWait&) = delete;
+  SignalWait& operator=(const SignalWait&) = delete;
+
+  // Blocks until one of the signals comes; nullopt after `limit`.
+  absl::optional<int> Wait(absl::Duration limit);
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+// SIGTERM or SIGINT.
+inline bool IsStop(int signal) { return signal == SIGTERM || signal == SIGINT; }
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_SUPERVISOR_SIGNAL_WAIT_H_

@@ -1,0 +1,40 @@
+#include "cli/supervisor/signal_wait.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+TEST(SignalWaitTest, HoldsSignalsBackUntilTheyAreAskedFor) {
+  SignalWait signals;
+  raise(SIGTERM);
+  raise(SIGINT);
+  const auto first = signals.Wait(absl::ZeroDuration());
+  const auto second = signals.Wait(absl::ZeroDuration());
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_TRUE(IsStop(*first) && IsStop(*second));
+  EXPECT_NE(*first, *second);
+  EXPECT_EQ(signals.Wait(absl::ZeroDuration()), absl::nullopt);
+}
+
+TEST(SignalWaitTest, WakesWhenAChildEnds) {
+  SignalWait signals;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  EXPECT_EQ(signals.Wait(absl::InfiniteDuration()), SIGCHLD);
+  EXPECT_FALSE(IsStop(SIGCHLD));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(SignalWaitTest, LetsSignalsThroughAfterwards) {
+  { SignalWait signals; }
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_FALSE(sigismember(&blocked, SIGTERM));
+}
+
+}  // namespace
+}  // namespace lockstep
