@@ -19,8 +19,7 @@ class ChiefServer {
     // "host:port" (port 0: any) or "unix:/path".
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
-    // After so long a connection ends that does not speak HTTP/2 or does not answer to it, and a Step stream that has
-    // had no frame.
+    // After so long a connection ends that does not speak HTTP/2, and a Step stream that has had no frame.
     absl::Duration silence_limit = absl::Seconds(10);
   };
 
