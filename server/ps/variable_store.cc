@@ -78,12 +78,10 @@ VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> 
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
+      slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), optimizer_->slots().size()),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
 
-std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() const {
-  // Not from the pool: after a snapshot an extra set of slots must not stay for ever.
-  return std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_->flat_elements()) * sizeof(float));
-}
+std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() { return slot_pool_.Get(); }
 
 void VariableStore::Initialize(uint64_t seed) {
   step_ = 0;

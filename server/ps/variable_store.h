@@ -80,7 +80,7 @@ class VariableStore {
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer);
 
   // Not initialized.
-  std::shared_ptr<AlignedBuffer> NewSlotBuffer() const;
+  std::shared_ptr<AlignedBuffer> NewSlotBuffer();
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
   absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
                             const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
@@ -89,6 +89,9 @@ class VariableStore {
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::unique_ptr<Optimizer> optimizer_;
   BufferPool pool_;
+  // Keeps one more set of slots from the first snapshot on: clearing fresh memory in the update after each would cost
+  // training more than the save.
+  BufferPool slot_pool_;
   BufferPool segment_pool_;
 
   int64_t step_ = 0;
