@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/config/compression.h"
 #include "proto/chief.pb.h"
 
 namespace lockstep {
@@ -39,7 +40,8 @@ class StepChannel {
   virtual absl::Status SendReports(absl::Span<const SlotReport> reports) = 0;
 
   // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
-  // its elements, aligned to kTensorAlignment, not initialized. Valid until the next AwaitToken.
+  // its elements, rounded to the run's type for gradients, aligned to kTensorAlignment, not initialized. Valid
+  // until the next AwaitToken.
   virtual float* GradientBuffer(int variable) = 0;
   // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
   virtual absl::Status SendGradient(int variable) = 0;
@@ -64,6 +66,7 @@ class ChiefClient {
     uint64_t session_id = 0;
     int64_t epoch = 0;
     int64_t startup_delay_steps = 0;
+    Compression compression;
   };
   // Opens the Step stream of a session. `model` is what the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

@@ -34,6 +34,8 @@ struct StepFrame {
   bool end = false;
   bool leave = false;
   int64_t startup_delay_steps = 0;
+  // Of the message that it came in; 0 in process.
+  int64_t encoded_bytes = 0;
 };
 
 // A StepReply.

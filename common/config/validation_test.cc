@@ -78,6 +78,7 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"evaluation { every_steps: -1 }", "evaluation.every_steps is -1"},
       {"evaluation { split: 'dev' }", "evaluation.split is \"dev\", which is not a split of the input"},
       {"evaluation { metric: 'f1' }", "evaluation.metric is \"f1\", must be one of accuracy, top_5"},
+      {"compression { values: 7 }", "compression.values is 7, must be a number that Format knows"},
       {"cluster { lease_seconds: 0 }", "cluster.lease_seconds is 0, must be a finite number above 0"},
       {"cluster { chief_wait_seconds: nan }", "cluster.chief_wait_seconds is nan"},
       {"cluster { compute_threads: -1 }", "cluster.compute_threads is -1, must be in [1, 1024]"},

@@ -49,6 +49,8 @@ class GrpcStepChannel : public StepChannel {
     int64_t received_elements = 0;
   };
 
+  // A part of a gradient as it travels.
+  FloatChunks EncodeGradient(int variable, int64_t offset, int64_t elements);
   // Makes the frame that is being filled the last of the queue, and starts it when nothing is being written.
   void FlushFrame();
   void StartWrite();
@@ -79,6 +81,7 @@ class GrpcStepChannel : public StepChannel {
   grpc::ByteBuffer received_;
 
   std::shared_ptr<AlignedBuffer> gradients_;  // flat
+  std::shared_ptr<AlignedBuffer> encoded_;    // their 16-bit form; null when they travel as they are
   Values values_[2];
   int front_ = 0;  // the one that the worker computes with
   absl::optional<Assignment> assignment_;

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
 #include "common/transport/wire_reader.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -44,6 +46,10 @@ void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
     fields.push_back(static_cast<char>((TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.offset), &fields);
   }
+  if (piece.content.type() != DT_FLOAT) {
+    fields.push_back(static_cast<char>((TensorPiece::kDtypeFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    AppendVarint(static_cast<uint64_t>(piece.content.type()), &fields);
+  }
   fields.push_back(static_cast<char>(Tag(TensorPiece::kContentFieldNumber)));
   AppendVarint(bytes, &fields);
   AppendVarint(Tag(field), out);
@@ -60,11 +66,11 @@ class SliceCollector {
 
   // `content` must be one run of memory, which `owner` keeps alive.
   void AddTensor(const FloatChunks& content, const std::shared_ptr<const void>& owner) {
-    const float* data = content.Contiguous(0, content.size());
+    const char* data = content.SingleRun();
     if (content.bytes() == 0) return;
     CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
     Flush();
-    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner,
+    slices_.emplace_back(const_cast<char*>(data), content.bytes(), ReleaseOwner,
                          new std::shared_ptr<const void>(owner));
   }
 
@@ -95,10 +101,11 @@ absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>
   return absl::OkStatus();
 }
 
-// Reads one TensorPiece of `length` bytes.
-bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
+// Reads one TensorPiece of `length` bytes, and what it says of the type of its elements.
+bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* type_number) {
   if (length > reader->left()) return false;
   const uint64_t end = reader->left() - length;
+  *type_number = DT_INVALID;
   while (reader->left() > end) {
     uint32_t field, type;
     uint64_t value;
@@ -112,6 +119,8 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
     } else if (field == TensorPiece::kOffsetFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value) || value > INT64_MAX) return false;
       piece->offset = static_cast<int64_t>(value);
+    } else if (field == TensorPiece::kDtypeFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(type_number)) return false;
     } else if (!reader->SkipField(type)) {
       return false;
     }
@@ -134,7 +143,16 @@ absl::Status Split(const std::vector<absl::string_view>& runs, uint32_t piece_fi
       if (!reader.ReadVarint(&value)) return malformed();
       if (field == piece_field) {
         StepPiece piece;
-        if (!ReadPiece(&reader, value, &piece)) return malformed();
+        uint64_t type_number;
+        if (!ReadPiece(&reader, value, &piece, &type_number)) return malformed();
+        if (type_number == DT_INVALID) type_number = DT_FLOAT;  // absent
+        const DataType dtype = type_number <= INT32_MAX ? static_cast<DataType>(type_number) : DT_INVALID;
+        if (!IsFloatType(dtype)) {
+          return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece.variable, " has type ",
+                                                         type_number, " (", NameOf(dtype),
+                                                         "), must be float32, bfloat16 or float16"));
+        }
+        piece.content.set_type(dtype);
         if (pieces->size() == kMaxPieces) {
           return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxPieces, " pieces in one message"));
         }
@@ -210,6 +228,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame
   frame.end = small.end();
   frame.startup_delay_steps = small.startup_delay_steps();
   frame.leave = small.leave();
+  frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();
 }
 

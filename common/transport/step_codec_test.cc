@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/tensor/rounding.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -42,6 +43,11 @@ grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts =
 std::string ContentOf(const StepPiece& piece) {
   std::vector<float> values(piece.content.size());
   piece.content.CopyTo(0, piece.content.size(), values.data());
+  if (piece.content.type() != DT_FLOAT) {
+    std::vector<uint16_t> encoded(values.size());
+    Encode16(piece.content.type(), piece.content.size(), values.data(), encoded.data());
+    return std::string(reinterpret_cast<const char*>(encoded.data()), encoded.size() * sizeof(uint16_t));
+  }
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
@@ -50,6 +56,7 @@ TensorPiece ToProto(const StepPiece& piece) {
   proto.set_variable(static_cast<uint32_t>(piece.variable));
   proto.set_offset(static_cast<uint64_t>(piece.offset));
   proto.set_content(ContentOf(piece));
+  if (piece.content.type() != DT_FLOAT) proto.set_dtype(piece.content.type());
   return proto;
 }
 
@@ -161,12 +168,20 @@ class FrameMaker {
     StepPiece piece;
     piece.variable = static_cast<int64_t>(random_.Below(5) * random_.Below(1000));
     piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
-    piece.content = FloatChunks(tensors_.back()->data(), static_cast<int64_t>(tensors_.back()->size()));
+    const auto size = static_cast<int64_t>(tensors_.back()->size());
+    piece.content = FloatChunks(tensors_.back()->data(), size);
+    if (random_.Coin()) {
+      const DataType type = random_.Coin() ? DT_BFLOAT16 : DT_HALF;
+      encoded_.push_back(std::make_unique<std::vector<uint16_t>>(tensors_.back()->size()));
+      Encode16(type, size, tensors_.back()->data(), encoded_.back()->data());
+      piece.content = FloatChunks(type, encoded_.back()->data(), size);
+    }
     return piece;
   }
 
   Random random_;
   std::vector<std::unique_ptr<std::vector<float>>> tensors_;
+  std::vector<std::unique_ptr<std::vector<uint16_t>>> encoded_;
 };
 
 TEST(StepCodecTest, TheBytesAreTheseForEver) {
@@ -213,6 +228,44 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
             "220508ad021801"  // token { step slot_count }
             "1a061a04"        // value { content
             "0000803f");      // }
+}
+
+TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
+  const uint16_t numbers[2] = {0x3f80, 0xc000};
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].content = FloatChunks(DT_BFLOAT16, numbers, 2);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "3a0a"
+            "0801"
+            "200e"
+            "1a04"  // gradient { variable dtype content
+            "803f"
+            "00c0");  // }
+  StepReplyFrame reply;
+  reply.values.resize(1);
+  reply.values[0].content = FloatChunks(DT_HALF, numbers, 1);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
+            "1a06"
+            "2013"
+            "1a02"  // value { dtype content
+            "803f");
+}
+
+TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
+  const std::pair<const char*, DataType> cases[] = {{"3a061a040000803f", DT_FLOAT},
+                                                    {"3a0820001a040000803f", DT_FLOAT},
+                                                    {"3a0820011a040000803f", DT_FLOAT},
+                                                    {"3a081a040000803f200e", DT_BFLOAT16},
+                                                    {"3a0820131a040000803f", DT_HALF}};
+  for (const auto& test : cases) {
+    Decoded<StepFrame> decoded;
+    ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes(test.first)), &decoded).ok()) << test.first;
+    EXPECT_EQ(decoded.frame.gradients[0].content.type(), test.second) << test.first;
+    EXPECT_EQ(decoded.frame.gradients[0].content.size(), test.second == DT_FLOAT ? 1 : 2) << test.first;
+    EXPECT_EQ(decoded.frame.encoded_bytes, static_cast<int64_t>(std::strlen(test.first) / 2));
+  }
 }
 
 TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
@@ -318,6 +371,8 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"3a021a0561626364", "field 7 is malformed"},
       {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
       {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
+      {"3a0420071a00", "a piece of variable number 0 has type 7 (string), must be float32, bfloat16 or float16"},
+      {"3a0720808080808020", "has type 1099511627776 (invalid)"},
       {"32027a7a", "the message is malformed"},
       {"0b0c", "field 1 is malformed"},  // a group
   };

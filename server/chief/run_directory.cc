@@ -77,6 +77,7 @@ absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {
     run.clear_cluster();
     run.mutable_training()->clear_steps();
     run.mutable_training()->clear_startup_delay_steps();
+    if (run.compression().ByteSizeLong() == 0) run.clear_compression();  // says as much as none
     return run;
   };
   const RunConfig before = strip(record);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
 #include "glog/logging.h"
 #include "server/optimizer/learning_rate.h"
 
@@ -19,7 +20,13 @@ absl::Status StepConnection::OnFrame(const StepFrame& frame) { return owner_->On
 bool StepConnection::NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
 void StepConnection::Close() { owner_->Close(this); }
 
-std::shared_ptr<const AlignedBuffer> StepConnection::values() const {
+void StepConnection::CountSent(int64_t bytes) {
+  MutexLock lock(&owner_->mutex_);
+  stats_.set_bytes_sent(stats_.bytes_sent() + bytes);
+  owner_->bytes_sent_ += bytes;
+}
+
+std::shared_ptr<const PublishedValues> StepConnection::values() const {
   MutexLock lock(&owner_->mutex_);
   return token_values_;
 }
@@ -33,10 +40,7 @@ SyncReplicas::SyncReplicas(Options options, VariableStore* store)
       }()) {
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < layout_.segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
-  for (int i : {0, 1}) {
-    mark_time_[i] = options_.clock->Now();
-    mark_step_[i] = store_->step();
-  }
+  for (Mark& mark : marks_) mark = NewMark(options_.clock->Now());
   if (store_->step() < options_.total_steps) StartStep();
 }
 
@@ -54,9 +58,8 @@ void SyncReplicas::StartStep() {
 
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
                                                       std::shared_ptr<StepListener> listener) {
-  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_));
+  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_, stream_values));
   connection->listener_ = std::move(listener);
-  connection->stream_values_ = stream_values;
   connection->stats_.set_name(std::move(name));
   connection->stats_.set_session_id(session);
   connection->last_heard_ = options_.clock->Now();
@@ -129,9 +132,8 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
         absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", connection->session_));
   }
   connection->last_heard_ = options_.clock->Now();
-  int64_t bytes = 0;
-  for (const StepPiece& piece : frame.gradients) bytes += static_cast<int64_t>(piece.content.bytes());
-  connection->stats_.set_bytes_received(connection->stats_.bytes_received() + bytes);
+  connection->stats_.set_bytes_received(connection->stats_.bytes_received() + frame.encoded_bytes);
+  bytes_received_ += frame.encoded_bytes;
   if (connection->first_frame_) {
     connection->first_frame_ = false;
     connection->not_before_step_ = std::min(frame.startup_delay_steps, options_.total_steps);
@@ -185,10 +187,19 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
     RETURN_IF_ERROR(incoming.CheckReported());
     if (target == nullptr) continue;  // the step is over; nothing of it is wanted
     RETURN_IF_ERROR(target->CheckPiece(piece));
+    RETURN_IF_ERROR(CheckType(*connection, piece));
     RETURN_IF_ERROR(incoming.MarkPiece(piece));
     if (target->AddPiece(frame.block, piece)) incoming.MarkNew();
   }
   return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::CheckType(const StepConnection& connection, const StepPiece& piece) const {
+  const DataType type = connection.stream_values_ ? store_->compression().gradients : DT_FLOAT;
+  if (piece.content.type() == type) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the gradient of ", layout_.variables()[piece.variable].spec.name(),
+                                                 " is sent as ", NameOf(piece.content.type()),
+                                                 "; the run's gradients travel as ", NameOf(type)));
 }
 
 absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame& frame) {
@@ -301,7 +312,7 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
-    connection->token_values_ = store_->values();
+    connection->token_values_ = store_->published();
   }
   const bool any = reply->token.has_value() || !reply->values.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
@@ -312,13 +323,11 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
   const int64_t step = store_->step();
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !connection->token_ && current_ != nullptr && current_->has_applied_segments();
-  int64_t bytes = 0;
   if (connection->feed_.Advance(step, may_run_ahead) == step) {
-    bytes = connection->feed_.Fill(segment_order_, store_->values(), reply);
+    connection->feed_.Fill(segment_order_, store_->published(), reply);
   } else if (current_ != nullptr) {
-    bytes = connection->feed_.Fill(current_->finished_segments(), store_->next_values(), reply);
+    connection->feed_.Fill(current_->finished_segments(), store_->next_published(), reply);
   }
-  connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + bytes);
 }
 
 void SyncReplicas::Heartbeat(uint64_t session) {
@@ -431,11 +440,13 @@ void SyncReplicas::Wake(const std::vector<std::shared_ptr<StepListener>>& listen
 }
 
 void SyncReplicas::UpdateRate(absl::Time now) {
-  if (now - mark_time_[1] < kRateWindow) return;
-  mark_time_[0] = mark_time_[1];
-  mark_step_[0] = mark_step_[1];
-  mark_time_[1] = now;
-  mark_step_[1] = store_->step();
+  if (now - marks_[1].time < kRateWindow) return;
+  marks_[0] = marks_[1];
+  marks_[1] = NewMark(now);
+}
+
+SyncReplicas::Mark SyncReplicas::NewMark(absl::Time now) const {
+  return {now, store_->step(), bytes_received_, bytes_sent_};
 }
 
 void SyncReplicas::FillStatus(RunStatus* status) const {
@@ -444,8 +455,14 @@ void SyncReplicas::FillStatus(RunStatus* status) const {
   status->set_global_step(store_->step());
   if (last_loss_) status->set_loss(*last_loss_);
   status->set_learning_rate(learning_rate_);
-  const double seconds = absl::ToDoubleSeconds(now - mark_time_[0]);
-  if (seconds > 0) status->set_steps_per_second(static_cast<double>(store_->step() - mark_step_[0]) / seconds);
+  const Mark& mark = marks_[0];
+  const double seconds = absl::ToDoubleSeconds(now - mark.time);
+  const auto steps = static_cast<double>(store_->step() - mark.step);
+  if (seconds > 0) status->set_steps_per_second(steps / seconds);
+  if (steps > 0) {
+    status->set_bytes_received_per_step(static_cast<double>(bytes_received_ - mark.bytes_received) / steps);
+    status->set_bytes_sent_per_step(static_cast<double>(bytes_sent_ - mark.bytes_sent) / steps);
+  }
   status->set_accepted(accepted_);
   status->set_duplicate(duplicate_);
   status->set_rejected(rejected_);

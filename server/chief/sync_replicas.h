@@ -45,20 +45,30 @@ class StepConnection {
   absl::Status OnFrame(const StepFrame& frame);
   // Fills the next frame for the worker; false when there is none now: StepListener tells when to ask again.
   bool NextReply(StepReplyFrame* reply);
-  // The values at the step of the token that NextReply returned last, as a flat array (ParameterLayout).
-  std::shared_ptr<const AlignedBuffer> values() const;
+  // The message of a reply is sent and has that many bytes.
+  void CountSent(int64_t bytes);
+  // The values at the step of the token that NextReply returned last.
+  std::shared_ptr<const PublishedValues> values() const;
   // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
   // except by calls that are under way.
   void Close();
 
  private:
   friend class SyncReplicas;
-  StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout)
-      : owner_(owner), session_(session), name_(std::move(name)), incoming_(layout), feed_(layout) {}
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout,
+                 bool stream_values)
+      : owner_(owner),
+        session_(session),
+        name_(std::move(name)),
+        stream_values_(stream_values),
+        incoming_(layout),
+        feed_(layout) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;
   const std::string name_;
+  // False in process: values are handed over, and gradients are taken, where they lie.
+  const bool stream_values_;
 
   // For OnFrame alone.
   IncomingContribution incoming_;
@@ -66,7 +76,6 @@ class StepConnection {
 
   // All below is guarded by the owner's mutex.
   std::shared_ptr<StepListener> listener_;
-  bool stream_values_ = true;
   bool closed_ = false;
   int64_t not_before_step_ = 0;
   // The worker has ended its contribution and waits for a token.
@@ -82,7 +91,7 @@ class StepConnection {
   Fate fate_ = FATE_NONE;
   bool finish_sent_ = false;
   ValueFeed feed_;
-  std::shared_ptr<const AlignedBuffer> token_values_;
+  std::shared_ptr<const PublishedValues> token_values_;
   WorkerStatus stats_;
   absl::Time last_heard_;
 };
@@ -118,8 +127,9 @@ class SyncReplicas {
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas();
 
-  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are and
-  // StepConnection::values() has the values. A second stream of a session closes the first with Aborted.
+  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are,
+  // StepConnection::values() has the values, and gradients are float32 (rounded, if the run compresses them). A second
+  // stream of a session closes the first with Aborted.
   std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, bool stream_values,
                                           std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -153,6 +163,8 @@ class SyncReplicas {
   absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
                                 absl::Status* failure) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the run's type; InvalidArgument names both.
+  absl::Status CheckType(const StepConnection& connection, const StepPiece& piece) const;
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -194,9 +206,18 @@ class SyncReplicas {
   int64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t duplicate_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t rejected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Rate: steps since a mark that moves on every few seconds, so that the rate is a recent one.
-  absl::Time mark_time_[2] ABSL_GUARDED_BY(mutex_);
-  int64_t mark_step_[2] ABSL_GUARDED_BY(mutex_) = {0, 0};
+  // Over all connections, those that are gone too.
+  int64_t bytes_received_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Rates: since a mark that moves on every few seconds, so that they are recent ones.
+  struct Mark {
+    absl::Time time;
+    int64_t step = 0;
+    int64_t bytes_received = 0;
+    int64_t bytes_sent = 0;
+  };
+  Mark NewMark(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Mark marks_[2] ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
+#include "server/ps/published_values.h"
 
 namespace lockstep {
 namespace {
@@ -72,11 +73,7 @@ class LocalStepChannel : public StepChannel {
     assignment.finish_message = reply.finish_message;
     token_ = reply.token.value_or(Token());
     assignment.token = token_;
-    flat_values_ = connection_->values();
-    values_.clear();
-    for (const auto& variable : layout_.variables()) {
-      values_.push_back(flat_values_ == nullptr ? nullptr : flat_values_->as<float>() + variable.flat_offset);
-    }
+    TakeValues(connection_->values());
     assignment.values = values_;
     return assignment;
   }
@@ -110,6 +107,24 @@ class LocalStepChannel : public StepChannel {
   void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled")); }
 
  private:
+  // Null before the first token.
+  void TakeValues(std::shared_ptr<const PublishedValues> published) {
+    if (published == nullptr || published == published_) return;
+    published_ = std::move(published);
+    values_.clear();
+    for (const auto& variable : layout_.variables()) {
+      const float* values = published_->flat->as<float>() + variable.flat_offset;
+      if (published_->encoded != nullptr && variable.spec.trainable()) {
+        if (decoded_.size() == 0) decoded_ = AlignedBuffer(gradients_.size());
+        float* const decoded = decoded_.as<float>() + variable.flat_offset;
+        FloatChunks(published_->type, published_->encoded->as<uint16_t>() + variable.flat_offset, variable.elements)
+            .CopyTo(0, variable.elements, decoded);
+        values = decoded;
+      }
+      values_.push_back(values);
+    }
+  }
+
   StepFrame NewFrame() const {
     StepFrame frame;
     frame.session_id = options_.session_id;
@@ -126,7 +141,8 @@ class LocalStepChannel : public StepChannel {
   const std::shared_ptr<Doorbell> doorbell_;
   const std::shared_ptr<StepConnection> connection_;
   Token token_;
-  std::shared_ptr<const AlignedBuffer> flat_values_;
+  std::shared_ptr<const PublishedValues> published_;
+  AlignedBuffer decoded_;  // of 16-bit values, flat
   std::vector<const float*> values_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +25,8 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
   segments_.reserve(layout_.segments().size());
   for (const auto& segment : layout_.segments()) {
     const bool trainable = layout_.variables()[segment.variable].spec.trainable();
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements) : nullptr);
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, store->compression().gradients)
+                                  : nullptr);
   }
   finished_.reserve(segments_.size());
 }
@@ -89,8 +91,8 @@ absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
                                                    piece.offset, " with ", piece.content.bytes(), " bytes ", what));
   };
   if (!variable.spec.trainable()) return error("is for a variable that is not trainable");
-  if (piece.content.bytes() == 0 || piece.content.bytes() % sizeof(float) != 0)
-    return error("has no whole number of float32 elements");
+  if (piece.content.bytes() == 0 || piece.content.bytes() % piece.content.element_bytes() != 0)
+    return error(absl::StrCat("has no whole number of ", NameOf(piece.content.type()), " elements"));
   if (piece.offset < 0 || piece.offset >= variable.elements ||
       piece.content.size() > variable.elements - piece.offset) {
     return error(absl::StrCat("does not lie within its ", variable.elements, " elements"));

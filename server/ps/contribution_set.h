@@ -55,7 +55,7 @@ class ContributionSet {
 
  private:
   struct Segment {
-    Segment(int64_t slots, int64_t elements) : tree(slots, elements) {}
+    Segment(int64_t slots, int64_t elements, DataType type) : tree(slots, elements, type) {}
     Mutex mutex;
     SlotTree tree ABSL_GUARDED_BY(mutex);
   };

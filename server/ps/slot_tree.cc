@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/tensor/rounding.h"
+
 namespace lockstep {
 
 SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& content, int64_t first) {
@@ -31,6 +33,7 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   Node node;
   if (take_sibling(block, &node)) {
     content.AddTo(first, elements_, node.sum.as<float>());
+    RoundTo(type_, elements_, node.sum.as<float>());
     node.block = Join(node.block, block);
   } else {
     node.block = block;
@@ -45,6 +48,7 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   }
   for (Node sibling; take_sibling(node.block, &sibling);) {
     FloatChunks(sibling.sum.as<float>(), elements_).AddTo(0, elements_, node.sum.as<float>());
+    RoundTo(type_, elements_, node.sum.as<float>());
     node.block = Join(node.block, sibling.block);
   }
   nodes_.push_back(std::move(node));

@@ -12,12 +12,14 @@ namespace lockstep {
 
 // The sum of one segment's gradients over the slots of one step, formed along the fixed binary tree
 // over slot numbers, ((g0+g1)+(g2+g3))+..., in whatever order and by whatever blocks they arrive: the
-// bits do not depend on it. Holds at most one partial sum for each complete node whose sibling is
+// bits do not depend on it. Every sum is rounded to a type (common/tensor/rounding.h), as the workers round theirs
+// and the gradients themselves. Holds at most one partial sum for each complete node whose sibling is
 // missing. Not thread-safe.
 class SlotTree {
  public:
-  // `slots` = replicas_to_aggregate; `elements` = floats of the segment.
-  SlotTree(int64_t slots, int64_t elements) : slots_(slots), elements_(elements) {}
+  // `slots` = replicas_to_aggregate; `elements` = floats of the segment; `type` = what sums are rounded to.
+  SlotTree(int64_t slots, int64_t elements, DataType type = DT_FLOAT)
+      : slots_(slots), elements_(elements), type_(type) {}
 
   enum class Outcome {
     kCovered,   // the block was covered already; nothing changed
@@ -46,6 +48,7 @@ class SlotTree {
 
   const int64_t slots_;
   const int64_t elements_;
+  const DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;
   bool complete_ = false;

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
 #include "common/tensor/shape.h"
 #include "glog/logging.h"
 #include "server/ps/initializer.h"
@@ -53,7 +54,8 @@ void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
-                                                                     const OptimizerConfig& optimizer) {
+                                                                     const OptimizerConfig& optimizer,
+                                                                     const Compression& compression) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());
@@ -63,19 +65,45 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
   // Two versions of the values.
-  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float) * (2 + rule->slots().size());
+  const uint64_t bytes = 2 * (sizeof(float) + (compression.values == DT_FLOAT ? 0 : sizeof(uint16_t))) +
+                         rule->slots().size() * sizeof(float);
+  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * bytes;
   const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (needed > memory) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
   }
-  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule)));
+  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression));
 }
 
-VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer)
+VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
+                             const Compression& compression)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers) {}
+      compression_(compression),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
+      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers) {}
+
+std::shared_ptr<const PublishedValues> VariableStore::Publish(std::shared_ptr<const AlignedBuffer> flat,
+                                                              std::shared_ptr<AlignedBuffer>* encoded) {
+  if (compression_.values != DT_FLOAT) *encoded = encoded_pool_.Get();
+  auto published = std::make_shared<PublishedValues>();
+  published->flat = std::move(flat);
+  published->encoded = *encoded;
+  published->type = compression_.values;
+  return published;
+}
+
+void VariableStore::PublishAll() {
+  std::shared_ptr<AlignedBuffer> encoded;
+  published_ = Publish(values_, &encoded);
+  if (encoded == nullptr) return;
+  for (const auto& variable : layout_->variables()) {
+    if (!variable.spec.trainable()) continue;
+    Encode16(compression_.values, variable.elements, values_->as<float>() + variable.flat_offset,
+             encoded->as<uint16_t>() + variable.flat_offset);
+  }
+}
 
 std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() const {
   // Not from the pool: after a snapshot an extra set of slots must not stay for ever.
@@ -96,6 +124,7 @@ void VariableStore::Initialize(uint64_t seed) {
     std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
   }
   slots_shared_ = false;
+  PublishAll();
 }
 
 absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::string& key,
@@ -156,6 +185,7 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
   step_ = step;
+  PublishAll();
   return absl::OkStatus();
 }
 
@@ -168,6 +198,7 @@ absl::StatusOr<std::vector<std::string>> VariableStore::WarmStart(const BundleRe
     }
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
   }
+  PublishAll();
   return missing;
 }
 
@@ -175,6 +206,7 @@ void VariableStore::BeginUpdate(float learning_rate) {
   CHECK(next_values_ == nullptr) << "an update is in progress";
   optimizer_->BeginStep(learning_rate);
   next_values_ = pool_.Get();
+  next_published_ = Publish(next_values_, &next_encoded_);
   next_slots_ = slots_;
   if (slots_shared_) {
     for (auto& slot : next_slots_) slot = NewSlotBuffer();
@@ -191,6 +223,10 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   }
   optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset,
                     next_values_->as<float>() + place.flat_offset, slots_in, absl::MakeConstSpan(slots_out));
+  if (next_encoded_ != nullptr) {
+    Encode16(compression_.values, place.elements, next_values_->as<float>() + place.flat_offset,
+             next_encoded_->as<uint16_t>() + place.flat_offset);
+  }
 }
 
 void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
@@ -208,6 +244,9 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   optimizer_->EndStep();
   values_ = std::move(next_values_);
   next_values_ = nullptr;
+  published_ = std::move(next_published_);
+  next_published_ = nullptr;
+  next_encoded_ = nullptr;
   slots_ = std::move(next_slots_);
   next_slots_.clear();
   slots_shared_ = false;

@@ -11,28 +11,30 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/bundle_writer.h"
+#include "common/config/compression.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 #include "server/optimizer/optimizer.h"
 #include "server/ps/buffer_pool.h"
+#include "server/ps/published_values.h"
 
 namespace lockstep {
 
 // The variables of a model with their optimizer state, and the number of updates that were applied to
 // them. Values are versions: an update writes a new buffer while the old one, shared by all who send or
-// save it, stays unchanged. Optimizer slots are updated in place, except in the first update after a
-// snapshot: a snapshot copies nothing.
-// Life: Initialize or Restore, then for every step BeginUpdate, ApplySegment for every trainable segment,
-// CommitUpdate. Thread-safety: ApplySegment may run on several threads for different segments; everything
-// else is for one thread at a time, and not beside ApplySegment, but for next_values().
+// save it, stays unchanged. Workers get them rounded when the run's compression says so. Optimizer slots are updated in
+// place, except in the first update after a snapshot: a snapshot copies nothing. Life: Initialize or Restore, then for
+// every step BeginUpdate, ApplySegment for every trainable segment, CommitUpdate. Thread-safety: ApplySegment may run
+// on several threads for different segments; everything else is for one thread at a time, and not beside ApplySegment,
+// but for next_published().
 class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
-  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model,
-                                                               const OptimizerConfig& optimizer);
+  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
+                                                               const Compression& compression = {});
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.
   struct Snapshot {
@@ -64,17 +66,25 @@ class VariableStore {
   const ParameterLayout& layout() const { return *layout_; }
   std::shared_ptr<const ParameterLayout> shared_layout() const { return layout_; }
   int64_t step() const { return step_; }
+  const Compression& compression() const { return compression_; }
   // The flat array of the current version.
   std::shared_ptr<const AlignedBuffer> values() const { return values_; }
+  // The current version as workers get it.
+  std::shared_ptr<const PublishedValues> published() const { return published_; }
   // The version that the update in progress writes: segments that were applied are final. Null when there is none.
-  std::shared_ptr<const AlignedBuffer> next_values() const { return next_values_; }
+  std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
   // Between updates only, or in one in which no segment was applied yet.
   Snapshot TakeSnapshot();
 
  private:
-  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer);
+  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression);
 
+  // Publishes `flat` with memory for what is encoded, not initialized.
+  std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
+                                                 std::shared_ptr<AlignedBuffer>* encoded);
+  // Publishes values_ whole.
+  void PublishAll();
   // Not initialized.
   std::shared_ptr<AlignedBuffer> NewSlotBuffer() const;
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
@@ -84,15 +94,20 @@ class VariableStore {
 
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::unique_ptr<Optimizer> optimizer_;
+  const Compression compression_;
   BufferPool pool_;
+  BufferPool encoded_pool_;
 
   int64_t step_ = 0;
   std::shared_ptr<AlignedBuffer> values_;
   std::vector<std::shared_ptr<AlignedBuffer>> slots_;
   // Some snapshot holds `slots_`: the next update must not write into them.
   bool slots_shared_ = false;
+  std::shared_ptr<const PublishedValues> published_;
   // The update in progress.
   std::shared_ptr<AlignedBuffer> next_values_;
+  std::shared_ptr<AlignedBuffer> next_encoded_;  // null for float32
+  std::shared_ptr<const PublishedValues> next_published_;
   std::vector<std::shared_ptr<AlignedBuffer>> next_slots_;
 };
 

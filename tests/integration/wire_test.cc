@@ -41,6 +41,20 @@ class SlotResult : public GradientSink {
   std::vector<AlignedBuffer> gradients;
 };
 
+// bfloat16 by the book: the upper half of a float, rounded to the nearest, ties to even. The numbers here are finite.
+uint16_t ToBfloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float FromBfloat16(uint16_t number) {
+  const uint32_t bits = static_cast<uint32_t>(number) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 class Stranger {
  public:
   explicit Stranger(const std::string& address)
@@ -114,14 +128,33 @@ class Stranger {
       ASSERT_LT(piece.variable(), values.size());
       AlignedBuffer& variable = values[piece.variable()];
       ASSERT_EQ(piece.offset() % session_.piece_elements(), 0u);
+      if (piece.dtype() == DT_BFLOAT16) {
+        const size_t elements = piece.content().size() / sizeof(uint16_t);
+        ASSERT_LE((piece.offset() + elements) * sizeof(float), variable.size());
+        for (size_t i = 0; i < elements; ++i) {
+          uint16_t number;
+          std::memcpy(&number, piece.content().data() + i * sizeof(number), sizeof(number));
+          variable.as<float>()[piece.offset() + i] = FromBfloat16(number);
+        }
+        continue;
+      }
       ASSERT_LE(piece.offset() * sizeof(float) + piece.content().size(), variable.size());
       std::memcpy(variable.as<float>() + piece.offset(), piece.content().data(), piece.content().size());
     }
   }
 
+  void Round(SlotResult* slot) const {
+    if (config_.compression().gradients() != CompressionConfig::BFLOAT16) return;
+    for (AlignedBuffer& gradient : slot->gradients) {
+      for (size_t i = 0; i < gradient.size() / sizeof(float); ++i) {
+        gradient.as<float>()[i] = FromBfloat16(ToBfloat16(gradient.as<float>()[i]));
+      }
+    }
+  }
+
   // The sum over [first, first + size) cut at `end` along the binary tree, into the first slot's gradients.
-  static void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end) {
-    if (size == 1) return;
+  void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end) const {
+    if (size == 1) return Round(&(*slots)[first]);
     SumTree(slots, first, size / 2, end);
     if (first + size / 2 >= end) return;
     SumTree(slots, first + size / 2, size / 2, end);
@@ -130,6 +163,7 @@ class Stranger {
       const AlignedBuffer& right = (*slots)[first + size / 2].gradients[v];
       for (size_t i = 0; i < left.size() / sizeof(float); ++i) left.as<float>()[i] += right.as<float>()[i];
     }
+    Round(&(*slots)[first]);
   }
 
   void Compute(const Token& token, grpc::ClientReaderWriter<StepRequest, StepReply>* stream) {
@@ -157,7 +191,16 @@ class Stranger {
       StepRequest frame = NewRequest(token);
       TensorPiece* const piece = frame.add_gradient();
       piece->set_variable(static_cast<uint32_t>(v));
-      piece->set_content(slots[0].gradients[v].data(), slots[0].gradients[v].size());
+      const AlignedBuffer& gradient = slots[0].gradients[v];
+      piece->set_content(gradient.data(), gradient.size());
+      if (config_.compression().gradients() == CompressionConfig::BFLOAT16) {
+        piece->clear_content();
+        piece->set_dtype(DT_BFLOAT16);
+        for (size_t i = 0; i < gradient.size() / sizeof(float); ++i) {
+          const uint16_t number = ToBfloat16(gradient.as<float>()[i]);
+          piece->mutable_content()->append(reinterpret_cast<const char*>(&number), sizeof(number));
+        }
+      }
       ASSERT_TRUE(stream->Write(frame));
     }
     StepRequest end = NewRequest(token);
@@ -188,22 +231,31 @@ class Stranger {
   std::map<Fate, int> fates_;
 };
 
+void ExpectTheSameBits(const RunConfig& config) {
+  TestCluster::Options options;
+  options.config = config;
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  Stranger stranger(cluster.address());
+  absl::Status waited;
+  std::thread waiter([&] { waited = cluster.Wait(); });
+  stranger.Train();
+  if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
+  waiter.join();
+  ASSERT_TRUE(waited.ok()) << waited;
+  EXPECT_EQ(stranger.fates()[ACCEPTED], config.training().steps());
+  EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
+}
+
 TEST(WireTest, AStrangersClientTrainsToTheSameBits) {
-  for (const int64_t slots : {1, 3}) {
-    TestCluster::Options options;
-    options.config = SmallRunConfig(/*steps=*/25, slots);
-    TestCluster cluster(options);
-    ASSERT_TRUE(cluster.StartChief().ok());
-    Stranger stranger(cluster.address());
-    absl::Status waited;
-    std::thread waiter([&] { waited = cluster.Wait(); });
-    stranger.Train();
-    if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
-    waiter.join();
-    ASSERT_TRUE(waited.ok()) << waited;
-    EXPECT_EQ(stranger.fates()[ACCEPTED], 25);
-    EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
-  }
+  for (const int64_t slots : {1, 3}) ExpectTheSameBits(SmallRunConfig(/*steps=*/25, slots));
+}
+
+TEST(WireTest, AStrangersClientSpeaksBfloat16) {
+  RunConfig config = SmallRunConfig(/*steps=*/25, /*slots=*/3);
+  config.mutable_compression()->set_gradients(CompressionConfig::BFLOAT16);
+  config.mutable_compression()->set_values(CompressionConfig::BFLOAT16);
+  ExpectTheSameBits(config);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "worker/session/block_gradients.h"
 
 #include "common/tensor/float_chunks.h"
+#include "common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -54,9 +55,11 @@ void BlockGradients::OnGradient(int variable) {
   }
   // As a binary counter carries: equal halves join; after the last slot everything does, right to left.
   const int64_t elements = layout_.variables()[variable].elements;
+  RoundTo(type_, elements, GradientBuffer(variable));
   int64_t index = index_;
   for (size_t depth = PopulationCount(index_); depth > 0 && (last || index % 2 == 1); --depth, index /= 2) {
     FloatChunks(Partial(depth, variable), elements).AddTo(0, elements, Partial(depth - 1, variable));
+    RoundTo(type_, elements, Partial(depth - 1, variable));
   }
   if (last && status_.ok()) status_.Update(channel_->SendGradient(variable));
 }

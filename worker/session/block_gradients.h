@@ -15,12 +15,14 @@
 namespace lockstep {
 
 // Collects what a model computes for the slots of one block, one slot after the other, sums the gradients
-// along the tree over slot numbers, and sends each variable's sum to the chief as soon as the last slot's
-// gradient of it is final. Reused for block after block. For one thread.
+// along the tree over slot numbers, each gradient and each sum rounded to the run's type for gradients, and sends each
+// variable's sum to the chief as soon as the last slot's gradient of it is final. Reused for block after block. For one
+// thread.
 class BlockGradients : public GradientSink {
  public:
   // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false.
-  BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted) : layout_(*layout), wanted_(wanted) {}
+  BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, DataType type = DT_FLOAT)
+      : layout_(*layout), wanted_(wanted), type_(type) {}
 
   // The next block goes to `channel`, which must outlive it.
   void BeginBlock(StepChannel* channel, const Token& token);
@@ -41,6 +43,7 @@ class BlockGradients : public GradientSink {
 
   const ParameterLayout& layout_;
   const std::atomic<bool>* const wanted_;
+  const DataType type_;
   StepChannel* channel_ = nullptr;
   Token token_;
   int64_t index_ = 0;  // of the slot in its block

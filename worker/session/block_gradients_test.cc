@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -49,19 +50,24 @@ std::vector<float> Gradient(int64_t slot) {
   return gradient;
 }
 
-std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end) {
-  if (size == 1) return Gradient(begin);
-  std::vector<float> left = TreeSum(begin, size / 2, end);
-  if (begin + size / 2 >= end) return left;
-  const std::vector<float> right = TreeSum(begin + size / 2, size / 2, end);
-  for (int64_t i = 0; i < kElements; ++i) left[i] += right[i];
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, DataType type) {
+  std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, end, type);
+  if (size > 1 && begin + size / 2 >= end) return left;
+  if (size > 1) {
+    const std::vector<float> right = TreeSum(begin + size / 2, size / 2, end, type);
+    for (int64_t i = 0; i < kElements; ++i) left[i] += right[i];
+  }
+  RoundTo(type, kElements, left.data());
   return left;
 }
 
-TEST(BlockGradientsTest, SumsTheSlotsOfABlockAlongTheTree) {
+class BlockGradientsTypeTest : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
+  const DataType type = GetParam();
   const auto layout = *ParameterLayout::Create(OneVariable());
   const std::atomic<bool> wanted(true);
-  BlockGradients sink(&layout, &wanted);
+  BlockGradients sink(&layout, &wanted, type);
   for (int64_t count = 1; count <= 17; ++count) {
     for (int64_t first : {int64_t{0}, int64_t{32}}) {
       RecordingChannel channel;
@@ -77,12 +83,14 @@ TEST(BlockGradientsTest, SumsTheSlotsOfABlockAlongTheTree) {
         EXPECT_EQ(channel.sends, slot + 1 == first + count ? 1 : 0);
       }
       EXPECT_EQ(channel.num_reports, static_cast<size_t>(count));
-      const std::vector<float> expected = TreeSum(first, 32, first + count);
+      const std::vector<float> expected = TreeSum(first, 32, first + count, type);
       EXPECT_EQ(std::memcmp(channel.buffer.data(), expected.data(), kElements * sizeof(float)), 0)
           << count << " slots from " << first;
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(DT_FLOAT, DT_BFLOAT16, DT_HALF));
 
 TEST(BlockGradientsTest, TellsTheModelWhenNobodyWantsTheGradients) {
   const auto layout = *ParameterLayout::Create(OneVariable());

@@ -9,6 +9,7 @@
 #include "common/base/backoff.h"
 #include "common/base/periodic_task.h"
 #include "common/base/status_macros.h"
+#include "common/config/compression.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -76,7 +77,7 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
   if (config_ && google::protobuf::util::MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(task_, options_.make_task(config));
   ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
-  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_, CompressionOf(config.compression()).gradients);
   config_ = config;
   return absl::OkStatus();
 }
@@ -99,6 +100,7 @@ absl::Status TrainingWorker::RunSession() {
   step_options.epoch = session.epoch();
   step_options.startup_delay_steps =
       options_.startup_delay_steps.value_or(run.config().training().startup_delay_steps());
+  step_options.compression = CompressionOf(run.config().compression());
   ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
                    client_->OpenStepChannel(step_options, task_.model->spec()));
   wanted_ = true;
