@@ -21,6 +21,9 @@ struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
+  // Of top-k compression: the slot, and whether `content` is differences (common/tensor/sparse_differences.h).
+  int64_t slot = 0;
+  bool sparse = false;
 };
 
 // A StepRequest.
@@ -45,6 +48,9 @@ struct StepReplyFrame {
   std::vector<StepPiece> values;
   // Keeps the memory of `values` alive and unchanged.
   std::shared_ptr<const void> values_owner;
+  int64_t estimates_step = 0;
+  std::vector<StepPiece> estimates;
+  std::shared_ptr<const void> estimates_owner;
   absl::optional<Token> token;
   bool finished = false;
   std::string finish_message;

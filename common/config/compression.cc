@@ -17,7 +17,7 @@ DataType TypeOf(CompressionConfig::Format format) {
 }  // namespace
 
 Compression CompressionOf(const CompressionConfig& config) {
-  return {TypeOf(config.gradients()), TypeOf(config.values())};
+  return {TypeOf(config.gradients()), TypeOf(config.values()), config.top_k().fraction()};
 }
 
 }  // namespace lockstep

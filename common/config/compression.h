@@ -6,10 +6,13 @@
 
 namespace lockstep {
 
-// What gradients and values travel as: DT_FLOAT, DT_BFLOAT16 or DT_HALF. A value type.
+// How gradients and values travel. A value type.
 struct Compression {
+  // DT_FLOAT, DT_BFLOAT16 or DT_HALF.
   DataType gradients = DT_FLOAT;
   DataType values = DT_FLOAT;
+  // The part of each segment of a gradient that is sent; 0: all of it.
+  double top_k = 0;
 };
 
 // Of a validated configuration.

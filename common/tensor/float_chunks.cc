@@ -113,6 +113,13 @@ const float* FloatChunks::Contiguous(int64_t first, int64_t n) const {
   return nullptr;
 }
 
+void FloatChunks::CopyBytes(char* out) const {
+  for (const absl::string_view chunk : chunks_) {
+    std::memcpy(out, chunk.data(), chunk.size());
+    out += chunk.size();
+  }
+}
+
 const char* FloatChunks::SingleRun() const { return chunks_.size() == 1 ? chunks_[0].data() : nullptr; }
 
 }  // namespace lockstep

@@ -39,6 +39,8 @@ class FloatChunks {
   // The elements' address when they are floats and [first, first + n) lies in one run at a float's alignment, else
   // null.
   const float* Contiguous(int64_t first, int64_t n) const;
+  // All bytes, as they are.
+  void CopyBytes(char* out) const;
   // All bytes when they lie in one run, else null.
   const char* SingleRun() const;
 

@@ -23,7 +23,7 @@ constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 
 GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
                                  ParameterLayout layout)
-    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)) {
+    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)), estimates_(&layout_) {
   const size_t bytes = static_cast<size_t>(layout_.flat_elements()) * sizeof(float);
   gradients_ = std::make_shared<AlignedBuffer>(bytes);
   if (options_.compression.gradients != DT_FLOAT) {
@@ -144,6 +144,9 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
     piece.content.CopyTo(0, piece.content.size(), back.flat.as<float>() + variable.flat_offset + piece.offset);
     back.received_elements += piece.content.size();
   }
+  for (const StepPiece& piece : reply.estimates) {
+    RETURN_IF_ERROR(estimates_.Receive(reply.estimates_step, piece));
+  }
   if (!reply.token && !reply.finished) return absl::OkStatus();
   Assignment assignment;
   assignment.finished = reply.finished;
@@ -155,12 +158,18 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
           absl::StrCat("a token for step ", reply.token->step(), " without all values of that step"));
     }
     assignment.token = *reply.token;
+    if (options_.compression.top_k > 0) {
+      ASSIGN_OR_RETURN(token_estimates_,
+                       estimates_.Take(reply.token->step(), {reply.token->first_slot(), reply.token->slot_count()}));
+      assignment.estimates = token_estimates_;
+    }
   }
   assignment_ = std::move(assignment);
   return absl::OkStatus();
 }
 
 absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
+  if (token_.slot_count() > 0) estimates_.Advance();
   frame_.end = true;
   FlushFrame();
   while (status_.ok() && !assignment_) Poll(/*block=*/true);
@@ -204,10 +213,30 @@ absl::Status GrpcStepChannel::SendGradient(int variable) {
     piece.variable = variable;
     piece.offset = offset;
     piece.content = EncodeGradient(variable, offset, std::min(kMaxPieceElements, place.elements - offset));
-    frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
-    frame_.gradients.push_back(std::move(piece));
-    if (frame_bytes_ >= kFrameBytes) FlushFrame();
+    AddPiece(std::move(piece));
   }
+  return PollWrites();
+}
+
+absl::Status GrpcStepChannel::SendDifferences(int64_t slot, int variable, int64_t offset,
+                                              absl::string_view differences) {
+  StepPiece piece;
+  piece.variable = variable;
+  piece.offset = offset;
+  piece.slot = slot;
+  piece.sparse = true;
+  piece.content.Append(differences);
+  AddPiece(std::move(piece));
+  return PollWrites();
+}
+
+void GrpcStepChannel::AddPiece(StepPiece piece) {
+  frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
+  frame_.gradients.push_back(std::move(piece));
+  if (frame_bytes_ >= kFrameBytes) FlushFrame();
+}
+
+absl::Status GrpcStepChannel::PollWrites() {
   while (status_.ok() && write_.pending && Poll(/*block=*/false)) {
   }
   return status_.ok() ? absl::OkStatus() : Close();

@@ -57,6 +57,8 @@ TensorPiece ToProto(const StepPiece& piece) {
   proto.set_offset(static_cast<uint64_t>(piece.offset));
   proto.set_content(ContentOf(piece));
   if (piece.content.type() != DT_FLOAT) proto.set_dtype(piece.content.type());
+  proto.set_slot(piece.slot);
+  proto.set_sparse(piece.sparse);
   return proto;
 }
 
@@ -80,6 +82,8 @@ StepReply ToProto(const StepReplyFrame& frame) {
   reply.set_fate(frame.fate);
   reply.set_values_step(frame.values_step);
   for (const StepPiece& piece : frame.values) *reply.add_value() = ToProto(piece);
+  for (const StepPiece& piece : frame.estimates) *reply.add_estimate() = ToProto(piece);
+  reply.set_estimates_step(frame.estimates_step);
   if (frame.token) *reply.mutable_token() = *frame.token;
   reply.set_finished(frame.finished);
   reply.set_finish_message(frame.finish_message);
@@ -148,6 +152,8 @@ class FrameMaker {
     frame.fate = static_cast<Fate>(random_.Below(3));
     frame.values_step = random_.Number();
     for (uint64_t n = random_.Below(4); n > 0; --n) frame.values.push_back(Piece());
+    for (uint64_t n = random_.Below(3); n > 0; --n) frame.estimates.push_back(Piece());
+    frame.estimates_step = random_.Number();
     if (random_.Coin()) {
       Token token;
       token.set_step(random_.Number());
@@ -168,6 +174,8 @@ class FrameMaker {
     StepPiece piece;
     piece.variable = static_cast<int64_t>(random_.Below(5) * random_.Below(1000));
     piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
+    piece.slot = random_.Number();
+    piece.sparse = random_.Coin();
     const auto size = static_cast<int64_t>(tensors_.back()->size());
     piece.content = FloatChunks(tensors_.back()->data(), size);
     if (random_.Coin()) {
@@ -251,6 +259,47 @@ TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
             "2013"
             "1a02"  // value { dtype content
             "803f");
+}
+
+TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
+  const char differences[] = "\x05\x00\x00\x00\x80\x3f";
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].slot = 3;
+  frame.gradients[0].sparse = true;
+  frame.gradients[0].content.Append(absl::string_view(differences, 6));
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "3a0e"
+            "0801"
+            "2803"
+            "3001"
+            "1a06"  // gradient { variable slot sparse content
+            "0500"
+            "0000803f");  // }
+  const float estimate = 1;
+  StepReplyFrame reply;
+  reply.estimates_step = 7;
+  reply.estimates.resize(1);
+  reply.estimates[0].slot = 2;
+  reply.estimates[0].content = FloatChunks(&estimate, 1);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
+            "4007"  // estimates_step
+            "3a08"
+            "2802"
+            "1a04"        // estimate { slot content
+            "0000803f");  // }
+}
+
+TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].sparse = true;
+  Decoded<StepFrame> decoded;
+  ASSERT_TRUE(DecodeStepRequest(EncodeStepRequest(frame, nullptr), &decoded).ok());
+  ASSERT_EQ(decoded.frame.gradients.size(), 1u);
+  EXPECT_TRUE(decoded.frame.gradients[0].sparse);
+  EXPECT_EQ(decoded.frame.gradients[0].content.bytes(), 0u);
 }
 
 TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
@@ -425,6 +474,7 @@ TEST(StepCodecTest, RandomChangesNeverCrash) {
     Decoded<StepReplyFrame> reply;
     if (DecodeStepReply(buffer, &reply).ok()) {
       for (const StepPiece& piece : reply.frame.values) ContentOf(piece);
+      for (const StepPiece& piece : reply.frame.estimates) ContentOf(piece);
     }
   }
 }

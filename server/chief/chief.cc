@@ -104,7 +104,8 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     phase_ = RunStatus::RESTORING;
   }
   ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer(),
-                                                     CompressionOf(options_.config.compression())));
+                                                     CompressionOf(options_.config.compression()),
+                                                     options_.config.training().replicas_to_aggregate()));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 

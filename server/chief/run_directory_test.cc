@@ -98,6 +98,7 @@ TEST(RunDirectoryTest, WhatChangesTheWeightsMakesAnotherRun) {
       {[](RunConfig* c) { c->mutable_optimizer()->mutable_adam(); }, "optimizer"},
       {[](RunConfig* c) { c->mutable_compression()->set_gradients(CompressionConfig::BFLOAT16); }, "compression"},
       {[](RunConfig* c) { c->mutable_compression()->set_values(CompressionConfig::FLOAT16); }, "compression"},
+      {[](RunConfig* c) { c->mutable_compression()->mutable_top_k()->set_fraction(0.1); }, "compression"},
   };
   for (const auto& test : cases) {
     RunConfig other = Config();

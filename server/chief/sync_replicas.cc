@@ -26,6 +26,11 @@ void StepConnection::CountSent(int64_t bytes) {
   owner_->bytes_sent_ += bytes;
 }
 
+std::shared_ptr<const VariableStore::Estimates> StepConnection::estimates() const {
+  MutexLock lock(&owner_->mutex_);
+  return token_estimates_;
+}
+
 std::shared_ptr<const PublishedValues> StepConnection::values() const {
   MutexLock lock(&owner_->mutex_);
   return token_values_;
@@ -156,7 +161,7 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
                        token ? DescribeBlock(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
     }
     connection->last_token_.reset();
-    incoming.Begin(frame.step, frame.block);
+    incoming.Begin(frame.step, frame.block, sparse());
   } else {
     RETURN_IF_ERROR(incoming.CheckSame(frame.step, frame.block));
   }
@@ -186,12 +191,21 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
   for (const StepPiece& piece : frame.gradients) {
     RETURN_IF_ERROR(incoming.CheckReported());
     if (target == nullptr) continue;  // the step is over; nothing of it is wanted
-    RETURN_IF_ERROR(target->CheckPiece(piece));
-    RETURN_IF_ERROR(CheckType(*connection, piece));
+    RETURN_IF_ERROR(CheckPiece(*connection, frame, piece, *target));
     RETURN_IF_ERROR(incoming.MarkPiece(piece));
     if (target->AddPiece(frame.block, piece)) incoming.MarkNew();
   }
   return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::CheckPiece(const StepConnection& connection, const StepFrame& frame, const StepPiece& piece,
+                                      const ContributionSet& target) const {
+  if (piece.sparse != sparse()) {
+    return absl::InvalidArgumentError(absl::StrCat("a gradient is sent ", piece.sparse ? "sparse" : "whole",
+                                                   "; the run's travel ", sparse() ? "sparse" : "whole"));
+  }
+  RETURN_IF_ERROR(sparse() ? target.CheckSparsePiece(frame.block, piece) : target.CheckPiece(piece));
+  return CheckType(connection, piece);
 }
 
 absl::Status SyncReplicas::CheckType(const StepConnection& connection, const StepPiece& piece) const {
@@ -220,6 +234,7 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
     const bool current = frame.step == store_->step() && !failed_;
     if (current) RETURN_IF_ERROR(incoming.CheckWhole());
     if (current) tokens_.Cover(frame.block, connection->session_, now);
+    connection->estimates_.Advance(frame.step, frame.block);
     connection->fate_ = incoming.any_new() ? ACCEPTED : DUPLICATE;
     if (incoming.any_new()) {
       ++accepted_;
@@ -308,15 +323,22 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   }
   if (connection->stream_values_) FeedValues(connection, reply);
   const bool holds_values = !connection->stream_values_ || connection->feed_.holds(store_->step());
-  if (connection->awaiting_ && connection->token_ && holds_values) {
+  if (connection->awaiting_ && connection->token_ && holds_values && FeedEstimates(connection, reply)) {
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
     connection->token_values_ = store_->published();
+    connection->token_estimates_ = store_->estimates();
   }
-  const bool any = reply->token.has_value() || !reply->values.empty();
+  const bool any = reply->token.has_value() || !reply->values.empty() || !reply->estimates.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
   return any;
+}
+
+bool SyncReplicas::FeedEstimates(StepConnection* connection, StepReplyFrame* reply) {
+  if (!connection->stream_values_ || !sparse()) return true;
+  const Token& token = *connection->token_;
+  return connection->estimates_.Feed(*store_, {token.first_slot(), token.slot_count()}, reply);
 }
 
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {

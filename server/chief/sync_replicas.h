@@ -18,6 +18,7 @@
 #include "proto/chief.pb.h"
 #include "proto/optimizer.pb.h"
 #include "proto/status.pb.h"
+#include "server/chief/estimate_feed.h"
 #include "server/chief/incoming_contribution.h"
 #include "server/chief/token_queue.h"
 #include "server/chief/value_feed.h"
@@ -47,8 +48,9 @@ class StepConnection {
   bool NextReply(StepReplyFrame* reply);
   // The message of a reply is sent and has that many bytes.
   void CountSent(int64_t bytes);
-  // The values at the step of the token that NextReply returned last.
+  // The values at the step of the token that NextReply returned last, and the estimates of top-k compression.
   std::shared_ptr<const PublishedValues> values() const;
+  std::shared_ptr<const VariableStore::Estimates> estimates() const;
   // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
   // except by calls that are under way.
   void Close();
@@ -91,7 +93,9 @@ class StepConnection {
   Fate fate_ = FATE_NONE;
   bool finish_sent_ = false;
   ValueFeed feed_;
+  EstimateFeed estimates_;
   std::shared_ptr<const PublishedValues> token_values_;
+  std::shared_ptr<const VariableStore::Estimates> token_estimates_;
   WorkerStatus stats_;
   absl::Time last_heard_;
 };
@@ -163,8 +167,14 @@ class SyncReplicas {
   absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
                                 absl::Status* failure) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of the run's type; InvalidArgument names both.
+  // The piece travels as the run's gradients do; InvalidArgument names both ways. `piece` is checked otherwise.
   absl::Status CheckType(const StepConnection& connection, const StepPiece& piece) const;
+  absl::Status CheckPiece(const StepConnection& connection, const StepFrame& frame, const StepPiece& piece,
+                          const ContributionSet& target) const;
+  // Adds what the worker lacks of the estimates for its token; true when that is all.
+  bool FeedEstimates(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gradients travel as differences of each slot's from its estimate.
+  bool sparse() const { return store_->compression().top_k > 0; }
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -6,6 +6,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/client/held_estimates.h"
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
@@ -50,6 +51,7 @@ class LocalStepChannel : public StepChannel {
                    std::shared_ptr<StepConnection> connection)
       : options_(options),
         layout_(std::move(layout)),
+        estimates_(&layout_),
         gradients_(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)),
         doorbell_(std::move(doorbell)),
         connection_(std::move(connection)) {}
@@ -60,6 +62,7 @@ class LocalStepChannel : public StepChannel {
     StepFrame frame = NewFrame();
     frame.end = true;
     RETURN_IF_ERROR(connection_->OnFrame(frame));
+    if (token_.slot_count() > 0) estimates_.Advance();
     StepReplyFrame reply;
     Assignment assignment;
     while (true) {
@@ -75,6 +78,11 @@ class LocalStepChannel : public StepChannel {
     assignment.token = token_;
     TakeValues(connection_->values());
     assignment.values = values_;
+    if (options_.compression.top_k > 0 && reply.token) {
+      TakeEstimates();
+      ASSIGN_OR_RETURN(token_estimates_, estimates_.Take(token_.step(), {token_.first_slot(), token_.slot_count()}));
+      assignment.estimates = token_estimates_;
+    }
     return assignment;
   }
 
@@ -93,6 +101,17 @@ class LocalStepChannel : public StepChannel {
     frame.gradients.resize(1);
     frame.gradients[0].variable = variable;
     frame.gradients[0].content = FloatChunks(GradientBuffer(variable), layout_.variables()[variable].elements);
+    return connection_->OnFrame(frame);
+  }
+
+  absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override {
+    StepFrame frame = NewFrame();
+    frame.gradients.resize(1);
+    frame.gradients[0].variable = variable;
+    frame.gradients[0].offset = offset;
+    frame.gradients[0].slot = slot;
+    frame.gradients[0].sparse = true;
+    frame.gradients[0].content.Append(differences);
     return connection_->OnFrame(frame);
   }
 
@@ -125,6 +144,14 @@ class LocalStepChannel : public StepChannel {
     }
   }
 
+  // Those of the token that are not held.
+  void TakeEstimates() {
+    const auto estimates = connection_->estimates();
+    for (int64_t slot = token_.first_slot(); slot < token_.first_slot() + token_.slot_count(); ++slot) {
+      if (!estimates_.Holds(token_.step(), slot)) estimates_.Copy(token_.step(), slot, *estimates->at(slot));
+    }
+  }
+
   StepFrame NewFrame() const {
     StepFrame frame;
     frame.session_id = options_.session_id;
@@ -137,6 +164,8 @@ class LocalStepChannel : public StepChannel {
 
   const ChiefClient::StepOptions options_;
   const ParameterLayout layout_;
+  HeldEstimates estimates_;  // of top-k compression
+  std::vector<float*> token_estimates_;
   AlignedBuffer gradients_;  // flat
   const std::shared_ptr<Doorbell> doorbell_;
   const std::shared_ptr<StepConnection> connection_;

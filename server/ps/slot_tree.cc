@@ -7,12 +7,14 @@
 
 namespace lockstep {
 
+bool SlotTree::Covers(const SlotBlock& block) const {
+  return complete_ ||
+         std::any_of(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return node.block.Contains(block); });
+}
+
 SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& content, int64_t first) {
   Result result;
-  if (complete_) return result;
-  for (const Node& node : nodes_) {
-    if (node.block.Contains(block)) return result;
-  }
+  if (Covers(block)) return result;
   nodes_.erase(
       std::remove_if(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return block.Contains(node.block); }),
       nodes_.end());

@@ -33,6 +33,9 @@ class SlotTree {
     const float* sum = nullptr;
   };
 
+  // Whether Add would change nothing.
+  bool Covers(const SlotBlock& block) const;
+
   // Adds the sum over `block`, a node of the tree: elements [first, first + elements) of `content`. A larger
   // block replaces the smaller ones inside it.
   Result Add(const SlotBlock& block, const FloatChunks& content, int64_t first);

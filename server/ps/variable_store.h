@@ -34,7 +34,11 @@ class VariableStore {
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
-                                                               const Compression& compression = {});
+                                                               const Compression& compression = {},
+                                                               int64_t replicas_to_aggregate = 1);
+
+  // One flat array for each slot of a step.
+  using Estimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.
   struct Snapshot {
@@ -44,6 +48,7 @@ class VariableStore {
     std::vector<OptimizerScalar> scalars;
     std::shared_ptr<const AlignedBuffer> values;
     std::vector<std::shared_ptr<const AlignedBuffer>> slots;
+    std::shared_ptr<const Estimates> estimates;
   };
 
   // Step 0, every variable from (seed, name), slots at their start.
@@ -59,6 +64,10 @@ class VariableStore {
   void BeginUpdate(float learning_rate);
   // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`.
   void ApplySegment(int segment, const float* sum, float divisor);
+  // With top-k compression: a segment of the next estimate of a slot's gradient, which is the present one plus
+  // `differences`; returned, it is the gradient to be summed. Once for each trainable segment and slot in each update,
+  // from any thread.
+  const float* AddToEstimate(int segment, int64_t slot, absl::string_view differences);
   // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables
   // and makes the new values current.
   void CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
@@ -71,6 +80,8 @@ class VariableStore {
   std::shared_ptr<const AlignedBuffer> values() const { return values_; }
   // The current version as workers get it.
   std::shared_ptr<const PublishedValues> published() const { return published_; }
+  // With top-k compression: the estimates of the slots' gradients at step(), zeros at step 0. Else empty.
+  std::shared_ptr<const Estimates> estimates() const { return estimates_; }
   // The version that the update in progress writes: segments that were applied are final. Null when there is none.
   std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
@@ -78,7 +89,8 @@ class VariableStore {
   Snapshot TakeSnapshot();
 
  private:
-  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression);
+  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
+                int64_t num_estimates);
 
   // Publishes `flat` with memory for what is encoded, not initialized.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
@@ -91,12 +103,15 @@ class VariableStore {
   absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
                             const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
+  absl::Status RestoreEstimates(const BundleReader& reader);
 
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Compression compression_;
+  const int64_t num_estimates_;
   BufferPool pool_;
   BufferPool encoded_pool_;
+  BufferPool estimate_pool_;
 
   int64_t step_ = 0;
   std::shared_ptr<AlignedBuffer> values_;
@@ -109,9 +124,13 @@ class VariableStore {
   std::shared_ptr<AlignedBuffer> next_encoded_;  // null for float32
   std::shared_ptr<const PublishedValues> next_published_;
   std::vector<std::shared_ptr<AlignedBuffer>> next_slots_;
+  // Estimates are versions as values are.
+  std::shared_ptr<const Estimates> estimates_;
+  std::vector<std::shared_ptr<AlignedBuffer>> next_estimates_;
 };
 
-// Writes variables, slots ("<variable>/<slot>"), the optimizer's scalars and global_step (int64).
+// Writes variables, slots ("<variable>/<slot>"), estimates ("<variable>/GradientEstimate_<slot>"), the optimizer's
+// scalars and global_step (int64).
 absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer);
 
 }  // namespace lockstep

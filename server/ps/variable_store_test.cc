@@ -172,6 +172,41 @@ TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
   ExpectRounded(*warm, *warm->published());
 }
 
+TEST_F(VariableStoreTest, EstimatesAreSavedAndRestored) {
+  Compression compression;
+  compression.top_k = 0.5;
+  const auto step = [](VariableStore* store) {
+    store->BeginUpdate(0.1f);
+    for (size_t s = 0; s < store->layout().segments().size(); ++s) {
+      if (!store->layout().variables()[store->layout().segments()[s].variable].spec.trainable()) continue;
+      for (int64_t slot : {0, 1}) {
+        std::string bytes(2, '\0');
+        const auto difference = static_cast<float>(100 * s + slot + store->step() + 1);
+        bytes.append(reinterpret_cast<const char*>(&difference), sizeof(difference));
+        const float* const sum = store->AddToEstimate(static_cast<int>(s), slot, bytes);
+        if (slot == 1) store->ApplySegment(static_cast<int>(s), sum, 2);
+      }
+    }
+    Commit(store);
+  };
+  auto store = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
+  store->Initialize(7);
+  for (int64_t slot : {0, 1}) EXPECT_EQ(store->estimates()->at(slot)->as<float>()[5], 0);
+  step(store.get());
+  const auto snapshot = store->TakeSnapshot();
+  step(store.get());
+  EXPECT_EQ(store->estimates()->at(1)->as<float>()[0], 2 + 3);
+  ASSERT_TRUE(Save(snapshot, "d/e").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/e").value();
+  EXPECT_EQ(reader->Read("w/GradientEstimate_1").value().flat<float>()[0], 2) << "as it was when it was taken";
+  auto restored = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
+  ASSERT_TRUE(restored->Restore(*reader).ok());
+  step(restored.get());
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+  auto more = VariableStore::Create(Model(), Optimizer(kAdam), compression, 3).value();
+  EXPECT_TRUE(absl::IsNotFound(more->Restore(*reader))) << "another number of slots";
+}
+
 TEST_F(VariableStoreTest, WithoutCompressionWorkersReadTheValuesWhereTheyLie) {
   const auto store = NewStore();
   const auto published = store->published();

@@ -110,7 +110,9 @@ TEST_P(CompressedBitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
 INSTANTIATE_TEST_SUITE_P(Kinds, CompressedBitsTest,
                          testing::Values(Kind{"Gradients", "gradients: BFLOAT16"}, Kind{"Values", "values: FLOAT16"},
                                          Kind{"Bfloat16", "gradients: BFLOAT16 values: BFLOAT16"},
-                                         Kind{"Float16", "gradients: FLOAT16 values: FLOAT16"}),
+                                         Kind{"Float16", "gradients: FLOAT16 values: FLOAT16"},
+                                         Kind{"TopK", "top_k { fraction: 0.1 }"},
+                                         Kind{"TopKAndValues", "top_k { fraction: 0.02 } values: BFLOAT16"}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(BitsTest, DependOnTheSeed) {

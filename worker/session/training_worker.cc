@@ -77,7 +77,7 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
   if (config_ && google::protobuf::util::MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(task_, options_.make_task(config));
   ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
-  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_, CompressionOf(config.compression()).gradients);
+  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_, CompressionOf(config.compression()));
   config_ = config;
   return absl::OkStatus();
 }
@@ -142,7 +142,7 @@ absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
 
 absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChannel::Assignment& assignment) {
   const Token& token = assignment.token;
-  gradients_->BeginBlock(channel, token);
+  gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
     ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
     // While this slot is computed the next batch is prepared; most likely the block is the same in the next step.
