@@ -4,12 +4,11 @@
 #include "cli/commands.h"
 #include "cli/config_flags.h"
 #include "cli/quantity.h"
+#include "cli/run_check.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
-#include "worker/data/open_dataset.h"
-#include "worker/nn/model_summary.h"
 
 namespace lockstep {
 namespace {
@@ -20,21 +19,15 @@ std::string LabelsText(const ExampleSpec& spec) {
 }
 
 absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) {
-  ASSIGN_OR_RETURN(const RunConfig config, flags.Load(fs));
-  DatasetOptions options;
-  options.fs = fs;
-  std::string table;
+  std::unique_ptr<ConfigSource> source;
+  ASSIGN_OR_RETURN(const RunConfig config, flags.Load(fs, &source));
+  const auto check = CheckRun(fs, config, /*index_directory=*/"");
+  if (!check.ok()) return source->Locate(check.status());
   int64_t train_examples = 0;
-  for (const InputConfig::Split& split : config.input().split()) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Dataset> dataset,
-                     OpenDataset(config.input(), split.name(), config.training().seed(), options));
-    const ExampleSpec& spec = dataset->spec();
-    out << split.name() << ": " << CountText(dataset->size(), "example") << " of " << NameOf(spec.features_dtype)
-        << spec.features_shape.ToString() << ", " << LabelsText(spec) << "\n";
-    // Every split has to fit the model.
-    ASSIGN_OR_RETURN(const ModelSummary model, SummarizeModel(config.model(), spec));
-    if (split.name() == "train" || table.empty()) table = model.ToTable();
-    if (split.name() == "train") train_examples = dataset->size();
+  for (const RunCheck::Split& split : check->splits) {
+    out << split.name << ": " << CountText(split.examples, "example") << " of " << NameOf(split.spec.features_dtype)
+        << split.spec.features_shape.ToString() << ", " << LabelsText(split.spec) << "\n";
+    if (split.name == "train") train_examples = split.examples;
   }
   const TrainingConfig& training = config.training();
   const int64_t batch = training.replicas_to_aggregate() * config.input().batch_size();
@@ -43,7 +36,7 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
   if (train_examples > 0) {
     out << ": " << QuantityText(static_cast<double>(training.steps()) * batch / train_examples) << " epochs";
   }
-  out << "\n\n" << table;
+  out << "\n\n" << check->model.ToTable();
   return absl::OkStatus();
 }
 

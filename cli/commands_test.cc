@@ -90,6 +90,39 @@ TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
   EXPECT_EQ(lines[0], "example,label,class,output_0,output_1,output_2");
 }
 
+TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
+  const auto write = [&](const char* name, const char* text) {
+    EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());
+    return Path(name);
+  };
+  write("train.csv", "x,sign\n1,1\n-1,0\n2,1\n-2,0\n");
+  const std::string config = write("sign.textproto", R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input {
+        split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "sign" type: LABEL } } }
+        batch_size: 4
+      }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 50 })");
+  const std::string logdir = absl::StrCat("--logdir=", Path("sign"));
+  const Result trained = Call(LocalCommand, {config, logdir});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string file = absl::StrCat("--file=", write("new.csv", "sign,x\n0,3\n0,-3\n0,4\n"));
+  const std::string output = absl::StrCat("--output=", Path("out.csv"));
+  const Result predicted = Call(PredictCommand, {logdir, "--split=train", file, output});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_EQ(predicted.out, absl::StrCat("wrote ", Path("out.csv"), ", 3 examples\n"));
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  ASSERT_EQ(lines.size(), 5);
+  EXPECT_THAT(lines[1], StartsWith("0,0,1,"));
+  EXPECT_THAT(lines[2], StartsWith("1,0,0,"));
+  EXPECT_THAT(lines[3], StartsWith("2,0,1,"));
+  const Result unlike = Call(
+      PredictCommand, {logdir, "--split=train", absl::StrCat("--file=", write("unlike.csv", "a,b\n1,2\n")), output});
+  EXPECT_EQ(unlike.exit_code, 2);
+  EXPECT_THAT(unlike.err, HasSubstr("column \"x\""));
+}
+
 TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
   const Result trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;

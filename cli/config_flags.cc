@@ -21,11 +21,11 @@ void ConfigFlags::Declare(CommandLine* command_line) {
                         &set);
 }
 
-absl::StatusOr<RunConfig> ConfigFlags::Load(FileSystem* fs) const {
+absl::StatusOr<RunConfig> ConfigFlags::Load(FileSystem* fs, std::unique_ptr<ConfigSource>* source) const {
   std::vector<std::string> overrides = set;
   if (steps) overrides.push_back(absl::StrCat("training.steps=", *steps));
   if (seed) overrides.push_back(absl::StrCat("training.seed=", *seed));
-  return LoadRunConfig(fs, AbsolutePath(config), overrides);
+  return LoadRunConfig(fs, AbsolutePath(config), overrides, source);
 }
 
 std::vector<std::string> ConfigFlags::ToWords() const {

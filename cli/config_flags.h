@@ -2,6 +2,7 @@
 #define LOCKSTEP_CLI_CONFIG_FLAGS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/base/command_line.h"
+#include "common/config/config_source.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
 
@@ -25,7 +27,8 @@ struct ConfigFlags {
   void Declare(CommandLine* command_line);
 
   // The configuration, its files named by absolute paths. Errors: those of LoadRunConfig.
-  absl::StatusOr<RunConfig> Load(FileSystem* fs) const;
+  // `source`, which may be null, learns where its fields were written.
+  absl::StatusOr<RunConfig> Load(FileSystem* fs, std::unique_ptr<ConfigSource>* source = nullptr) const;
 
   // The words that give another program the same configuration.
   std::vector<std::string> ToWords() const;

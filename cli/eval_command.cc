@@ -26,7 +26,8 @@ void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& 
   if (json) {
     out << EvaluationJson(split, evaluation) << "\n";
   } else {
-    out << "step " << evaluation.step << "  " << EvaluationText(split, evaluation.result) << "\n";
+    out << "step " << evaluation.step << "  " << EvaluationText(split, evaluation.result) << "\n"
+        << MatrixText(evaluation.result);
   }
   out.flush();
 }
@@ -73,9 +74,11 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   command_line.AddFlag("split", "NAME",
                        "evaluation.split of the configuration when absent, which is \"test\" by default", &flags.split);
   command_line.AddFlag("json", "", "prints one JSON object for each evaluation", &flags.json);
-  command_line.AddFlag("watch", "",
-                       "evaluates each new checkpoint until that of the last step, and writes DIR/eval for TensorBoard",
-                       &flags.watch);
+  command_line.AddFlag(
+      "watch", "",
+      "evaluates each new checkpoint until that of the last step, and writes DIR/eval for TensorBoard, DIR/eval_NAME "
+      "for another split than the configuration's",
+      &flags.watch);
   command_line.AddFlag("every", "TIME", "with --watch: how often to look for a new checkpoint", &flags.every);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   if (flags.watch && !flags.run.checkpoint.empty()) {

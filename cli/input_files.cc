@@ -26,10 +26,10 @@ std::vector<std::string> FilesOf(const InputConfig::Split& split) {
 }  // namespace
 
 absl::Status CheckInputFiles(FileSystem* fs, const RunConfig& config) {
-  for (const InputConfig::Split& split : config.input().split()) {
-    for (const std::string& file : FilesOf(split)) {
+  for (int i = 0; i < config.input().split_size(); ++i) {
+    for (const std::string& file : FilesOf(config.input().split(i))) {
       if (!fs->Exists(file)) {
-        return absl::NotFoundError(absl::StrCat("split \"", split.name(), "\": there is no file ", file));
+        return absl::NotFoundError(absl::StrCat("input.split[", i, "]: there is no file ", file));
       }
     }
   }

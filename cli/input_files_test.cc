@@ -22,7 +22,7 @@ TEST(InputFilesTest, NamesTheSplitAndTheFileThatIsNotThere) {
     split { name: "train" idx { images: "/d/images" labels: "/d/labels" } } })");
   const absl::Status status = CheckInputFiles(&fs, config);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(status.message(), "split \"train\": there is no file /d/labels");
+  EXPECT_EQ(status.message(), "input.split[1]: there is no file /d/labels");
   ASSERT_TRUE(WriteFileAtomically(&fs, "/d/labels", "").ok());
   EXPECT_TRUE(CheckInputFiles(&fs, config).ok());
 }

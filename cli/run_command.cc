@@ -58,19 +58,34 @@ void DeclareShared(RunFlags* flags, CommandLine* command_line) {
                         &flags->compute_threads);
 }
 
-// The program `name`: where the environment says, else in bazel's folder for it, else beside this program.
-absl::StatusOr<std::string> FindProgram(FileSystem* fs, const char* variable, const std::string& folder,
-                                        const std::string& name) {
-  if (const char* path = getenv(variable); path != nullptr && *path != '\0') return std::string(path);
+absl::optional<std::string> Environment(const char* variable) {
+  const char* value = getenv(variable);
+  if (value == nullptr || *value == '\0') return absl::nullopt;
+  return std::string(value);
+}
+
+// The path of this program.
+std::string Self() {
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-  const std::string directory(Dirname(absl::string_view(self, std::max<ssize_t>(0, size))));
-  for (const std::string& path :
-       {JoinPath(directory, absl::StrCat("../", folder, "/", name)), JoinPath(directory, name)}) {
-    if (fs->Exists(path)) return path;
+  return std::string(self, std::max<ssize_t>(0, size));
+}
+
+// Where the environment says, else in bazel's folder for it, else beside this program.
+absl::StatusOr<std::string> FindChief(FileSystem* fs) {
+  if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
+  const std::string directory(Dirname(Self()));
+  for (const char* name : {"../server/chief_main", "chief_main"}) {
+    if (fs->Exists(JoinPath(directory, name))) return JoinPath(directory, name);
   }
-  return absl::NotFoundError(absl::StrCat("there is no program ", name, " near ", directory, "; build //", folder, ":",
-                                          name, " or set ", variable));
+  return absl::NotFoundError(absl::StrCat("there is no program chief_main near ", directory,
+                                          "; build //server:chief_main or set LOCKSTEP_CHIEF_BINARY"));
+}
+
+// Where the environment says, else this program, which may link models that worker_main lacks.
+std::vector<std::string> WorkerWords() {
+  if (const auto path = Environment("LOCKSTEP_WORKER_BINARY")) return {*path};
+  return {Self(), "worker"};
 }
 
 RunProgress TerminalProgress() {
@@ -82,8 +97,7 @@ RunProgress TerminalProgress() {
 
 absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags,
                                                          const std::string& logdir, const std::string& log_directory) {
-  ASSIGN_OR_RETURN(const std::string chief, FindProgram(fs, "LOCKSTEP_CHIEF_BINARY", "server", "chief_main"));
-  ASSIGN_OR_RETURN(const std::string worker, FindProgram(fs, "LOCKSTEP_WORKER_BINARY", "worker", "worker_main"));
+  ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
   RunSupervisor::Options options;
   options.clock = Clock::Real();
   options.fs = fs;
@@ -99,10 +113,13 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
     command.insert(command.end(), words.begin(), words.end());
     return command;
   };
-  options.worker_command = [worker, threads = flags.compute_threads, logdir](int index, const std::string& master) {
-    return std::vector<std::string>{worker, absl::StrCat("--master=", master), absl::StrCat("--name=worker-", index),
-                                    absl::StrCat("--compute_threads=", threads),
-                                    absl::StrCat("--index_dir=", JoinPath(logdir, "index"))};
+  options.worker_command = [words = WorkerWords(), threads = flags.compute_threads, logdir](int index,
+                                                                                            const std::string& master) {
+    std::vector<std::string> command = words;
+    command.insert(command.end(), {absl::StrCat("--master=", master), absl::StrCat("--name=worker-", index),
+                                   absl::StrCat("--compute_threads=", threads),
+                                   absl::StrCat("--index_dir=", JoinPath(logdir, "index"))});
+    return command;
   };
   return options;
 }
@@ -153,11 +170,11 @@ int ReportEnd(const RunReport& report, absl::string_view command, absl::Time beg
   return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
 }
 
-int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config, const std::string& logdir,
-                 std::ostream& out, std::ostream& err) {
+int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config, const ConfigSource& source,
+                 const std::string& logdir, std::ostream& out, std::ostream& err) {
   constexpr absl::string_view kCommand = "lockstep run";
   const auto report = RunReport::Create(fs, config, logdir);
-  if (!report.ok()) return Failed(kCommand, report.status(), err);
+  if (!report.ok()) return Failed(kCommand, source.Locate(report.status()), err);
   const std::string log_directory = JoinPath(logdir, "log");
   const absl::Status created = fs->CreateDirectory(log_directory);
   if (!created.ok()) return Failed(kCommand, created, err);
@@ -184,9 +201,9 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
 }
 
 int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const RunConfig& config,
-                 const std::string& logdir, std::ostream& out, std::ostream& err) {
+                 const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
   const auto report = RunReport::Create(fs, config, logdir);
-  if (!report.ok()) return Failed(command, report.status(), err);
+  if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
   out << (*report)->Beginning(absl::StrCat(CountText(flags.workers, "worker"), " in this process")) << "\n"
       << std::flush;
   // Information would disturb the progress.
@@ -250,15 +267,16 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
                                    " type: lockstep worker --master=", *flags.master),
                       kExitBadConfiguration, err);
   }
-  const auto config = flags.config.Load(fs);
+  std::unique_ptr<ConfigSource> source;
+  const auto config = flags.config.Load(fs, &source);
   if (!config.ok()) return Failed("lockstep run", config.status(), err);
   const std::string logdir = flags.logdir.value_or(DefaultLogdir(flags.config.config));
-  if (flags.master.has_value()) return RunInProcess("lockstep run", fs, flags, *config, logdir, out, err);
+  if (flags.master.has_value()) return RunInProcess("lockstep run", fs, flags, *config, *source, logdir, out, err);
   if (logdir.empty()) {
     return PrintError("lockstep run", "--logdir is empty; only lockstep local can do without", kExitBadConfiguration,
                       err);
   }
-  return RunProcesses(fs, flags, *config, logdir, out, err);
+  return RunProcesses(fs, flags, *config, *source, logdir, out, err);
 }
 
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
@@ -279,10 +297,11 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
         absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.workers, " and \"", master, "\""),
         kExitBadConfiguration, err);
   }
-  const auto config = flags.config.Load(fs);
+  std::unique_ptr<ConfigSource> source;
+  const auto config = flags.config.Load(fs, &source);
   if (!config.ok()) return Failed("lockstep local", config.status(), err);
-  return RunInProcess("lockstep local", fs, flags, *config, flags.logdir.value_or(DefaultLogdir(flags.config.config)),
-                      out, err);
+  return RunInProcess("lockstep local", fs, flags, *config, *source,
+                      flags.logdir.value_or(DefaultLogdir(flags.config.config)), out, err);
 }
 
 }  // namespace lockstep

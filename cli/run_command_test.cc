@@ -61,6 +61,7 @@ class RunCommandTest : public ::testing::Test {
     const pid_t pid = fork();
     if (pid == 0) {
       dup2(ends[1], STDOUT_FILENO);
+      unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is the worker, too.
       execv(words[0], words.data());
       _exit(99);
     }

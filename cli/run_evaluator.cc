@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/json_text.h"
+#include "cli/text_table.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "worker/data/open_dataset.h"
@@ -71,6 +72,24 @@ std::string EvaluationSplit(const RunConfig& config) {
 
 std::string EvaluationText(const std::string& split, const EvaluationResult& result) {
   return absl::StrCat(split, ": ", result.ToString());
+}
+
+std::string MatrixText(const EvaluationResult& result) {
+  const MetricValue* matrix = result.Find("confusion_matrix");
+  if (matrix == nullptr) return "";
+  std::vector<TextTable::Column> columns = {{"label", TextTable::kRight}};
+  for (int64_t answer = 0; answer < matrix->classes; ++answer) {
+    columns.push_back({absl::StrCat("as ", answer), TextTable::kRight});
+  }
+  TextTable table(std::move(columns));
+  for (int64_t label = 0; label < matrix->classes; ++label) {
+    std::vector<std::string> cells = {absl::StrCat(label)};
+    for (int64_t answer = 0; answer < matrix->classes; ++answer) {
+      cells.push_back(absl::StrCat(matrix->matrix[label * matrix->classes + answer]));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return table.Render();
 }
 
 std::string EvaluationJson(const std::string& split, const RunEvaluator::Evaluation& evaluation) {

@@ -58,6 +58,9 @@ std::string EvaluationSplit(const RunConfig& config);
 // "test: 10000 examples: accuracy 0.8845, mean_loss 0.3312"
 std::string EvaluationText(const std::string& split, const EvaluationResult& result);
 
+// The confusion matrix as a table, a row for each label and a column for each answer; "" without one.
+std::string MatrixText(const EvaluationResult& result);
+
 // {"checkpoint": ..., "step": 4000, "split": "test", "examples": 10000, "metrics": {"accuracy": 0.8845, ...}};
 // a confusion matrix is an array of rows under "confusion_matrix". No line feed at the end.
 std::string EvaluationJson(const std::string& split, const RunEvaluator::Evaluation& evaluation);

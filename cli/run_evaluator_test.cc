@@ -34,6 +34,11 @@ TEST(RunEvaluatorTest, WritesAConfusionMatrixAsRows) {
   EXPECT_NE(EvaluationJson("test", *evaluation)
                 .find(R"("metrics": {"accuracy": 0.75}, "confusion_matrix": [[1, 0], [1, 2]]})"),
             std::string::npos);
+  EXPECT_EQ(EvaluationText("test", evaluation->result), "test: 4 examples: accuracy 0.75");
+  EXPECT_EQ(MatrixText(evaluation->result),
+            "label  as 0  as 1\n"
+            "    0     1     0\n"
+            "    1     1     2\n");
 }
 
 TEST(RunEvaluatorTest, PredictsEveryExampleOfTheSplit) {

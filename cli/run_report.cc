@@ -8,8 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "cli/input_files.h"
 #include "cli/quantity.h"
+#include "cli/run_check.h"
 #include "cli/run_watcher.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -30,25 +30,22 @@ RunReport::RunReport(FileSystem* fs, const RunConfig& config, std::string logdir
 absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, const RunConfig& config,
                                                              std::string logdir) {
   std::unique_ptr<RunReport> report(new RunReport(fs, config, std::move(logdir)));
+  RunConfig checked = config;
   if (!report->logdir_.empty()) {
     const absl::optional<std::string> newest = LatestCheckpoint(fs, report->logdir_);
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
+    // A run that goes on does not read it again.
+    if (newest.has_value()) checked.mutable_checkpoint()->clear_warm_start();
   }
-  RETURN_IF_ERROR(CheckInputFiles(fs, config));
+  const std::string index = report->logdir_.empty() ? "" : JoinPath(report->logdir_, "index");
+  RETURN_IF_ERROR(CheckRun(fs, checked, index).status());
   const std::string split = EvaluationSplit(config);
   if (report->logdir_.empty()) {
     report->not_evaluated_ = "nothing was kept, for want of a --logdir";
   } else if (!HasSplit(config, split)) {
     report->not_evaluated_ = absl::StrCat("the configuration has no split \"", split, "\"");
   } else {
-    auto evaluator = RunEvaluator::Create(fs, config, split);
-    if (evaluator.ok()) {
-      report->evaluator_ = *std::move(evaluator);
-    } else if (!config.model().registered().empty() && absl::IsNotFound(evaluator.status())) {
-      report->not_evaluated_ = std::string(evaluator.status().message());
-    } else {
-      return evaluator.status();
-    }
+    ASSIGN_OR_RETURN(report->evaluator_, RunEvaluator::Create(fs, config, split));
   }
   return report;
 }

@@ -21,8 +21,8 @@ class RunReport {
   // Looks for the data files, opens the split to evaluate on and makes the model, so that what is wrong with them is
   // known before training.
   // `logdir` may be empty: nothing is kept. `fs` must outlive the report.
-  // Errors: those of CheckInputFiles and RunEvaluator::Create. A configuration without that split, or whose model is
-  // not built into this program, is not evaluated, which Finished says.
+  // Errors: those of CheckRun. A configuration without that split is not evaluated,
+  // which Finished says.
   static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const RunConfig& config, std::string logdir);
 
   // The step of the logdir's newest checkpoint when training began, 0 for a new run.

@@ -73,7 +73,7 @@ TEST_F(RunReportTest, FindsAWrongModelAndMissingDataBeforeTraining) {
   config_ = SignRunConfig();
   config_.mutable_input()->mutable_split(0)->mutable_csv()->set_file("/data/none.csv");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().message(),
-            "split \"train\": there is no file /data/none.csv");
+            "input.split[0]: there is no file /data/none.csv");
 }
 
 TEST_F(RunReportTest, WritesTheLastEvaluationBesideThoseDuringTraining) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
@@ -39,7 +40,9 @@ absl::Status RunWatcher::Prepare(const RunConfig& config) {
   if (evaluator_ != nullptr) return absl::OkStatus();
   const std::string split = options_.split.empty() ? EvaluationSplit(config) : options_.split;
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
-  ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, JoinPath(directory, "eval")));
+  // TensorBoard shows one curve for each directory.
+  const std::string events = split == EvaluationSplit(config) ? "eval" : absl::StrCat("eval_", split);
+  ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, JoinPath(directory, events)));
   ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, config, split));
   return absl::OkStatus();
 }

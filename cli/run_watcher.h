@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // Evaluates each new checkpoint of a run that goes on, or has not begun yet, and writes the metrics to the events in
-// the logdir's "eval". Not thread-safe.
+// the logdir's "eval", or "eval_NAME" for a split that is not the configuration's. Not thread-safe.
 class RunWatcher {
  public:
   struct Options {

@@ -17,12 +17,13 @@ using ::testing::IsEmpty;
 
 class RunWatcherTest : public ::testing::Test {
  protected:
-  RunWatcher NewWatcher(int64_t every_steps = 0) {
+  RunWatcher NewWatcher(int64_t every_steps = 0, const std::string& split = "") {
     RunWatcher::Options options;
     options.fs = &fs_;
     options.clock = &clock_;
     options.run.logdir = "/run";
     options.every_steps = every_steps;
+    options.split = split;
     options.report = [this](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
       reports_.push_back(absl::StrCat(split, " ", evaluation.step, " ", evaluation.result.Find("accuracy")->value));
     };
@@ -51,6 +52,14 @@ class RunWatcherTest : public ::testing::Test {
   MemoryFileSystem fs_;
   std::vector<std::string> reports_;
 };
+
+TEST_F(RunWatcherTest, KeepsTheSplitsApart) {
+  RecordSignRun(&fs_, "/run");
+  SaveSignCheckpoint(&fs_, "/run", 10, 1);
+  EXPECT_EQ(NewWatcher(0, "train").RunOnce().value(), true);
+  EXPECT_FALSE(fs_.Exists("/run/eval"));
+  EXPECT_EQ(fs_.ListDirectory("/run/eval_train").value().size(), 1);
+}
 
 TEST_F(RunWatcherTest, EvaluatesEachNewCheckpointOnceUntilTheLastStep) {
   RecordSignRun(&fs_, "/run");

@@ -1,13 +1,12 @@
 #include "common/config/run_config.h"
 
-#include "common/base/philox.h"
+#include <utility>
+
 #include "common/base/status_macros.h"
 #include "common/config/defaults.h"
 #include "common/config/override.h"
 #include "common/config/text_proto.h"
 #include "common/config/validation.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 namespace lockstep {
 namespace {
@@ -46,16 +45,20 @@ void ChangePaths(RunConfig* config, Change change) {
 }  // namespace
 
 absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
-                                        absl::Span<const std::string> overrides) {
+                                        absl::Span<const std::string> overrides,
+                                        std::unique_ptr<ConfigSource>* source) {
   RunConfig config;
+  auto lines = std::make_unique<ConfigSource>(path, RunConfig::descriptor(), overrides);
+  ConfigSource* const written = lines.get();
+  if (source != nullptr) *source = std::move(lines);
   if (!path.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(fs, path));
-    RETURN_IF_ERROR(ParseTextProto(text, path, &config));
+    RETURN_IF_ERROR(ParseTextProto(text, path, &config, written->lines()));
     ResolvePaths(Dirname(path), &config);
   }
   for (const std::string& override : overrides) RETURN_IF_ERROR(ApplyOverride(override, &config));
   ApplyDefaults(&config);
-  RETURN_IF_ERROR(ValidateRunConfig(config));
+  RETURN_IF_ERROR(written->Locate(ValidateRunConfig(config)));
   return config;
 }
 
@@ -63,30 +66,23 @@ void ResolvePaths(absl::string_view directory, RunConfig* config) {
   ChangePaths(config, [&](const std::string& path) { return JoinPath(directory, path); });
 }
 
-uint64_t ConfigFingerprint(const RunConfig& config) {
-  RunConfig complete = config;
-  ApplyDefaults(&complete);
-  RunConfig relevant;
-  *relevant.mutable_model() = complete.model();
-  *relevant.mutable_input() = complete.input();
-  *relevant.mutable_optimizer() = complete.optimizer();
-  relevant.mutable_training()->set_seed(complete.training().seed());
-  relevant.mutable_training()->set_replicas_to_aggregate(complete.training().replicas_to_aggregate());
-  relevant.mutable_checkpoint()->set_warm_start(complete.checkpoint().warm_start());
-  // Only training's examples reach the weights.
-  auto* splits = relevant.mutable_input()->mutable_split();
+RunConfig WeightsConfig(RunConfig config) {
+  ApplyDefaults(&config);
+  config.mutable_training()->clear_steps();
+  config.mutable_training()->clear_startup_delay_steps();
+  const std::string warm_start = config.checkpoint().warm_start();
+  config.clear_checkpoint();
+  if (!warm_start.empty()) config.mutable_checkpoint()->set_warm_start(warm_start);
+  config.clear_summary();
+  config.clear_evaluation();
+  config.clear_cluster();
+  if (config.compression().ByteSizeLong() == 0) config.clear_compression();  // says as much as none
+  auto* splits = config.mutable_input()->mutable_split();
   for (int i = splits->size() - 1; i >= 0; --i) {
     if (splits->Get(i).name() != "train") splits->DeleteSubrange(i, 1);
   }
-  ChangePaths(&relevant, [](const std::string& path) { return Basename(path); });
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    relevant.SerializeToCodedStream(&coded);
-  }
-  return StableHash(bytes);
+  ChangePaths(&config, [](const std::string& path) { return Basename(path); });
+  return config;
 }
 
 }  // namespace lockstep

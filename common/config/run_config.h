@@ -2,11 +2,13 @@
 #define LOCKSTEP_COMMON_CONFIG_RUN_CONFIG_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/config/config_source.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
 
@@ -15,21 +17,21 @@ namespace lockstep {
 // Reads a configuration in text format, makes its paths relative to the file's directory (ResolvePaths), applies
 // the overrides in order (common/config/override.h; paths in them stay as they are, relative to the working
 // directory), writes the defaults (ApplyDefaults) and checks the whole (ValidateRunConfig).
-// An empty `path` starts from an empty configuration.
-// Errors: those of the file system; InvalidArgument with one line for each problem.
+// An empty `path` starts from an empty configuration. `source`, which may be null, is set, also when that fails.
+// Errors: those of the file system; InvalidArgument with one line for each problem, with its place in the file.
 absl::StatusOr<RunConfig> LoadRunConfig(FileSystem* fs, const std::string& path,
-                                        absl::Span<const std::string> overrides);
+                                        absl::Span<const std::string> overrides,
+                                        std::unique_ptr<ConfigSource>* source = nullptr);
 
 // Puts `directory` before every relative path: data files and the checkpoint to start from. Give an absolute
 // directory where the configuration will be used by processes with other working directories.
 void ResolvePaths(absl::string_view directory, RunConfig* config);
 
-// One number for all that the weights at a given step depend on: model, input, optimizer, training.seed and
-// training.replicas_to_aggregate and the checkpoint to start from, with their defaults. How long the run is and how it
-// is carried out (training.steps, startup_delay_steps, checkpoint, summary, evaluation, cluster, splits other than
-// "train") do not count. Of a file's path only the name counts, so that data may move to another directory. The same
-// on every machine.
-uint64_t ConfigFingerprint(const RunConfig& config);
+// What the weights at a given step depend on, complete with its defaults: two configurations with equal answers train
+// to the same bits. How long the run is and how it is carried out (training.steps, startup_delay_steps, checkpoint but
+// for warm_start, summary, evaluation, cluster, splits other than "train") are left out. Of a file's path only the name
+// is kept, so that data may move to another directory.
+RunConfig WeightsConfig(RunConfig config);
 
 }  // namespace lockstep
 

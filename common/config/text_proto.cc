@@ -75,6 +75,13 @@ class Place {
 
   // The message that the place is in; null inside an unknown field.
   const Descriptor* message() const { return messages_.back(); }
+  // An outer message that has such a field; null when there is none.
+  const Descriptor* OuterMessageWith(absl::string_view name) const {
+    for (size_t i = messages_.size() - 1; i-- > 0;) {
+      if (messages_[i] != nullptr && messages_[i]->FindFieldByName(std::string(name)) != nullptr) return messages_[i];
+    }
+    return nullptr;
+  }
   // The field whose value the place is in or behind; null when there is none or it is unknown.
   const FieldDescriptor* field() const { return field_; }
   absl::string_view name() const { return name_; }
@@ -191,6 +198,11 @@ std::string Explain(absl::string_view text, const FirstError& error, const Descr
     return absl::StrCat(file, ":", LineAndColumn(text, at), ": ", path, path.empty() ? "" : ": ", what);
   };
   if (absl::StrContains(message, "has no field named") && place.message() != nullptr) {
+    if (const Descriptor* outer = place.OuterMessageWith(place.name())) {
+      return line(place.name_offset(), place.path(),
+                  absl::StrCat(place.message()->name(), " has no field \"", place.name(), "\", but ", outer->name(),
+                               " around it has; is a \"}\" missing before it?"));
+    }
     return line(place.name_offset(), place.path(), DescribeUnknownField(*place.message(), place.name()));
   }
   if (absl::StrContains(message, "is specified")) return line(place.name_offset(), place.path(), message);
@@ -211,10 +223,12 @@ std::string Explain(absl::string_view text, const FirstError& error, const Descr
 
 }  // namespace
 
-absl::Status ParseTextProto(absl::string_view text, absl::string_view file, Message* message) {
+absl::Status ParseTextProto(absl::string_view text, absl::string_view file, Message* message,
+                            TextFormat::ParseInfoTree* lines) {
   FirstError error;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
+  if (lines != nullptr) parser.WriteLocationsTo(lines);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (parser.Parse(&stream, message)) return absl::OkStatus();
   return absl::InvalidArgumentError(Explain(text, error, message->GetDescriptor(), file));

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/config/checks.h"
 #include "common/config/config_problems.h"
 #include "google/protobuf/descriptor.h"
@@ -67,6 +69,12 @@ void CheckTraining(const TrainingConfig& training, ConfigProblems* problems) {
   problems->RequireNotNegative("training.startup_delay_steps", training.startup_delay_steps());
 }
 
+// "top_5" with any number above 0.
+bool IsTopK(absl::string_view metric) {
+  int64_t k = 0;
+  return absl::ConsumePrefix(&metric, "top_") && absl::SimpleAtoi(metric, &k) && k > 0;
+}
+
 void CheckEvaluation(const EvaluationConfig& evaluation, const InputConfig& input, ConfigProblems* problems) {
   problems->RequireNotNegative("evaluation.every_steps", evaluation.every_steps());
   const auto has_name = [&](const InputConfig::Split& split) { return split.name() == evaluation.split(); };
@@ -74,9 +82,10 @@ void CheckEvaluation(const EvaluationConfig& evaluation, const InputConfig& inpu
     problems->Add("evaluation.split",
                   absl::StrCat("is \"", evaluation.split(), "\", which is not a split of the input"));
   }
-  for (const std::string& metric : evaluation.metric()) {
-    if (absl::c_linear_search(kMetrics, metric)) continue;
-    problems->Add("evaluation.metric",
+  for (int i = 0; i < evaluation.metric_size(); ++i) {
+    const std::string& metric = evaluation.metric(i);
+    if (absl::c_linear_search(kMetrics, metric) || IsTopK(metric)) continue;
+    problems->Add(absl::StrCat("evaluation.metric[", i, "]"),
                   absl::StrCat("is \"", metric, "\", must be one of ", absl::StrJoin(kMetrics, ", ")));
   }
 }

@@ -77,7 +77,7 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"summary { every_steps: -1 }", "summary.every_steps is -1"},
       {"evaluation { every_steps: -1 }", "evaluation.every_steps is -1"},
       {"evaluation { split: 'dev' }", "evaluation.split is \"dev\", which is not a split of the input"},
-      {"evaluation { metric: 'f1' }", "evaluation.metric is \"f1\", must be one of accuracy, top_5"},
+      {"evaluation { metric: 'f1' }", "evaluation.metric[0] is \"f1\", must be one of accuracy, top_5"},
       {"compression { top_k {} }", "compression.top_k.fraction is 0, must be in (0, 1], such as 0.1"},
       {"compression { top_k { fraction: 1.5 } }", "compression.top_k.fraction is 1.5, must be in (0, 1]"},
       {"compression { top_k { fraction: nan } }", "compression.top_k.fraction is nan"},

@@ -367,24 +367,24 @@ void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status&
 
 void Chief::Housekeep() {
   SyncReplicas* const replicas = sync();
-  if (replicas == nullptr) return;
-  replicas->Tick();
-  const bool idle = replicas->idle();
+  if (replicas != nullptr) replicas->Tick();
+  const bool idle = replicas == nullptr || replicas->idle();
   bool save = false;
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
     ExpireSessions(now);
     if (now >= next_save_ && phase_ == RunStatus::TRAINING && saver_ != nullptr) {
-      save = saved_step_ != replicas->step();
+      save = replicas != nullptr && saved_step_ != replicas->step();
       next_save_ = now + absl::Seconds(options_.config.checkpoint().every_seconds());
     }
-    if (!idle || phase_ != RunStatus::TRAINING) {
-      next_idle_log_ = now + kIdleLogPeriod;
-    } else if (now >= next_idle_log_) {
-      LOG(INFO) << "step " << replicas->step() << " of " << total_steps_ << ": waiting for workers";
-      next_idle_log_ = now + kIdleLogPeriod;
+    const bool waiting = idle && (phase_ == RunStatus::TRAINING || phase_ == RunStatus::WAITING_FOR_MODEL);
+    if (waiting && now >= next_idle_log_) {
+      LOG(INFO) << (replicas == nullptr
+                        ? "waiting for a worker to declare the model"
+                        : absl::StrCat("step ", replicas->step(), " of ", total_steps_, ": waiting for workers"));
     }
+    if (!waiting || now >= next_idle_log_) next_idle_log_ = now + kIdleLogPeriod;
   }
   if (save) replicas->RequestSnapshot();
 }
@@ -401,8 +401,9 @@ absl::Status Chief::SaveStep(absl::Duration limit) {
     if (saved_step_ == step) return absl::OkStatus();
     failed_save_step_ = -1;
   }
-  // When the step is half applied the snapshot waits for its end.
+  // When the step is half applied the snapshot waits for its end; else it is written here.
   replicas->RequestSnapshot();
+  saver_->WaitUntilIdle().IgnoreError();
   MutexLock lock(&mutex_);
   while (saved_step_ < step && failed_save_step_ < step) {
     if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/config/run_config.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -69,23 +70,10 @@ absl::Status RunDirectory::WriteRecord(const RunRecord& record) const {
 }
 
 absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {
-  // What the weights at a given step do not depend on.
-  const auto strip = [](RunConfig run) {
-    run.clear_checkpoint();
-    run.clear_summary();
-    run.clear_evaluation();
-    run.clear_cluster();
-    run.mutable_training()->clear_steps();
-    run.mutable_training()->clear_startup_delay_steps();
-    if (run.compression().ByteSizeLong() == 0) run.clear_compression();  // says as much as none
-    return run;
-  };
-  const RunConfig before = strip(record);
-  const RunConfig now = strip(config);
   std::string difference;
   google::protobuf::util::MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&difference);
-  if (differencer.Compare(before, now)) return absl::OkStatus();
+  if (differencer.Compare(WeightsConfig(record), WeightsConfig(config))) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the logdir holds a run with another configuration (",
                                                     difference.substr(0, difference.find('\n')),
                                                     "); use another logdir, or the same configuration"));

@@ -39,8 +39,8 @@ class RunDirectory {
   int64_t epoch_ = 0;
 };
 
-// FailedPrecondition when the weights of a run with `config` are not those of the run that `record` belongs to: names
-// the first part that differs. The number of steps, checkpoints, summaries and the cluster may differ.
+// FailedPrecondition when the weights of a run with `config` are not those of the run that `record` belongs to
+// (WeightsConfig): names the first part that differs.
 absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config);
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kRateWindow = absl::Seconds(3);
+// A worker that takes no reply for so long loses its stream: the values that wait for it take memory.
+constexpr absl::Duration kUnreadLimit = absl::Seconds(60);
 
 }  // namespace
 
@@ -76,7 +78,8 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::str
     connections_[session] = connection;
   }
   if (replaced != nullptr) {
-    replaced->OnClosed(absl::AbortedError(absl::StrCat("session ", session, " has opened another Step stream")));
+    replaced->OnClosed(absl::AbortedError(absl::StrCat("session ", session, " has opened another Step stream")),
+                       /*at_once=*/false);
   }
   return connection;
 }
@@ -96,7 +99,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   absl::Status status = TakeContribution(connection, frame, target.get(), &failure);
   absl::optional<Committed> committed;
   absl::optional<VariableStore::Snapshot> snapshot;
-  std::vector<std::shared_ptr<StepListener>> listeners;
+  Listeners listeners;
   {
     MutexLock lock(&mutex_);
     --frames_in_flight_;
@@ -105,6 +108,8 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     failed_ = failed_ || !failure.ok();
     const bool complete = target != nullptr && target == current_ && target->complete();
     if (complete) {
+      // Its time counts; the commit voids all tokens.
+      tokens_.Cover(frame.block, connection->session_, options_.clock->Now());
       committed = Commit();
       snapshot_requested_ = snapshot_requested_ ||
                             (options_.snapshot_every_steps > 0 && committed->step % options_.snapshot_every_steps == 0);
@@ -117,7 +122,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     }
     if (complete && store_->step() < options_.total_steps) StartStep();
     AssignTokens();
-    listeners = Listeners();
+    listeners = Waiting();
   }
   Wake(listeners);
   if (snapshot) options_.on_snapshot(*std::move(snapshot));
@@ -139,6 +144,7 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
   connection->last_heard_ = options_.clock->Now();
   connection->stats_.set_bytes_received(connection->stats_.bytes_received() + frame.encoded_bytes);
   bytes_received_ += frame.encoded_bytes;
+  connection->silent_ = false;
   if (connection->first_frame_) {
     connection->first_frame_ = false;
     connection->not_before_step_ = std::min(frame.startup_delay_steps, options_.total_steps);
@@ -179,13 +185,9 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
     RETURN_IF_ERROR(incoming.MarkReports());
     if (target != nullptr) {
       RETURN_IF_ERROR(target->AddReports(frame.block, frame.reports));
-      const auto slot = target->non_finite_slot(frame.block);
-      if (slot) {
-        // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
-        *failure = absl::InvalidArgumentError(absl::StrCat("the loss of step ", frame.step, " is not finite (slot ",
-                                                           *slot, ", computed by ", connection->name_, ")"));
-        return absl::OkStatus();
-      }
+      // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
+      *failure = CheckFinite(*connection, frame, *target);
+      if (!failure->ok()) return absl::OkStatus();
     }
   }
   for (const StepPiece& piece : frame.gradients) {
@@ -195,6 +197,7 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
     RETURN_IF_ERROR(incoming.MarkPiece(piece));
     if (target->AddPiece(frame.block, piece)) incoming.MarkNew();
   }
+  if (target != nullptr && !frame.gradients.empty()) *failure = CheckFinite(*connection, frame, *target);
   return absl::OkStatus();
 }
 
@@ -214,6 +217,15 @@ absl::Status SyncReplicas::CheckType(const StepConnection& connection, const Ste
   return absl::InvalidArgumentError(absl::StrCat("the gradient of ", layout_.variables()[piece.variable].spec.name(),
                                                  " is sent as ", NameOf(piece.content.type()),
                                                  "; the run's gradients travel as ", NameOf(type)));
+}
+
+absl::Status SyncReplicas::CheckFinite(const StepConnection& connection, const StepFrame& frame,
+                                       const ContributionSet& target) {
+  const auto found = target.FindNonFinite(frame.block);
+  if (!found) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the ", found->what, " of step ", frame.step, " is not finite (",
+      found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", connection.name_, ")"));
 }
 
 absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame& frame) {
@@ -280,20 +292,29 @@ void SyncReplicas::StartOneIfAllAreDelayed() {
   if (first != nullptr) first->not_before_step_ = store_->step();
 }
 
+int64_t SyncReplicas::CountWorkers(bool silent) const {
+  const absl::Time now = options_.clock->Now();
+  // A frozen worker, and one that goes, do not take part.
+  return std::count_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    const StepConnection& connection = *entry.second;
+    mutex_.AssertHeld();
+    return connection.silent_ == silent && HasStarted(connection) && !connection.finish_sent_ &&
+           (connection.awaiting_ || now - connection.last_heard_ < options_.lease);
+  });
+}
+
 void SyncReplicas::AssignTokens() {
   if (current_ == nullptr || finished_ || failed_) return;
   StartOneIfAllAreDelayed();
   const absl::Time now = options_.clock->Now();
-  // Those who take part: a frozen worker, and one that goes, do not.
-  const int64_t workers = std::count_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
-    const StepConnection& connection = *entry.second;
-    mutex_.AssertHeld();
-    return HasStarted(connection) && !connection.finish_sent_ &&
-           (connection.awaiting_ || now - connection.last_heard_ < options_.lease);
-  });
+  // One that does not take its tokens gets another only when there is nobody else.
+  int64_t workers = CountWorkers(/*silent=*/false);
+  const bool silent = workers == 0;
+  if (silent) workers = CountWorkers(/*silent=*/true);
   for (auto& entry : connections_) {
     StepConnection& connection = *entry.second;
     if (!connection.awaiting_ || connection.token_ || !HasStarted(connection)) continue;
+    if (connection.silent_ && !silent) continue;
     const auto block = tokens_.Take(connection.session_, workers, now, connection.last_block_);
     if (!block) continue;
     connection.last_block_ = block;
@@ -327,11 +348,18 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
-    connection->token_values_ = store_->published();
-    connection->token_estimates_ = store_->estimates();
+    // A worker behind a socket has them in its own memory: held here, they would be a third version during a step.
+    if (!connection->stream_values_) {
+      connection->token_values_ = store_->published();
+      connection->token_estimates_ = store_->estimates();
+    }
   }
   const bool any = reply->token.has_value() || !reply->values.empty() || !reply->estimates.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
+  if (any && connection->silent_) {  // the reply before was taken at last
+    connection->silent_ = false;
+    connection->last_heard_ = options_.clock->Now();
+  }
   return any;
 }
 
@@ -357,11 +385,31 @@ void SyncReplicas::Heartbeat(uint64_t session) {
   const absl::Time now = options_.clock->Now();
   tokens_.Renew(session, now);
   const auto it = connections_.find(session);
-  if (it != connections_.end()) it->second->last_heard_ = now;
+  if (it == connections_.end()) return;
+  it->second->last_heard_ = now;
+  it->second->silent_ = false;
+}
+
+SyncReplicas::Listeners SyncReplicas::RemoveUnread() {
+  const absl::Time now = options_.clock->Now();
+  std::vector<std::shared_ptr<StepConnection>> unread;
+  for (const auto& entry : connections_) {
+    const StepConnection& connection = *entry.second;
+    // A token that is still here when its lease has ended waits behind a reply that the worker does not take.
+    const bool stuck = connection.silent_ && connection.awaiting_;
+    if (stuck && now - connection.last_heard_ >= kUnreadLimit) unread.push_back(entry.second);
+  }
+  Listeners listeners;
+  for (const auto& connection : unread) {
+    LOG(WARNING) << connection->name_ << " has not read its replies for " << absl::FormatDuration(kUnreadLimit)
+                 << ": its stream is ended";
+    listeners.push_back(Remove(connection.get()));
+  }
+  return listeners;
 }
 
 void SyncReplicas::Tick() {
-  std::vector<std::shared_ptr<StepListener>> listeners;
+  Listeners unread, listeners;
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
@@ -372,23 +420,29 @@ void SyncReplicas::Tick() {
       LOG(WARNING) << it->second->name_ << " was silent for " << absl::FormatDuration(options_.lease) << ": "
                    << DescribeBlock(store_->step(), lease.block) << " go to another worker";
       it->second->token_.reset();
+      it->second->silent_ = true;
     }
+    unread = RemoveUnread();
     AssignTokens();
-    listeners = Listeners();
+    listeners = Waiting();
+  }
+  for (const auto& listener : unread) {
+    listener->OnClosed(absl::AbortedError(absl::StrCat("no reply was read for ", absl::FormatDuration(kUnreadLimit))),
+                       /*at_once=*/true);
   }
   Wake(listeners);
 }
 
 void SyncReplicas::Close(StepConnection* connection) {
   bool idle = false;
-  std::vector<std::shared_ptr<StepListener>> listeners;
+  Listeners listeners;
   {
     MutexLock lock(&mutex_);
     if (connection->closed_) return;
     Remove(connection);
     idle = connections_.empty();
     AssignTokens();
-    listeners = Listeners();
+    listeners = Waiting();
   }
   Wake(listeners);
   if (idle && options_.on_idle) options_.on_idle();
@@ -420,12 +474,12 @@ void SyncReplicas::RequestSnapshot() {
 }
 
 void SyncReplicas::Finish(std::string message) {
-  std::vector<std::shared_ptr<StepListener>> listeners;
+  Listeners listeners;
   {
     MutexLock lock(&mutex_);
     finished_ = true;
     finish_message_ = std::move(message);
-    listeners = Listeners();
+    listeners = Waiting();
   }
   Wake(listeners);
 }
@@ -445,8 +499,8 @@ int64_t SyncReplicas::step() const {
   return store_->step();
 }
 
-std::vector<std::shared_ptr<StepListener>> SyncReplicas::Listeners() const {
-  std::vector<std::shared_ptr<StepListener>> listeners;
+SyncReplicas::Listeners SyncReplicas::Waiting() const {
+  Listeners listeners;
   listeners.reserve(connections_.size());
   for (const auto& entry : connections_) {
     const StepConnection& connection = *entry.second;
@@ -455,7 +509,7 @@ std::vector<std::shared_ptr<StepListener>> SyncReplicas::Listeners() const {
   return listeners;
 }
 
-void SyncReplicas::Wake(const std::vector<std::shared_ptr<StepListener>>& listeners) {
+void SyncReplicas::Wake(const Listeners& listeners) {
   for (const auto& listener : listeners) {
     if (listener != nullptr) listener->OnReplyReady();
   }

@@ -34,8 +34,9 @@ class StepListener {
  public:
   virtual ~StepListener() = default;
   virtual void OnReplyReady() = 0;
-  // The chief has closed the connection: its stream is to end with `why`. At most once.
-  virtual void OnClosed(const absl::Status& why) = 0;
+  // The chief has closed the connection: its stream is to end with `why`, after the reply that is being sent, or
+  // `at_once`, since the worker does not take it. At most once.
+  virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
 // The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
@@ -82,6 +83,8 @@ class StepConnection {
   int64_t not_before_step_ = 0;
   // The worker has ended its contribution and waits for a token.
   bool awaiting_ = false;
+  // Its token's lease ended, and nothing was heard of it since.
+  bool silent_ = false;
   bool pushing_ = false;
   int64_t pushing_step_ = 0;
   // Given, not yet sent.
@@ -121,7 +124,7 @@ class SyncReplicas {
     // Called without locks, from the thread that committed; possibly side by side for two steps.
     std::function<void(const Committed&)> on_commit;
     std::function<void(VariableStore::Snapshot)> on_snapshot;
-    // The run cannot go on: a loss is not finite. Once.
+    // The run cannot go on: a loss, a gradient or an update value is not finite. Once.
     std::function<void(absl::Status)> on_failure;
     // The last connection was closed.
     std::function<void()> on_idle;
@@ -158,7 +161,7 @@ class SyncReplicas {
 
  private:
   friend class StepConnection;
-  using Connections = std::vector<std::shared_ptr<StepConnection>>;
+  using Listeners = std::vector<std::shared_ptr<StepListener>>;
 
   absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginFrame(StepConnection* connection, const StepFrame& frame, std::shared_ptr<ContributionSet>* target)
@@ -166,6 +169,9 @@ class SyncReplicas {
   // `target` is null when the step is over: then the frame is only checked. `failure` is set when the run must stop.
   absl::Status TakeContribution(StepConnection* connection, const StepFrame& frame, ContributionSet* target,
                                 absl::Status* failure) ABSL_LOCKS_EXCLUDED(mutex_);
+  // InvalidArgument when what was contributed to the frame's block is not finite.
+  static absl::Status CheckFinite(const StepConnection& connection, const StepFrame& frame,
+                                  const ContributionSet& target);
   absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The piece travels as the run's gradients do; InvalidArgument names both ways. `piece` is checked otherwise.
   absl::Status CheckType(const StepConnection& connection, const StepPiece& piece) const;
@@ -184,14 +190,19 @@ class SyncReplicas {
   void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Committed Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignTokens() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // How many take part; with `silent`, of those that are.
+  int64_t CountWorkers(bool silent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the global step has reached the connection's startup delay.
   bool HasStarted(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // When every worker waits for the startup delay, the first of them does not: else the run would wait for itself.
   void StartOneIfAllAreDelayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool CanSnapshotNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls the listeners. Called without the lock.
-  void Wake(const std::vector<std::shared_ptr<StepListener>>& listeners);
-  std::vector<std::shared_ptr<StepListener>> Listeners() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wake(const Listeners& listeners);
+  // Of the connections that may have a reply to send.
+  Listeners Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes out the connections whose worker does not read; returns their listeners.
+  Listeners RemoveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateRate(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -520,6 +520,122 @@ TEST_F(SyncReplicasTest, BytesAreCountedOfTheMessagesAndForEachStep) {
   EXPECT_EQ(later.bytes_sent_per_step(), 0);
 }
 
+TEST_F(SyncReplicasTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepIsOver) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  const auto values = store_->values();
+  ASSERT_TRUE(a->Push().ok());
+  StepFrame frame = b->NewFrame(*b->token());
+  b->AddReports(&frame);
+  const std::vector<float> wrong(3, std::numeric_limits<float>::quiet_NaN());
+  b->AddPiece(2, 0, 65540, &frame);
+  StepPiece piece;
+  piece.content = FloatChunks(wrong.data(), 3);
+  frame.gradients.push_back(std::move(piece));
+  frame.end = true;
+  EXPECT_TRUE(b->Send(frame).ok()) << "the stream goes on, to tell the worker";
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(failures_[0]));
+  EXPECT_EQ(failures_[0].message(), "the gradient of w of step 1 is not finite (sent by worker-2)");
+  sync_->RequestSnapshot();
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(store_->values(), values);
+  EXPECT_THAT(snapshots_, IsEmpty()) << "the step is half applied";
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatHangsWithItsHeartbeatsGoingOnIsReplaced) {
+  Start(2);
+  const auto hung = Connect(1);
+  ASSERT_TRUE(hung->Ask().ok());
+  clock_.Advance(absl::Milliseconds(200));
+  ASSERT_TRUE(hung->Push().ok());
+  ASSERT_EQ(BlockOf(*hung), (SlotBlock{0, 2}));
+  const auto other = Connect(2);
+  ASSERT_TRUE(other->Ask().ok());
+  EXPECT_FALSE(other->token());
+  for (int i = 0; i < 9; ++i) {
+    clock_.Advance(absl::Milliseconds(100));
+    sync_->Heartbeat(1);
+    sync_->Tick();
+  }
+  other->Drain();
+  ASSERT_TRUE(other->token()) << "four times 0.2 s have passed";
+  ASSERT_TRUE(other->Push().ok());
+  EXPECT_EQ(sync_->step(), 2);
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatDoesNotTakeItsTokensHoldsUpTheRunOnce) {
+  Start(1);
+  const auto deaf = Connect(1), deaf2 = Connect(2), good = Connect(3);
+  ASSERT_TRUE(good->Ask().ok());
+  for (FrameWorker* worker : {deaf.get(), deaf2.get()}) {
+    StepFrame frame = worker->NewFrame(Token());
+    frame.end = true;
+    ASSERT_TRUE(worker->Send(frame).ok());
+  }
+  ASSERT_TRUE(good->Push().ok());
+  EXPECT_FALSE(good->token()) << "the slot and its backup are given to those who do not read";
+  clock_.Advance(kLease);
+  sync_->Tick();
+  good->Drain();
+  for (int64_t step = 1; step < 10; ++step) {
+    ASSERT_TRUE(good->token()) << "step " << step;
+    ASSERT_TRUE(good->Push().ok());
+  }
+  // One that reads at last takes part again.
+  deaf->Drain();
+  sync_->Tick();
+  deaf->Drain();
+  ASSERT_TRUE(deaf->token());
+  EXPECT_EQ(deaf->token()->step(), 10);
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatNeverReadsLosesItsStream) {
+  Start(1);
+  const auto deaf = Connect(1), good = Connect(2);
+  StepFrame frame = deaf->NewFrame(Token());
+  frame.end = true;
+  ASSERT_TRUE(deaf->Send(frame).ok());
+  ASSERT_TRUE(good->Ask().ok());
+  for (int second = 0; second < 59; ++second) {
+    clock_.Advance(absl::Seconds(1));
+    sync_->Heartbeat(2);
+    sync_->Tick();
+  }
+  EXPECT_TRUE(deaf->closed().ok());
+  clock_.Advance(absl::Seconds(1));
+  sync_->Tick();
+  EXPECT_TRUE(absl::IsAborted(deaf->closed()));
+  EXPECT_THAT(std::string(deaf->closed().message()), HasSubstr("no reply was read for 1m"));
+  EXPECT_FALSE(sync_->connected(1));
+  EXPECT_TRUE(sync_->connected(2));
+  EXPECT_TRUE(absl::IsAborted(deaf->Ask()));
+}
+
+TEST_F(SyncReplicasTest, ASecondTokenOfAStepFindsTheStepsValuesThoughNewerOnesCame) {
+  Start(2);
+  const auto a = Connect(1), b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  StepFrame frame = b->NewFrame(*b->token());
+  b->AddReports(&frame);
+  b->AddPiece(2, 0, 65540, &frame);
+  ASSERT_TRUE(b->Send(frame).ok());
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_EQ(a->pieces().at(2), 2) << "the two segments of big are final and were sent";
+  EXPECT_FALSE(a->token());
+  b->connection()->Close();
+  a->Drain();
+  ASSERT_TRUE(a->token());
+  EXPECT_EQ(a->token()->step(), 1);
+  EXPECT_EQ(a->values_step(), 1) << "the values to compute with are those that it had";
+  EXPECT_EQ(a->pieces().at(1), kFrameModelSegments) << "and they are not sent again";
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_EQ(a->values_step(), 2);
+  EXPECT_EQ(a->pieces().at(2), kFrameModelSegments);
+  EXPECT_EQ(a->value(2, 0), AfterStep0(2) * 3);
+}
+
 TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// A block is computed by at most this many workers at once.
+// A block is computed by at most this many workers at once, unless all of them are slow.
 constexpr int kMaxCopies = 2;
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.2;
@@ -61,13 +61,17 @@ absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::opt
 absl::optional<SlotBlock> TokenQueue::BackupBlock(int64_t workers, absl::Time now) const {
   const Lease* choice = nullptr;
   for (const Lease& lease : leases_) {
-    if (lease.backup || IsCovered(lease.block)) continue;
-    const auto copies = std::count_if(leases_.begin(), leases_.end(),
-                                      [&lease](const Lease& other) { return other.block == lease.block; });
-    if (copies >= kMaxCopies) continue;
+    if (IsCovered(lease.block)) continue;
+    int copies = 0;
+    absl::Time newest = lease.issued;
+    for (const Lease& other : leases_) {
+      if (other.block != lease.block) continue;
+      ++copies;
+      newest = std::max(newest, other.issued);
+    }
     const bool slow = usual_slot_time_ > absl::ZeroDuration() &&
-                      now - lease.issued > usual_slot_time_ * lease.block.count * options_.slow_factor;
-    if (workers <= options_.slots && !slow) continue;
+                      now - newest > usual_slot_time_ * lease.block.count * options_.slow_factor;
+    if ((workers <= options_.slots || copies >= kMaxCopies) && !slow) continue;
     if (choice == nullptr || lease.issued < choice->issued) choice = &lease;
   }
   if (choice == nullptr) return absl::nullopt;

@@ -15,7 +15,7 @@ namespace lockstep {
 //  - With fewer workers than slots a token names a larger aligned block.
 //  - A token whose lease ended, or whose worker left, is void and its slots are free again.
 //  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
-//    more workers than slots, or when the block takes `slow_factor` times as long as others took.
+//    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took.
 // Not thread-safe.
 class TokenQueue {
  public:

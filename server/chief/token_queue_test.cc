@@ -93,6 +93,21 @@ TEST(TokenQueueTest, ASlowSlotIsGivenOutASecondTime) {
   EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
 }
 
+TEST(TokenQueueTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
+  TokenQueue queue = MakeQueue(2);
+  ASSERT_EQ(queue.Take(1, 3, kStart), (SlotBlock{0, 1}));
+  queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
+  ASSERT_EQ(queue.Take(2, 3, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
+  ASSERT_EQ(queue.Take(3, 3, kStart + absl::Seconds(2)), (SlotBlock{1, 1}));
+  EXPECT_FALSE(queue.Take(1, 3, kStart + absl::Seconds(3.9)).has_value()) << "the second copy is not slow yet";
+  // The heartbeats of two workers that hang keep their leases; the first of them loses its token at last.
+  queue.Release(2);
+  queue.Renew(3, kStart + absl::Seconds(3.9));
+  EXPECT_EQ(queue.Take(1, 3, kStart + absl::Seconds(4.1)), (SlotBlock{1, 1}));
+  EXPECT_FALSE(queue.Take(4, 3, kStart + absl::Seconds(4.2)).has_value());
+  EXPECT_EQ(queue.Take(4, 3, kStart + absl::Seconds(6.2)), (SlotBlock{1, 1})) << "a third copy";
+}
+
 TEST(TokenQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
   TokenQueue queue = MakeQueue(4);
   EXPECT_EQ(queue.Take(1, 2, kStart, SlotBlock{2, 2}), (SlotBlock{2, 2}));

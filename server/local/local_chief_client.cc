@@ -24,7 +24,7 @@ class Doorbell : public StepListener {
     ringing_.SignalAll();
   }
 
-  void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_) {
+  void OnClosed(const absl::Status& why, bool) override ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     end_.Update(why);
     ringing_.SignalAll();
@@ -123,7 +123,7 @@ class LocalStepChannel : public StepChannel {
     connection_->Close();
   }
 
-  void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled")); }
+  void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled"), /*at_once=*/true); }
 
  private:
   // Null before the first token.

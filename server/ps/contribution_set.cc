@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/sparse_differences.h"
+#include "server/ps/all_finite.h"
 
 namespace lockstep {
 namespace {
@@ -36,8 +37,9 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
   segments_.reserve(layout_.segments().size());
   for (const auto& segment : layout_.segments()) {
     const bool trainable = layout_.variables()[segment.variable].spec.trainable();
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, store->compression().gradients)
-                                  : nullptr);
+    BufferPool* const pool = segment.elements == kSegmentElements ? store->segment_pool() : nullptr;
+    const DataType type = store->compression().gradients;
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, pool, type) : nullptr);
   }
   finished_.reserve(segments_.size());
 }
@@ -85,6 +87,9 @@ absl::Status ContributionSet::AddReports(const SlotBlock& block, absl::Span<cons
     for (const std::string& update : report.update()) {
       std::vector<float> values(update.size() / sizeof(float));
       std::memcpy(values.data(), update.data(), update.size());
+      if (slot.non_finite_update < 0 && !AllFinite(values.data(), static_cast<int64_t>(values.size()))) {
+        slot.non_finite_update = static_cast<int>(slot.updates.size());
+      }
       slot.updates.push_back(std::move(values));
     }
   }
@@ -140,6 +145,11 @@ absl::Status ContributionSet::CheckSparsePiece(const SlotBlock& block, const Ste
 
 bool ContributionSet::Apply(int index, const SlotTree::Result& result, Segment* segment) {
   if (result.outcome != SlotTree::Outcome::kComplete) return false;
+  const ParameterLayout::Segment& place = layout_.segments()[index];
+  if (!AllFinite(result.sum, place.elements)) {
+    non_finite_variable_ = place.variable;
+    return false;
+  }
   segments_begun_.fetch_add(1, std::memory_order_acq_rel);
   store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
   segment->tree.ReleaseMemory();
@@ -194,10 +204,17 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
   return any_new;
 }
 
-absl::optional<int64_t> ContributionSet::non_finite_slot(const SlotBlock& block) const {
+absl::optional<ContributionSet::NonFinite> ContributionSet::FindNonFinite(const SlotBlock& block) const {
+  const auto name = [this](int variable) { return layout_.variables()[variable].spec.name(); };
+  const int variable = non_finite_variable_;
+  if (variable >= 0) return NonFinite{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
   MutexLock lock(&mutex_);
-  for (int64_t slot = block.first; slot < block.end(); ++slot) {
-    if (reports_[slot].reported && !std::isfinite(reports_[slot].loss)) return slot;
+  for (int64_t number = block.first; number < block.end(); ++number) {
+    const Slot& slot = reports_[number];
+    if (!std::isfinite(slot.loss)) return NonFinite{"loss", number};
+    if (slot.non_finite_update < 0) continue;
+    const int updated = layout_.update_ops()[slot.non_finite_update].variable;
+    return NonFinite{absl::StrCat("update of ", name(updated)), number};
   }
   return absl::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,7 +31,7 @@ class ContributionSet {
 
   // Losses and update-op values of every slot of `block`. A slot that reported already keeps its first report.
   // Errors: InvalidArgument when a slot is missing, foreign or repeated, or an update's size is wrong.
-  // A loss that is not finite is no error: see non_finite_slot.
+  // A loss or an update value that is not finite is no error: see FindNonFinite.
   absl::Status AddReports(const SlotBlock& block, absl::Span<const SlotReport> reports) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Checks that a piece consists of whole segments of a trainable variable; InvalidArgument names what disagrees.
@@ -39,14 +40,18 @@ class ContributionSet {
   absl::Status CheckSparsePiece(const SlotBlock& block, const StepPiece& piece) const;
 
   // Adds a checked piece of the sum over `block`, whose slots have all reported; a sparse piece is its slot's alone.
-  // Returns whether any of it was new.
+  // Returns whether any of it was new. A segment whose sum is not finite is not applied: see FindNonFinite.
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Every trainable segment was applied. Then every slot has reported.
   bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
 
-  // The first slot of `block` whose loss is NaN or infinite.
-  absl::optional<int64_t> non_finite_slot(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
+  struct NonFinite {
+    std::string what;              // "loss", "update of mean", "gradient of w"
+    absl::optional<int64_t> slot;  // none for a gradient
+  };
+  // Something NaN or infinite that was contributed to `block`. A set with a gradient like that never gets complete.
+  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_applied_segments() const { return segments_begun_.load(std::memory_order_acquire) > 0; }
 
   // Segments whose new values are final, in the order in which they were finished.
@@ -58,7 +63,7 @@ class ContributionSet {
 
  private:
   struct Segment {
-    Segment(int64_t slots, int64_t elements, DataType type) : tree(slots, elements, type) {}
+    Segment(int64_t slots, int64_t elements, BufferPool* pool, DataType type) : tree(slots, elements, pool, type) {}
     Mutex mutex;
     SlotTree tree ABSL_GUARDED_BY(mutex);
   };
@@ -66,6 +71,8 @@ class ContributionSet {
     bool reported = false;
     float loss = 0;
     std::vector<std::vector<float>> updates;
+    // The first update op with a value that is not finite.
+    int non_finite_update = -1;
   };
 
   bool AddSparsePiece(const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -82,6 +89,8 @@ class ContributionSet {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::atomic<int> segments_left_;
   std::atomic<int> segments_begun_{0};
+  // A variable whose gradient is not finite.
+  std::atomic<int> non_finite_variable_{-1};
   // After the mutex of a segment.
   mutable Mutex mutex_;
   std::vector<Slot> reports_ ABSL_GUARDED_BY(mutex_);

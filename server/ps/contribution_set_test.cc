@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -234,17 +235,62 @@ TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
   EXPECT_EQ(set.MeanLoss(), 3);
 }
 
+// "what slot", or "".
+std::string NonFinite(const ContributionSet& set, const SlotBlock& block) {
+  const auto found = set.FindNonFinite(block);
+  return found ? absl::StrCat(found->what, found->slot ? absl::StrCat(" ", *found->slot) : "") : "";
+}
+
 TEST_F(ContributionSetTest, TellsWhichSlotOfABlockHasALossThatIsNotFinite) {
   ContributionSet set(store_.get(), 4);
   ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), Report(1, 1)}).ok());
-  EXPECT_EQ(set.non_finite_slot({0, 4}), absl::nullopt);
+  EXPECT_EQ(NonFinite(set, {0, 4}), "");
   ASSERT_TRUE(set.AddReports({2, 2}, {Report(2, 1), Report(3, std::numeric_limits<float>::infinity())}).ok());
-  EXPECT_EQ(set.non_finite_slot({0, 4}), 3);
-  EXPECT_EQ(set.non_finite_slot({2, 2}), 3);
-  EXPECT_EQ(set.non_finite_slot({0, 2}), absl::nullopt);
+  EXPECT_EQ(NonFinite(set, {0, 4}), "loss 3");
+  EXPECT_EQ(NonFinite(set, {2, 2}), "loss 3");
+  EXPECT_EQ(NonFinite(set, {0, 2}), "");
   ContributionSet other(store_.get(), 1);
   ASSERT_TRUE(other.AddReports({0, 1}, {Report(0, std::numeric_limits<float>::quiet_NaN())}).ok());
-  EXPECT_EQ(other.non_finite_slot({0, 1}), 0);
+  EXPECT_EQ(NonFinite(other, {0, 1}), "loss 0");
+}
+
+TEST_F(ContributionSetTest, TellsWhichUpdateIsNotFinite) {
+  ContributionSet set(store_.get(), 2);
+  SlotReport report = Report(1, 1);
+  const float mean[2] = {1, -std::numeric_limits<float>::infinity()};
+  report.set_update(0, std::string(reinterpret_cast<const char*>(mean), sizeof(mean)));
+  ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), report}).ok());
+  EXPECT_EQ(NonFinite(set, {0, 1}), "");
+  EXPECT_EQ(NonFinite(set, {0, 2}), "update of mean 1");
+}
+
+TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
+  // At every place of a run of lanes, and in what is left over.
+  for (const int64_t place : {int64_t{0}, int64_t{7}, int64_t{31}, kSegment - 1, kSegment + 3}) {
+    const auto store = NewStore();
+    store->BeginUpdate(1);
+    ContributionSet set(store.get(), 2);
+    gradient_.assign(gradient_.size(), 3e38f);
+    gradient_[place] =
+        place % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), Report(1, 1)}).ok());
+    set.AddPiece({0, 2}, Piece(2, 0, kSegment + 4));
+    EXPECT_EQ(NonFinite(set, {0, 2}), "gradient of big") << place;
+    EXPECT_THAT(set.finished_segments(), ElementsAre(place < kSegment ? 3 : 2)) << "the other segment";
+    gradient_.assign(gradient_.size(), 1.0f);
+    set.AddPiece({0, 2}, Piece(0, 0, 3));
+    EXPECT_FALSE(set.complete());
+  }
+}
+
+TEST_F(ContributionSetTest, FiniteGradientsWhoseSumOverflowsAreNotFinite) {
+  ContributionSet set(store_.get(), 2);
+  gradient_.assign(gradient_.size(), 3e38f);
+  Contribute(&set, {0, 1});
+  EXPECT_EQ(NonFinite(set, {0, 2}), "");
+  Contribute(&set, {1, 1});
+  EXPECT_NE(NonFinite(set, {0, 2}), "");
+  EXPECT_FALSE(set.has_applied_segments());
 }
 
 TEST_F(ContributionSetTest, RefusesWrongReports) {

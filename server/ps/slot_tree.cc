@@ -34,8 +34,8 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   // not matter which of the two siblings came first.
   Node node;
   if (take_sibling(block, &node)) {
-    content.AddTo(first, elements_, node.sum.as<float>());
-    RoundTo(type_, elements_, node.sum.as<float>());
+    content.AddTo(first, elements_, node.sum->as<float>());
+    RoundTo(type_, elements_, node.sum->as<float>());
     node.block = Join(node.block, block);
   } else {
     node.block = block;
@@ -45,19 +45,20 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
       result.sum = content.Contiguous(first, elements_);
       if (result.sum != nullptr) return result;
     }
-    node.sum = AlignedBuffer(static_cast<size_t>(elements_) * sizeof(float));
-    content.CopyTo(first, elements_, node.sum.as<float>());
+    node.sum = pool_ != nullptr ? pool_->Get()
+                                : std::make_shared<AlignedBuffer>(static_cast<size_t>(elements_) * sizeof(float));
+    content.CopyTo(first, elements_, node.sum->as<float>());
   }
   for (Node sibling; take_sibling(node.block, &sibling);) {
-    FloatChunks(sibling.sum.as<float>(), elements_).AddTo(0, elements_, node.sum.as<float>());
-    RoundTo(type_, elements_, node.sum.as<float>());
+    FloatChunks(sibling.sum->as<float>(), elements_).AddTo(0, elements_, node.sum->as<float>());
+    RoundTo(type_, elements_, node.sum->as<float>());
     node.block = Join(node.block, sibling.block);
   }
   nodes_.push_back(std::move(node));
   if (nodes_.back().block.count == slots_) {
     complete_ = true;
     result.outcome = Outcome::kComplete;
-    result.sum = nodes_.back().sum.as<float>();
+    result.sum = nodes_.back().sum->as<float>();
   }
   return result;
 }

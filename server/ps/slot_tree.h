@@ -2,11 +2,13 @@
 #define LOCKSTEP_SERVER_PS_SLOT_TREE_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "common/sync/slot_block.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/float_chunks.h"
+#include "server/ps/buffer_pool.h"
 
 namespace lockstep {
 
@@ -17,9 +19,10 @@ namespace lockstep {
 // missing. Not thread-safe.
 class SlotTree {
  public:
-  // `slots` = replicas_to_aggregate; `elements` = floats of the segment; `type` = what sums are rounded to.
-  SlotTree(int64_t slots, int64_t elements, DataType type = DT_FLOAT)
-      : slots_(slots), elements_(elements), type_(type) {}
+  // `slots` = replicas_to_aggregate; `elements` = floats of the segment. Partial sums lie in buffers of `pool`, each
+  // of at least as many, which must outlive the tree; null: in memory of their own. `type` = what sums are rounded to.
+  SlotTree(int64_t slots, int64_t elements, BufferPool* pool = nullptr, DataType type = DT_FLOAT)
+      : slots_(slots), elements_(elements), pool_(pool), type_(type) {}
 
   enum class Outcome {
     kCovered,   // the block was covered already; nothing changed
@@ -46,11 +49,12 @@ class SlotTree {
  private:
   struct Node {
     SlotBlock block;
-    AlignedBuffer sum;
+    std::shared_ptr<AlignedBuffer> sum;
   };
 
   const int64_t slots_;
   const int64_t elements_;
+  BufferPool* const pool_;
   const DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;

@@ -103,7 +103,7 @@ TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
         EXPECT_FALSE(SameBits(BlockSum({0, slots}, slots).data(), expected)) << "rounding changes something";
       }
       for (uint64_t seed = 0; seed < 100; ++seed) {
-        SlotTree tree(slots, kElements, type);
+        SlotTree tree(slots, kElements, nullptr, type);
         SlotTree::Result result;
         for (uint64_t i = 0; result.outcome != SlotTree::Outcome::kComplete; ++i) {
           ASSERT_LT(i, 10000u);
@@ -140,6 +140,17 @@ TEST(SlotTreeTest, AWholeBlockIsUsedWhereItLies) {
   const auto result = AddBlock(&tree, {0, 4}, 4, &storage);
   ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
   EXPECT_EQ(result.sum, storage.data());
+}
+
+TEST(SlotTreeTest, GivesPartialSumsBackToThePool) {
+  BufferPool pool(kElements * sizeof(float), 8);
+  SlotTree tree(4, kElements, &pool);
+  std::vector<float> storage;
+  for (const int64_t slot : {0, 2, 1}) AddBlock(&tree, {slot, 1}, 4, &storage);
+  EXPECT_EQ(pool.num_spare(), 0u);
+  ASSERT_EQ(AddBlock(&tree, {3, 1}, 4, &storage).outcome, SlotTree::Outcome::kComplete);
+  tree.ReleaseMemory();
+  EXPECT_EQ(pool.num_spare(), 2u);
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 // Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
 constexpr size_t kSpareValueBuffers = 2;
+// For each segment: contributions that arrive in order need no more partial sums for up to four slots.
+constexpr size_t kSpareSums = 2;
 
 Shape ShapeOf(const VariableSpec& spec) {
   return *Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
@@ -91,8 +93,8 @@ VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> 
       num_estimates_(num_estimates),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
       encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers),
-      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
-                     static_cast<size_t>(num_estimates)) {}
+      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),
+      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
 
 std::shared_ptr<const PublishedValues> VariableStore::Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                               std::shared_ptr<AlignedBuffer>* encoded) {

@@ -88,6 +88,10 @@ class VariableStore {
   // Between updates only, or in one in which no segment was applied yet.
   Snapshot TakeSnapshot();
 
+  // Buffers of kSegmentElements floats, for the partial sums of a step. They are shared by all steps and threads: a
+  // thread's own part of the heap would keep those that it freed.
+  BufferPool* segment_pool() { return &segment_pool_; }
+
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
                 int64_t num_estimates);
@@ -112,6 +116,7 @@ class VariableStore {
   BufferPool pool_;
   BufferPool encoded_pool_;
   BufferPool estimate_pool_;
+  BufferPool segment_pool_;
 
   int64_t step_ = 0;
   std::shared_ptr<AlignedBuffer> values_;

@@ -13,6 +13,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/health.grpc.pb.h"
+#include "server/rpc/living_calls.h"
 #include "server/rpc/queue_threads.h"
 #include "server/rpc/reflection_call.h"
 #include "server/rpc/step_call.h"
@@ -25,31 +26,37 @@ using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+// Whatever a stranger sends, a message takes no more memory than this. A worker's frames have a few MiB; the largest
+// that makes sense has the reports of all slots.
+constexpr int kMaxReceivedBytes = 256 << 20;
+constexpr int kMaxCallsPerConnection = 128;
+
 // Answers the control calls. All but OpenSession only look at the chief's state.
 class ControlCalls {
  public:
   explicit ControlCalls(Chief* chief) : chief_(chief) {}
 
-  void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue) {
+  void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, LivingCalls* living) {
     UnaryCall<ChiefServiceBase, GetRunRequest, GetRunReply>::Accept(
-        service, queue, &ChiefServiceBase::RequestGetRun, [this](const GetRunRequest&, GetRunReply* reply, auto done) {
+        service, queue, living, &ChiefServiceBase::RequestGetRun,
+        [this](const GetRunRequest&, GetRunReply* reply, auto done) {
           *reply = chief_->GetRun();
           done(absl::OkStatus());
         });
     UnaryCall<ChiefServiceBase, OpenSessionRequest, OpenSessionReply>::Accept(
-        service, queue, &ChiefServiceBase::RequestOpenSession,
+        service, queue, living, &ChiefServiceBase::RequestOpenSession,
         [this](const OpenSessionRequest& request, OpenSessionReply* reply, auto done) {
           OpenSession(request, reply, std::move(done));
         });
     UnaryCall<ChiefServiceBase, HeartbeatRequest, HeartbeatReply>::Accept(
-        service, queue, &ChiefServiceBase::RequestHeartbeat,
+        service, queue, living, &ChiefServiceBase::RequestHeartbeat,
         [this](const HeartbeatRequest& request, HeartbeatReply* reply, auto done) {
           auto heartbeat = chief_->Heartbeat(request);
           if (heartbeat.ok()) *reply = *std::move(heartbeat);
           done(heartbeat.status());
         });
     UnaryCall<ChiefServiceBase, GetStatusRequest, RunStatus>::Accept(
-        service, queue, &ChiefServiceBase::RequestGetStatus,
+        service, queue, living, &ChiefServiceBase::RequestGetStatus,
         [this](const GetStatusRequest&, RunStatus* reply, auto done) {
           *reply = chief_->GetStatus();
           done(absl::OkStatus());
@@ -118,13 +125,17 @@ class GrpcChiefServer : public ChiefServer {
     builder.RegisterService(&service_);
     builder.RegisterService(&health_);
     builder.RegisterService(&reflection_);
-    builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxReceiveMessageSize(kMaxReceivedBytes);
     builder.SetMaxSendMessageSize(-1);
     // Exactly one server on an address.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
     // A cut network is noticed, and a silent stranger's connection does not stay for ever.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+    const int silence = static_cast<int>(absl::ToInt64Milliseconds(options.silence_limit));
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, silence);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, silence / 2);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, silence / 2);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300000);
@@ -138,11 +149,17 @@ class GrpcChiefServer : public ChiefServer {
     if (!absl::StartsWith(address_, "unix:") && colon != std::string::npos) {
       address_ = absl::StrCat(address_.substr(0, colon), ":", port_);
     }
-    StepCall::Accept(&service_, queue_.get(), chief_, &step_calls_);
-    control_.Accept(&service_, queue_.get());
+    StepCall::Options step;
+    step.service = &service_;
+    step.queue = queue_.get();
+    step.chief = chief_;
+    step.living = &calls_;
+    step.silence_limit = options.silence_limit;
+    StepCall::Accept(step);
+    control_.Accept(&service_, queue_.get(), &calls_);
     UnaryCall<Health::AsyncService, HealthCheckRequest, HealthCheckResponse>::Accept(
-        &health_, queue_.get(), &Health::AsyncService::RequestCheck, CheckHealth);
-    ReflectionCall::Accept(&reflection_, queue_.get(),
+        &health_, queue_.get(), &calls_, &Health::AsyncService::RequestCheck, CheckHealth);
+    ReflectionCall::Accept(&reflection_, queue_.get(), &calls_,
                            {ChiefService::service_full_name(), Health::service_full_name(),
                             grpc::reflection::v1alpha::ServerReflection::service_full_name()});
     threads_ = std::make_unique<QueueThreads>(queue_.get(), options.step_threads);
@@ -154,7 +171,7 @@ class GrpcChiefServer : public ChiefServer {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     control_.AwaitOpening();
     // A queue that is shut down must not be given another operation, and a call that is cancelled still finishes.
-    step_calls_.AwaitNone();
+    calls_.AwaitNone();
     if (queue_ != nullptr) queue_->Shutdown();
     if (queue_ != nullptr && threads_ == nullptr) QueueThreads(queue_.get(), 1);  // drains it
     threads_.reset();
@@ -167,7 +184,7 @@ class GrpcChiefServer : public ChiefServer {
   Chief* const chief_;
   ChiefServiceBase service_;
   ControlCalls control_;
-  StepCall::Living step_calls_;
+  LivingCalls calls_;
   Health::AsyncService health_;
   ReflectionCall::Service reflection_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

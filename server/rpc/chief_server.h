@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/chief/chief.h"
 
 namespace lockstep {
@@ -18,6 +19,9 @@ class ChiefServer {
     // "host:port" (port 0: any) or "unix:/path".
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
+    // After so long a connection ends that does not speak HTTP/2 or does not answer to it, and a Step stream that has
+    // had no frame.
+    absl::Duration silence_limit = absl::Seconds(10);
   };
 
   // `chief` must outlive the server. Errors: Unavailable when the address cannot be bound, naming it.

@@ -63,13 +63,20 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request, const s
   return response;
 }
 
-void ReflectionCall::Accept(Service* service, grpc::ServerCompletionQueue* queue, std::vector<std::string> services) {
-  auto* const call = new ReflectionCall(service, queue, std::move(services));
+void ReflectionCall::Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
+                            std::vector<std::string> services) {
+  auto* const call = new ReflectionCall(service, queue, living, std::move(services));
   service->RequestServerReflectionInfo(&call->context_, &call->stream_, queue, queue, call);
 }
 
-ReflectionCall::ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, std::vector<std::string> services)
-    : service_(service), queue_(queue), services_(std::move(services)), stream_(&context_) {}
+ReflectionCall::ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
+                               std::vector<std::string> services)
+    : service_(service),
+      queue_(queue),
+      living_(living),
+      member_(living),
+      services_(std::move(services)),
+      stream_(&context_) {}
 
 void ReflectionCall::OnEvent(bool ok) {
   switch (state_) {
@@ -78,7 +85,7 @@ void ReflectionCall::OnEvent(bool ok) {
         delete this;
         return;
       }
-      Accept(service_, queue_, services_);
+      Accept(service_, queue_, living_, services_);
       break;
     case State::kReading:
       if (!ok) {  // the client has no more questions, or is gone

@@ -8,6 +8,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "proto/reflection.grpc.pb.h"
+#include "server/rpc/living_calls.h"
 #include "server/rpc/queue_event.h"
 
 namespace lockstep {
@@ -22,17 +23,21 @@ class ReflectionCall final : public QueueEvent {
   using Service = grpc::reflection::v1alpha::ServerReflection::AsyncService;
 
   // Waits for the next stream; when it comes, another ReflectionCall is made to wait.
-  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, std::vector<std::string> services);
+  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
+                     std::vector<std::string> services);
 
   void OnEvent(bool ok) override;
 
  private:
   enum class State { kAccepting, kReading, kWriting, kFinishing };
 
-  ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, std::vector<std::string> services);
+  ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
+                 std::vector<std::string> services);
 
   Service* const service_;
   grpc::ServerCompletionQueue* const queue_;
+  LivingCalls* const living_;
+  const LivingCalls::Member member_;
   const std::vector<std::string> services_;
   State state_ = State::kAccepting;
   grpc::ServerContext context_;

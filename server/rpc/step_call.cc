@@ -1,7 +1,9 @@
 #include "server/rpc/step_call.h"
 
+#include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
@@ -15,39 +17,23 @@ constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
 
-void StepCall::Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living) {
-  std::shared_ptr<StepCall> call(new StepCall(service, queue, chief, living));
+void StepCall::Accept(const Options& options) {
+  std::shared_ptr<StepCall> call(new StepCall(options));
   MutexLock lock(&call->mutex_);
   call->self_ = call;
   call->BeginOperation();
-  service->RequestStep(&call->context_, &call->stream_, queue, queue, &call->accept_tag_);
+  options.service->RequestStep(&call->context_, &call->stream_, options.queue, options.queue, &call->accept_tag_);
 }
 
-void StepCall::Living::Change(int difference) {
-  MutexLock lock(&mutex_);
-  count_ += difference;
-  changed_.SignalAll();
-}
-
-void StepCall::Living::AwaitNone() {
-  MutexLock lock(&mutex_);
-  while (count_ > 0) changed_.Wait(&mutex_);
-}
-
-StepCall::StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living)
-    : service_(service),
-      queue_(queue),
-      chief_(chief),
-      living_(living),
+StepCall::StepCall(const Options& options)
+    : options_(options),
+      living_(options.living),
       stream_(&context_),
       accept_tag_(this, &StepCall::OnAccepted, nullptr),
       read_tag_(this, &StepCall::OnRead, &received_),
+      silence_tag_(this, &StepCall::OnSilent, nullptr),
       write_tag_(this, &StepCall::OnWritten, &sent_),
-      finish_tag_(this, &StepCall::OnFinished, nullptr) {
-  living_->Change(+1);
-}
-
-StepCall::~StepCall() { living_->Change(-1); }
+      finish_tag_(this, &StepCall::OnFinished, nullptr) {}
 
 void StepCall::Tag::OnEvent(bool ok) {
   StepCall* const call = call_;
@@ -69,10 +55,19 @@ void StepCall::EndOperation() {
 
 void StepCall::OnAccepted(bool ok) {
   if (!ok) return;  // the server shuts down
-  Accept(service_, queue_, chief_, living_);
+  Accept(options_);
   MutexLock lock(&mutex_);
   BeginOperation();
+  silence_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
+               &silence_tag_);
+  BeginOperation();
   stream_.Read(&received_, &read_tag_);
+}
+
+void StepCall::OnSilent(bool expired) {
+  if (!expired) return;
+  Finish(absl::DeadlineExceededError(
+      absl::StrCat("the stream's first frame did not come for ", absl::FormatDuration(options_.silence_limit))));
 }
 
 absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
@@ -85,8 +80,8 @@ absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave)
     connection = connection_;
   }
   if (connection == nullptr) {
-    ASSIGN_OR_RETURN(connection, chief_->OpenStep(decoded.frame.session_id, decoded.frame.epoch,
-                                                  /*stream_values=*/true, shared_from_this()));
+    ASSIGN_OR_RETURN(connection, options_.chief->OpenStep(decoded.frame.session_id, decoded.frame.epoch,
+                                                          /*stream_values=*/true, shared_from_this()));
     bool closed = false;
     {
       MutexLock lock(&mutex_);
@@ -99,6 +94,8 @@ absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave)
 }
 
 void StepCall::OnRead(bool ok) {
+  if (silent_) silence_.Cancel();
+  silent_ = false;
   if (!ok) {
     // The worker has ended the stream, or it broke.
     Finish(absl::OkStatus());
@@ -166,6 +163,7 @@ void StepCall::StopWriting() {
 }
 
 void StepCall::OnWritten(bool ok) {
+  sent_.Clear();  // it holds values of a step that may soon be over
   bool go_on = false;
   {
     MutexLock lock(&mutex_);
@@ -188,7 +186,11 @@ void StepCall::Finish(const absl::Status& status) {
   if (connection != nullptr) connection->Close();
 }
 
-void StepCall::OnClosed(const absl::Status& why) { Finish(why); }
+void StepCall::OnClosed(const absl::Status& why, bool at_once) {
+  Finish(why);
+  // A write that the worker does not take ends only so; it then is told no more than that.
+  if (at_once) context_.TryCancel();
+}
 
 void StepCall::StartFinish() {
   if (finishing_) return;

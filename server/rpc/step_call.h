@@ -3,12 +3,15 @@
 
 #include <memory>
 
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "proto/chief.grpc.pb.h"
 #include "server/chief/chief.h"
+#include "server/rpc/living_calls.h"
 #include "server/rpc/queue_event.h"
 
 namespace lockstep {
@@ -22,24 +25,21 @@ using ChiefServiceBase =
 // while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
 class StepCall : public StepListener, public std::enable_shared_from_this<StepCall> {
  public:
-  // Counts the calls that exist. No queue may be shut down before they are gone. Thread-safe.
-  class Living {
-   public:
-    void Change(int difference) ABSL_LOCKS_EXCLUDED(mutex_);
-    void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_);
-
-   private:
-    Mutex mutex_;
-    CondVar changed_;
-    int count_ ABSL_GUARDED_BY(mutex_) = 0;
+  struct Options {
+    // All must outlive the calls.
+    ChiefServiceBase* service = nullptr;
+    grpc::ServerCompletionQueue* queue = nullptr;
+    Chief* chief = nullptr;
+    LivingCalls* living = nullptr;
+    // A stream whose first frame takes longer ends.
+    absl::Duration silence_limit = absl::Seconds(10);
   };
 
-  // Waits for the next stream; when it comes, another StepCall is made to wait. All must outlive the calls.
-  static void Accept(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
-  ~StepCall() override;
+  // Waits for the next stream; when it comes, another StepCall is made to wait.
+  static void Accept(const Options& options);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnClosed(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnClosed(const absl::Status& why, bool at_once) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // The end of one kind of operation.
@@ -57,10 +57,12 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
     grpc::ByteBuffer* const message_;
   };
 
-  StepCall(ChiefServiceBase* service, grpc::ServerCompletionQueue* queue, Chief* chief, Living* living);
+  explicit StepCall(const Options& options);
 
   void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `expired`: the time for the first frame is over; else it came, or the stream ended.
+  void OnSilent(bool expired) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWritten(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFinished(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -75,16 +77,16 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   void BeginOperation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndOperation() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  ChiefServiceBase* const service_;
-  grpc::ServerCompletionQueue* const queue_;
-  Chief* const chief_;
-  Living* const living_;
+  const Options options_;
+  const LivingCalls::Member living_;
   grpc::ServerContext context_;
+  grpc::Alarm silence_;
+  bool silent_ = true;  // for OnRead alone
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;
   grpc::ByteBuffer sent_;
-  Tag accept_tag_, read_tag_, write_tag_, finish_tag_;
+  Tag accept_tag_, read_tag_, silence_tag_, write_tag_, finish_tag_;
 
   Mutex mutex_;
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);

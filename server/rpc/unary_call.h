@@ -9,6 +9,7 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_unary_call.h"
+#include "server/rpc/living_calls.h"
 #include "server/rpc/queue_event.h"
 
 namespace lockstep {
@@ -26,8 +27,9 @@ class UnaryCall final : public QueueEvent {
   using Handler = std::function<void(const Request&, Reply*, Done)>;
 
   // Waits for the next call; when it comes, another UnaryCall is made to wait.
-  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, RequestMethod method, Handler handler) {
-    auto* const call = new UnaryCall(service, queue, method, std::move(handler));
+  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living, RequestMethod method,
+                     Handler handler) {
+    auto* const call = new UnaryCall(service, queue, living, method, std::move(handler));
     (service->*method)(&call->context_, &call->request_, &call->writer_, queue, queue, call);
   }
 
@@ -37,7 +39,7 @@ class UnaryCall final : public QueueEvent {
       return;
     }
     answered_ = true;
-    Accept(service_, queue_, method_, handler_);
+    Accept(service_, queue_, living_, method_, handler_);
     handler_(request_, &reply_, [this](const absl::Status& status) {
       if (status.ok()) {
         writer_.Finish(reply_, grpc::Status::OK, this);
@@ -48,11 +50,20 @@ class UnaryCall final : public QueueEvent {
   }
 
  private:
-  UnaryCall(Service* service, grpc::ServerCompletionQueue* queue, RequestMethod method, Handler handler)
-      : service_(service), queue_(queue), method_(method), handler_(std::move(handler)), writer_(&context_) {}
+  UnaryCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living, RequestMethod method,
+            Handler handler)
+      : service_(service),
+        queue_(queue),
+        living_(living),
+        member_(living),
+        method_(method),
+        handler_(std::move(handler)),
+        writer_(&context_) {}
 
   Service* const service_;
   grpc::ServerCompletionQueue* const queue_;
+  LivingCalls* const living_;
+  const LivingCalls::Member member_;
   const RequestMethod method_;
   const Handler handler_;
   grpc::ServerContext context_;

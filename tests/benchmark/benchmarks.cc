@@ -1,8 +1,9 @@
 // All benchmarks; `lockstep bench --help` says what they are.
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -12,12 +13,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/command_line.h"
 #include "common/base/process.h"
+#include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "tests/benchmark/lifecycle_benchmark.h"
 #include "tests/benchmark/spread.h"
 #include "tests/benchmark/step_benchmark.h"
+#include "tests/benchmark/training_benchmark.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -29,12 +34,19 @@ struct Flags {
   std::string sizes = "4,4096,1048576,2678824,67108864,104857600";
   std::string workers = "1,2";
   std::string sockets = "tcp,unix";
-  double seconds = 8;
+  double seconds = 5;
   bool naive = true;
   int step_threads = 2;
   bool alone = false;
+  bool quick = false;
   bool strict = false;
+  bool peers = false;
+  bool markdown = false;
+  Peers peer_paths;
 };
+
+// The groups, in the order in which they are measured.
+constexpr const char* kGroups[] = {"step", "training", "saving", "start", "memory", "chief_cpu"};
 
 std::string MachineText() {
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -54,7 +66,7 @@ bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
   return true;
 }
 
-absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report* report) {
+absl::StatusOr<StepBenchmarkOptions> StepOptions(const Flags& flags, const std::string& directory) {
   StepBenchmarkOptions step;
   std::vector<int64_t> workers;
   if (!ParseNumbers(flags.sizes, &step.sizes) || !ParseNumbers(flags.workers, &workers)) {
@@ -68,21 +80,101 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   step.step_threads = flags.step_threads;
   step.alone = flags.alone;
   step.directory = directory;
-  const auto wanted = [&flags](const std::string& group) {
-    const std::vector<std::string> words = absl::StrSplit(flags.only, ',');
-    return flags.only.empty() || std::find(words.begin(), words.end(), group) != words.end();
-  };
-  if (wanted("step")) {
-    const absl::Status status = MeasureSteps(step, report);
-    if (!status.ok()) return status;
+  if (flags.quick) step.sizes = {4096, 1 << 20};
+  return step;
+}
+
+TrainingBenchmarkOptions TrainingOptions(const Flags& flags, const std::string& directory) {
+  TrainingBenchmarkOptions training;
+  training.seconds = flags.seconds;
+  training.directory = directory;
+  if (flags.quick) {
+    training.batches = {64};
+    training.workers = {1, 2};
   }
-  if (wanted("chief_cpu")) {
-    StepBenchmarkOptions cpu = step;
-    cpu.sizes = {4096, 2678824};
-    const absl::Status status = MeasureChiefCpu(cpu, report);
-    if (!status.ok()) return status;
+  return training;
+}
+
+LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string& directory) {
+  LifecycleBenchmarkOptions lifecycle;
+  const auto path = [](const char* variable) {
+    const char* const value = std::getenv(variable);
+    return std::string(value == nullptr ? "" : value);
+  };
+  lifecycle.programs.chief = path("LOCKSTEP_CHIEF_BINARY");
+  lifecycle.programs.worker = path("LOCKSTEP_WORKER_BINARY");
+  lifecycle.directory = directory;
+  if (flags.quick) {
+    lifecycle.repetitions = 2;
+    lifecycle.saved_units = 512;
+    lifecycle.memory_bytes = 4 << 20;
+  }
+  return lifecycle;
+}
+
+absl::Status MeasureGroup(const std::string& group, const Flags& flags, const std::string& directory, Report* report) {
+  ASSIGN_OR_RETURN(StepBenchmarkOptions step, StepOptions(flags, directory));
+  const LifecycleBenchmarkOptions lifecycle = LifecycleOptions(flags, directory);
+  if (group == "step") return MeasureSteps(step, report);
+  if (group == "training") return MeasureTraining(TrainingOptions(flags, directory), report);
+  if (group == "saving") return MeasureSaving(lifecycle, report);
+  if (group == "start") return MeasureStart(lifecycle, report);
+  if (group == "memory") return MeasureMemory(lifecycle, report);
+  step.sizes = {4096, 2678824};
+  step.workers = {1, 2, 4, 8, 16};
+  return MeasureChiefCpu(step, report);
+}
+
+absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report* report) {
+  if (flags.peers) return MeasurePeers(TrainingOptions(flags, directory), flags.peer_paths, report);
+  std::vector<std::string> wanted = absl::StrSplit(flags.only, ',', absl::SkipEmpty());
+  for (const std::string& word : wanted) {
+    if (std::find(std::begin(kGroups), std::end(kGroups), word) == std::end(kGroups)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--only: no group \"", word, "\"; there are ", absl::StrJoin(kGroups, ", ")));
+    }
+  }
+  for (const std::string group : kGroups) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), group) == wanted.end()) continue;
+    std::cerr << "measuring " << group << std::endl;
+    RETURN_IF_ERROR(MeasureGroup(group, flags, directory, report));
   }
   return absl::OkStatus();
+}
+
+// Makes what a run needs on the disk, measures, and removes it.
+absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
+  char directory[] = "/tmp/lockstep-bench-XXXXXX";
+  if (mkdtemp(directory) == nullptr) return absl::UnavailableError("cannot make a directory in /tmp");
+  report->set_machine(MachineText());
+  double load = 0;
+  if (getloadavg(&load, 1) == 1) report->set_load_before(load);
+  const absl::Status status = MeasureAll(flags, directory, report);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+  return status;
+}
+
+void Declare(Flags* declared, CommandLine* parser) {
+  Flags& flags = *declared;
+  CommandLine& command_line = *parser;
+  command_line.AddFlag("only", "GROUPS", absl::StrCat("of: ", absl::StrJoin(kGroups, ", "), "; all when empty"),
+                       &flags.only);
+  command_line.AddFlag("peers", "", "instead of all that: training against PyTorch and TensorFlow", &flags.peers);
+  command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
+  command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);
+  command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
+  command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
+  command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
+  command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
+  command_line.AddFlag("sockets", "KINDS", "of: tcp, unix", &flags.sockets);
+  command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
+  command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
+  command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
+  command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
+  command_line.AddFlag("peer_python", "FILE", "an interpreter that has PyTorch and TensorFlow",
+                       &flags.peer_paths.python);
+  command_line.AddFlag("peer_scripts", "DIR", "tests/benchmark/peers", &flags.peer_paths.scripts);
 }
 
 int Main(int argc, char** argv) {
@@ -92,39 +184,20 @@ int Main(int argc, char** argv) {
   CommandLine command_line(
       "lockstep bench", "Measures Lockstep against other ways of doing the same, in turns, and prints the ratios.",
       "Every number is a minimum, a median and a maximum over many turns; a bar holds for the median of the ratios.");
-  command_line.AddFlag("only", "GROUPS", "of: step, chief_cpu; all when empty", &flags.only);
-  command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
-  command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
-  command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
-  command_line.AddFlag("sockets", "KINDS", "of: tcp, unix", &flags.sockets);
-  command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
-  command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
-  command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
-  command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
-  command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
+  Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
-
-  const char* const working_directory = std::getenv("LOCKSTEP_WORKING_DIRECTORY");
-  if (!flags.json.empty() && flags.json[0] != '/' && working_directory != nullptr) {
-    flags.json = absl::StrCat(working_directory, "/", flags.json);
-  }
-  char directory[] = "/tmp/lockstep-bench-XXXXXX";
-  if (mkdtemp(directory) == nullptr) {
-    std::cerr << "cannot make a directory in /tmp\n";
-    return kExitFailed;
-  }
   Report report;
-  report.set_machine(MachineText());
-  double load = 0;
-  if (getloadavg(&load, 1) == 1) report.set_load_before(load);
-  const absl::Status status = MeasureAll(flags, directory, &report);
-  if (std::system(absl::StrCat("rm -rf ", directory).c_str()) != 0) std::cerr << "cannot remove " << directory << "\n";
-  std::cout << ReportText(report);
-  if (!flags.json.empty()) std::ofstream(flags.json) << ReportJson(report) << "\n";
+  const absl::Status status = MeasureInDirectory(flags, &report);
+  std::cout << (flags.markdown ? ReportMarkdown(report) : ReportText(report));
+  if (!flags.json.empty()) {
+    std::ofstream(flags.json) << ReportJson(report) << "\n";
+    std::cout << "as JSON: " << flags.json << "\n";
+  }
+  std::cout.flush();
   if (!status.ok()) {
     std::cerr << "lockstep bench: " << status << "\n";
-    return kExitFailed;
+    return absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;
   }
   return flags.strict && !AllBarsMet(report) ? kExitFailed : kExitDone;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/variable.pb.h"
 
 namespace lockstep {
@@ -54,6 +55,9 @@ struct Exchange {
 
 // The chief, its gRPC server and workers' step channels.
 Exchange LockstepExchange();
+// The same with momentum, and the worker of slot n waits n times `stagger` before it sends: contributions arrive one
+// after the other, in order.
+Exchange StaggeredExchange(absl::Duration stagger);
 // Blocking sockets, a thread of the server for each worker; pieces of 256 KiB are summed as they arrive.
 Exchange RawExchange();
 // A protobuf message with a bytes field in a unary call.

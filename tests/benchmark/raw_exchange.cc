@@ -87,6 +87,7 @@ class RawServer : public ExchangeServer {
     sockaddr_storage address;
     socklen_t size = 0;
     ASSIGN_OR_RETURN(listener_, NewSocket(address_, &address, &size));
+    if (spec.unix_socket) unlink(address_.c_str() + 5);  // that of a run before
     if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(listener_, spec.workers) != 0) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", address_));
     }

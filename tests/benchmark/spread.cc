@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/text_table.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
@@ -69,6 +70,24 @@ std::string ReportText(const Report& report) {
   }
   return absl::StrCat("Machine: ", report.machine(), "; load before: ", NumberText(report.load_before()), "\n",
                       table.Render());
+}
+
+std::string ReportMarkdown(const Report& report) {
+  std::string text =
+      "| group | what | unit | ours: min median max | against | min median max | ratio: min median max | bar |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const Row& row : report.row()) {
+    const std::vector<std::string> cells = {row.group(),
+                                            row.what(),
+                                            row.unit(),
+                                            SpreadText(row.ours()),
+                                            row.against(),
+                                            SpreadText(row.theirs()),
+                                            SpreadText(row.ratio()),
+                                            BarText(row)};
+    absl::StrAppend(&text, "| ", absl::StrJoin(cells, " | "), " |\n");
+  }
+  return text;
 }
 
 std::string ReportJson(const Report& report) {

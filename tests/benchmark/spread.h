@@ -18,6 +18,9 @@ void Compare(const std::vector<double>& ours, const std::vector<double>& theirs,
 // The report as a table for people: one line a row, with the verdict of its bar.
 std::string ReportText(const Report& report);
 
+// As the table of a Markdown page.
+std::string ReportMarkdown(const Report& report);
+
 // As JSON.
 std::string ReportJson(const Report& report);
 

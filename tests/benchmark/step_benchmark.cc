@@ -1,16 +1,10 @@
 #include "tests/benchmark/step_benchmark.h"
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "cli/quantity.h"
 #include "common/base/status_macros.h"
+#include "tests/benchmark/contest.h"
 #include "tests/benchmark/exchange.h"
-#include "tests/benchmark/process_group.h"
-#include "tests/benchmark/spread.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -47,55 +41,9 @@ ModelSpec ModelOfSize(int64_t bytes) {
   return model;
 }
 
-// One way of doing the exchange, and what it took, turn by turn.
-struct Contestant {
-  std::string name;
-  std::unique_ptr<ProcessGroup> processes;
-  int steps_per_turn = 1;
-  // Takes part in every so many rounds.
-  int every = 1;
-  std::vector<double> milliseconds;
-  // The first contestant's in the same rounds.
-  std::vector<double> first_milliseconds;
-  // Processor time of all processes together.
-  std::vector<double> cpu_milliseconds;
-  std::vector<double> first_cpu_milliseconds;
-};
-
-absl::StatusOr<Contestant> Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec) {
-  Contestant contestant;
-  contestant.name = name;
-  ASSIGN_OR_RETURN(contestant.processes, ProcessGroup::Start(exchange, spec));
-  ProcessGroup::Timing timing;
-  // Until the turn is long enough to be a guide.
-  for (double turn = 0; turn < kTurnSeconds / 3; turn = timing.seconds_per_step * contestant.steps_per_turn) {
-    if (turn > 0) contestant.steps_per_turn *= 2;
-    ASSIGN_OR_RETURN(timing, contestant.processes->Run(1, contestant.steps_per_turn));
-  }
-  contestant.steps_per_turn = std::max(1, static_cast<int>(std::lround(kTurnSeconds / timing.seconds_per_step)));
-  return contestant;
-}
-
-absl::Status TakeTurns(double seconds, int workers, std::vector<Contestant>* contestants) {
-  double spent = 0;
-  for (int round = 0; round < 5 || spent < seconds; ++round) {
-    double first = 0, first_cpu = 0;
-    for (Contestant& contestant : *contestants) {
-      if (round % contestant.every != 0) continue;
-      ASSIGN_OR_RETURN(const auto timing, contestant.processes->Run(1, contestant.steps_per_turn));
-      spent += timing.seconds_per_step * (contestant.steps_per_turn + 1);
-      const double milliseconds = timing.seconds_per_step * 1e3;
-      if (&contestant == &contestants->front()) first = milliseconds;
-      contestant.milliseconds.push_back(milliseconds);
-      contestant.first_milliseconds.push_back(first);
-      const double cpu = (timing.server_cpu_per_step + workers * timing.worker_cpu_per_step) * 1e3;
-      if (&contestant == &contestants->front()) first_cpu = cpu;
-      contestant.cpu_milliseconds.push_back(cpu);
-      contestant.first_cpu_milliseconds.push_back(first_cpu);
-    }
-  }
-  return absl::OkStatus();
-}
+double Milliseconds(const Turn& turn) { return turn.milliseconds; }
+double CpuMilliseconds(const Turn& turn) { return turn.cpu_milliseconds; }
+double ServerCpuMilliseconds(const Turn& turn) { return turn.server_cpu_milliseconds; }
 
 void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
   if (against == "raw sockets" && bytes >= kMegabyte)
@@ -111,33 +59,29 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   spec.unix_socket = unix_socket;
   spec.directory = options.directory;
   spec.step_threads = options.step_threads;
-  std::vector<Contestant> contestants;
-  const auto enter = [&](const std::string& name, const Exchange& exchange) {
-    auto contestant = Enter(name, exchange, spec);
-    if (contestant.ok()) contestants.push_back(*std::move(contestant));
-    return contestant.status();
-  };
-  RETURN_IF_ERROR(enter("lockstep", LockstepExchange()));
-  if (!options.alone) RETURN_IF_ERROR(enter("raw sockets", RawExchange()));
-  if (!options.alone && bytes < kMegabyte) RETURN_IF_ERROR(enter("gRPC round trip", RoundTripExchange()));
-  if (!options.alone && options.naive) {
-    RETURN_IF_ERROR(enter("protobuf stub", NaiveExchange()));
-    contestants.back().every = 3;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("lockstep", LockstepExchange(), spec));
+  if (!options.alone) RETURN_IF_ERROR(contest.Enter("raw sockets", RawExchange(), spec));
+  if (!options.alone && bytes < kMegabyte) {
+    RETURN_IF_ERROR(contest.Enter("gRPC round trip", RoundTripExchange(), spec));
   }
-  RETURN_IF_ERROR(TakeTurns(options.seconds, workers, &contestants));
-  for (size_t i = options.alone ? 0 : 1; i < contestants.size(); ++i) {
-    const Contestant& other = contestants[i];
+  if (!options.alone && options.naive) RETURN_IF_ERROR(contest.Enter("protobuf stub", NaiveExchange(), spec, 3));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  for (int i = options.alone ? 0 : 1; i < contest.size(); ++i) {
     Row* const row = report->add_row();
     row->set_group("step");
     row->set_what(absl::StrCat(BytesText(bytes), ", ", CountText(workers, "worker"), unix_socket ? ", unix" : ", tcp"));
     row->set_unit("ms");
-    row->set_against(i == 0 ? "" : other.name);
-    Compare(other.first_milliseconds, other.milliseconds, row);
+    row->set_against(i == 0 ? "" : contest.name(i));
+    SetBar(bytes, contest.name(i), workers, row);
+    contest.Fill({0}, {i}, Milliseconds, row);
+    if (i > 1) continue;
     Row* const cpu = report->add_row();
-    *cpu = *row;
+    cpu->set_group("step CPU");
+    cpu->set_what(row->what());
     cpu->set_unit("CPU ms");
-    Compare(other.first_cpu_milliseconds, other.cpu_milliseconds, cpu);
-    SetBar(bytes, other.name, workers, row);
+    cpu->set_against(row->against());
+    contest.Fill({0}, {i}, CpuMilliseconds, cpu);
   }
   return absl::OkStatus();
 }
@@ -156,32 +100,22 @@ absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report) {
 
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report) {
   for (const int64_t bytes : options.sizes) {
-    std::vector<Contestant> contestants;
-    std::vector<int> workers = {1, 2, 4, 8, 16};
-    for (const int n : workers) {
+    Contest contest(kTurnSeconds);
+    for (const int workers : options.workers) {
       ExchangeSpec spec;
       spec.model = ModelOfSize(bytes);
-      spec.workers = n;
+      spec.workers = workers;
       spec.step_threads = options.step_threads;
-      ASSIGN_OR_RETURN(Contestant contestant, Enter(CountText(n, "worker"), LockstepExchange(), spec));
-      contestants.push_back(std::move(contestant));
+      RETURN_IF_ERROR(contest.Enter(CountText(workers, "worker"), LockstepExchange(), spec));
     }
-    std::vector<std::vector<double>> per_worker(workers.size());
-    double spent = 0;
-    for (int round = 0; round < 5 || spent < options.seconds; ++round) {
-      for (size_t i = 0; i < workers.size(); ++i) {
-        ASSIGN_OR_RETURN(const auto timing, contestants[i].processes->Run(1, contestants[i].steps_per_turn));
-        spent += timing.seconds_per_step * (contestants[i].steps_per_turn + 1);
-        per_worker[i].push_back(timing.server_cpu_per_step * 1e3 / workers[i]);
-      }
-    }
-    for (size_t i = 0; i < workers.size(); ++i) {
+    RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+    for (int i = 0; i < contest.size(); ++i) {
       Row* const row = report->add_row();
       row->set_group("chief CPU");
-      row->set_what(absl::StrCat(BytesText(bytes), ", ", contestants[i].name));
+      row->set_what(absl::StrCat(BytesText(bytes), ", ", contest.name(i)));
       row->set_unit("ms/step/worker");
-      row->set_against("1 worker");
-      Compare(per_worker[i], per_worker[0], row);
+      row->set_against(contest.name(0));
+      contest.Fill({i, 1.0 / options.workers[i]}, {0, 1.0 / options.workers[0]}, ServerCpuMilliseconds, row);
     }
   }
   return absl::OkStatus();

@@ -31,7 +31,7 @@ struct StepBenchmarkOptions {
 // models below a megabyte, against a bare gRPC round trip.
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
 
-// Processor time of the chief for each step and worker, with 1 to 16 workers, at `sizes`.
+// Processor time of the chief for each step and worker, at `sizes`, for each number of `workers`.
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

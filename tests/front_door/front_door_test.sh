@@ -22,7 +22,7 @@ fake bazel <<'FAKE'
 echo "bazel $*" >>"${RECORD}"
 [[ "$1" == --noblock_for_lock ]] && { [[ -e "${LOCKED}" ]] && exit 9; shift; }
 [[ -e "${BROKEN}" ]] && { echo "a compiler's complaint"; exit 1; }
-for program in server/chief_main worker/worker_main cli/lockstep_main; do
+for program in server/chief_main worker/worker_main cli/lockstep_main examples/own_model; do
   file=".bz/out/k8-opt/bin/${program}"
   mkdir -p "$(dirname "${file}")"
   printf '#!/bin/sh\necho %s; for word in "$@"; do echo "<$word>"; done; pwd\n' "${program}" >"${file}"
@@ -110,6 +110,17 @@ for empty in --master= -master=; do
 done
 front worker --master '' config
 expect "an empty master in a word of its own" "cli/lockstep_main <local>" "$(head -n 2 <<<"${OUT}" | xargs -d '\n')"
+
+front run --program=//examples:own_model config --workers=1
+expect "a program of one's own takes the place of the command line" "examples/own_model
+<run>
+<config>
+<--workers=1>" "$(head -n 4 <<<"${OUT}")"
+expect_match "it is built" "build" "$(grep '//examples:own_model' "${RECORD}")"
+front worker --master=grpc://a:1 --program=//examples:own_model
+expect "it is a worker, too" "examples/own_model <worker>" "$(head -n 2 <<<"${OUT}" | xargs -d '\n')"
+front run config --program=own_model
+expect "a program is named by its target" 2 "${STATUS}"
 
 touch "${LOCKED}"
 front build

@@ -219,6 +219,46 @@ def loss_cases():
          (tf.reduce_sum(tf.abs(v["a/kernel"])) + tf.reduce_sum(tf.abs(v["a/bias"]))))
 
 
+def further_cases():
+    def pooled(v, x):
+        return tf.reduce_mean(tf.nn.conv2d(x, v["c/kernel"], 1, "SAME"), axis=[1, 2])
+
+    Case("global_average_pool_images",
+         f"layer {{ name: 'c' conv2d {{ filters: 9 kernel: 2 no_bias: true }} }} layer {{ name: 'g' global_average_pool {{}} }} {MSE}",
+         normal(3, 4, 5, 2), normal(3, 9), {"c/kernel": normal(2, 2, 2, 9)}, simple(pooled))
+    Case("activation_leaky_slope",
+         f"layer {{ name: 'd' dense {{ units: 9 no_bias: true }} }} layer {{ name: 'a' activation {{ kind: LEAKY_RELU slope: 0.5 }} }} {MSE}",
+         normal(3, 4), normal(3, 9), {"d/kernel": normal(4, 9)},
+         simple(lambda v, x: tf.nn.leaky_relu(x @ v["d/kernel"], 0.5)))
+
+    def normalized(v, x):
+        x = tf.gather(v["e/embeddings"], x)
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return tf.reshape(tf.nn.batch_normalization(x, mean, variance, v["n/beta"], v["n/gamma"], 0.01), (4, -1))
+
+    Case("layer_norm_sequence",
+         f"layer {{ name: 'e' embedding {{ vocabulary: 6 dimension: 10 }} }} layer {{ name: 'n' layer_norm {{ epsilon: 0.01 }} }} layer {{ name: 'f' flatten {{}} }} {MSE}",
+         rng.integers(0, 6, (4, 3)).astype(np.int32), normal(4, 30),
+         {"e/embeddings": normal(6, 10), "n/beta": normal(10), "n/gamma": 1 + normal(10, scale=0.2)}, simple(normalized))
+    Case("add_three",
+         f"""layer {{ name: 'a' dense {{ units: 4 }} }} layer {{ name: 'b' input: 'input' dense {{ units: 4 }} }}
+         layer {{ name: 's' input: 'a' input: 'input' input: 'b' add {{}} }} {MSE}""",
+         normal(5, 4), normal(5, 4),
+         {"a/kernel": normal(4, 4), "a/bias": normal(4), "b/kernel": normal(4, 4), "b/bias": normal(4)},
+         simple(lambda v, x: x @ v["a/kernel"] + v["a/bias"] + x + x @ v["b/kernel"] + v["b/bias"]))
+    weights = np.array([0.5, 0, 2, 1, 0, 1.5], np.float32)
+    for name, loss in (("sigmoid_cross_entropy", L.sigmoid_cross_entropy), ("hinge", L.hinge_loss)):
+        Case(f"{name}_two_classes", f"layer {{ name: 'd' dense {{ units: 1 no_bias: true }} }} loss {{ {name} {{}} }}",
+             normal(6, 4), rng.integers(0, 2, 6).astype(np.int32), {"d/kernel": normal(4, 1)},
+             simple(lambda v, x: x @ v["d/kernel"]), classes=2, weights=weights,
+             loss=lambda y, t, w: loss(tf.cast(t, tf.float32)[:, None], y, weights=w[:, None]))
+    Case("softmax_more_outputs_than_classes",
+         "layer { name: 'd' dense { units: 5 no_bias: true } } loss { softmax_cross_entropy {} }",
+         normal(6, 4), rng.integers(0, 3, 6).astype(np.int32), {"d/kernel": normal(4, 5)},
+         simple(lambda v, x: x @ v["d/kernel"]), classes=3,
+         loss=lambda y, t, w: L.sparse_softmax_cross_entropy(t, y))
+
+
 def main():
     dense_cases()
     conv_cases()
@@ -231,6 +271,7 @@ def main():
     layer_norm_case()
     structure_cases()
     loss_cases()
+    further_cases()
 
 
 if __name__ == "__main__":

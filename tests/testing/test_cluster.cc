@@ -15,6 +15,26 @@
 #include "worker/session/configured_task.h"
 
 namespace lockstep {
+namespace {
+
+// Calls `before` before each batch.
+class ObservedBatches : public BatchSource {
+ public:
+  ObservedBatches(std::unique_ptr<BatchSource> source, std::function<void(int64_t)> before)
+      : source_(std::move(source)), before_(std::move(before)) {}
+  const ExampleSpec& spec() const override { return source_->spec(); }
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override {
+    before_(step);
+    return source_->Get(step, slot);
+  }
+  void Prefetch(int64_t step, int64_t slot) override { source_->Prefetch(step, slot); }
+
+ private:
+  const std::unique_ptr<BatchSource> source_;
+  const std::function<void(int64_t)> before_;
+};
+
+}  // namespace
 
 constexpr char TestCluster::kLogdir[];
 
@@ -60,7 +80,7 @@ absl::Status TestCluster::StartChief() {
   chief.housekeeping_period = options_.housekeeping_period;
   ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(chief)));
   if (options_.local) return absl::OkStatus();
-  ChiefServer::Options server;
+  ChiefServer::Options server = options_.server;
   server.address = address_;
   ASSIGN_OR_RETURN(server_, ChiefServer::Start(server, chief_.get()));
   address_ = server_->address();
@@ -88,10 +108,14 @@ int TestCluster::StartWorker(int compute_threads) {
   options.name = absl::StrCat("worker-", workers_.size());
   options.clock = Clock::Real();
   options.chief_address = address_;
-  options.make_task = [compute_threads](const RunConfig& config) {
-    ConfiguredTaskOptions task;
-    task.compute_threads = compute_threads;
-    return MakeConfiguredTask(config, task);
+  options.make_task = [this, compute_threads](const RunConfig& config) -> absl::StatusOr<TrainingWorker::Task> {
+    ConfiguredTaskOptions task_options;
+    task_options.compute_threads = compute_threads;
+    ASSIGN_OR_RETURN(TrainingWorker::Task task, MakeConfiguredTask(config, task_options));
+    if (options_.before_batch) {
+      task.batches = std::make_unique<ObservedBatches>(std::move(task.batches), options_.before_batch);
+    }
+    return task;
   };
   worker->worker = std::make_unique<TrainingWorker>(std::move(options), worker->client.get());
   Worker* const started = worker.get();

@@ -33,6 +33,9 @@ class TestCluster {
     bool local = false;
     bool with_logdir = true;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
+    // Called by a worker before it reads the batch of a slot of this step; may block.
+    std::function<void(int64_t step)> before_batch;
+    ChiefServer::Options server;
   };
 
   explicit TestCluster(Options options);
@@ -43,7 +46,7 @@ class TestCluster {
   absl::Status StartChief();
   // Ends the chief without a save or a goodbye, as kill -9 does.
   void KillChief();
-  Chief* chief() { return chief_.get(); }
+  Chief* chief() const { return chief_.get(); }
 
   // Returns its index.
   int StartWorker(int compute_threads = 1);

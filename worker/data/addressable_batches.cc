@@ -105,8 +105,9 @@ absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<c
     const int64_t global_batch = options.replicas_to_aggregate * config.batch_size();
     examples_per_epoch -= examples_per_epoch % global_batch;
     if (examples_per_epoch == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the split has ", dataset->size(), " examples, one step needs ",
-                                                     global_batch, ", and input.last_batch is DROP"));
+      return absl::InvalidArgumentError(absl::StrCat("input.last_batch: the split has ", dataset->size(),
+                                                     " examples, one step needs ", global_batch,
+                                                     ", and input.last_batch is DROP"));
     }
   }
   ASSIGN_OR_RETURN(const Normalization normalization, Normalization::Create(config.normalization()));

@@ -1,5 +1,7 @@
 #include "worker/data/normalization.h"
 
+#include <immintrin.h>
+
 #include <cmath>
 #include <utility>
 
@@ -11,11 +13,15 @@
 namespace lockstep {
 namespace {
 
-constexpr int kBlock = 16;
+constexpr int kLanes = 8;
 
-// Without aliasing and of a fixed size, this becomes vector instructions; they round as single ones do.
-void BlockFromBytes(const uint8_t* __restrict in, float* __restrict out) {
-  for (int i = 0; i < kBlock; ++i) out[i] = static_cast<float>(in[i]) / 255.0f;
+// byte / 255, rounded as a division rounds it, without one: the product with 1/255, and its remainder's (Markstein's
+// theorem; the test goes through all 256 bytes).
+inline __m256 FractionsOf255(const uint8_t* in) {
+  const __m256 byte = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
+  const __m256 inverse = _mm256_set1_ps(1.0f / 255.0f);
+  const __m256 quotient = _mm256_mul_ps(byte, inverse);
+  return _mm256_fmadd_ps(_mm256_fnmadd_ps(quotient, _mm256_set1_ps(255.0f), byte), inverse, quotient);
 }
 
 class NormalizedDataset : public Dataset {
@@ -55,7 +61,7 @@ void Normalization::Apply(absl::Span<float> values) const {
 void Normalization::FromBytes(absl::Span<const uint8_t> bytes, float* out) const {
   const uint8_t* in = bytes.data();
   const uint8_t* const end = in + bytes.size();
-  for (; end - in >= kBlock; in += kBlock, out += kBlock) BlockFromBytes(in, out);
+  for (; end - in >= kLanes; in += kLanes, out += kLanes) _mm256_storeu_ps(out, FractionsOf255(in));
   for (; in < end; ++in, ++out) *out = static_cast<float>(*in) / 255.0f;
   if (!identity()) Apply({out - bytes.size(), bytes.size()});
 }

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/config_source.h"
 #include "worker/nn/activation_layer.h"
 #include "worker/nn/add.h"
 #include "worker/nn/batch_norm.h"
@@ -210,8 +211,12 @@ absl::StatusOr<Graph> BuildGraph(const ModelConfig& config, const ExampleSpec& e
   if (config.loss().empty()) return absl::InvalidArgumentError("the model has no loss");
   RETURN_IF_ERROR(CheckExamples(examples));
   GraphBuilder builder(examples);
-  for (const Layer& layer : config.layer()) RETURN_IF_ERROR(builder.AddLayer(layer));
-  for (const Loss& loss : config.loss()) RETURN_IF_ERROR(builder.AddLoss(loss));
+  for (int i = 0; i < config.layer_size(); ++i) {
+    RETURN_IF_ERROR(InField(absl::StrCat("model.layer[", i, "]"), builder.AddLayer(config.layer(i))));
+  }
+  for (int i = 0; i < config.loss_size(); ++i) {
+    RETURN_IF_ERROR(InField(absl::StrCat("model.loss[", i, "]"), builder.AddLoss(config.loss(i))));
+  }
   return builder.Finish();
 }
 

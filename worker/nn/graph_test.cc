@@ -122,14 +122,14 @@ std::vector<BadModel> BadLosses() {
   const auto with = [](const std::string& loss) { return "layer { name: 'x' dense { units: 4 } } " + loss; };
   const std::string good = with(" loss { softmax_cross_entropy {} } ");
   return {
-      {with("loss { softmax_cross_entropy {} }"), Spec({4}), {"'x'", "4 outputs", "3 classes"}},
+      {with("loss { softmax_cross_entropy {} }"), Spec({4}, 5), {"'x'", "4 outputs", "5 classes"}},
       {with("loss { softmax_cross_entropy { label_smoothing: 2 } }"), Spec({4}, 4), {"label_smoothing is 2"}},
       {with("loss { softmax_cross_entropy {} }"), Targets({4}, {5}), {"'x'", "[4]", "[5]"}},
       {"layer { name: 'x' flatten {} } layer { name: 'y' input: 'input' activation {} } loss { softmax_cross_entropy "
        "{} }",
        Spec({2, 2}, 2),
        {"'y'", "[2,2]"}},
-      {with("loss { mean_squared_error {} }"), Spec({4}), {"'x'", "4 outputs", "3 classes"}},
+      {with("loss { mean_squared_error {} }"), Spec({4}, 5), {"'x'", "4 outputs", "5 classes"}},
       {with("loss { hinge {} }"), Targets({4}, {4, 1}), {"'x'", "[4]", "[4,1]"}},
       {with("loss { huber { delta: 0 } }"), Spec({4}, 4), {"delta is 0"}},
       {with("loss { weight: inf hinge {} }"), Spec({4}, 4), {"'x'", "inf"}},
@@ -187,6 +187,15 @@ TEST(GraphTest, AcceptsOneOutputForTwoClasses) {
   for (const char* loss : {"sigmoid_cross_entropy", "hinge", "mean_squared_error"}) {
     EXPECT_EQ(Try(absl::StrCat("layer { name: 'x' dense { units: 1 } } loss { ", loss, " {} }"), Spec({4}, 2)),
               absl::OkStatus());
+  }
+}
+
+TEST(GraphTest, AcceptsASplitThatLacksTheLastClasses) {
+  for (const char* loss : {"softmax_cross_entropy", "sigmoid_cross_entropy", "hinge", "mean_squared_error"}) {
+    for (const int64_t classes : {1, 2, 3}) {
+      EXPECT_EQ(Try(absl::StrCat("layer { name: 'x' dense { units: 3 } } loss { ", loss, " {} }"), Spec({4}, classes)),
+                absl::OkStatus());
+    }
   }
 }
 

@@ -41,8 +41,10 @@ absl::StatusOr<ModelFactory> FindModel(absl::string_view name) {
     const auto found = registry.factories.find(std::string(name));
     if (found != registry.factories.end()) return found->second;
   }
-  return absl::NotFoundError(absl::StrCat("no model '", name, "' is compiled into this program; registered are: [",
-                                          absl::StrJoin(RegisteredModels(), ", "), "]"));
+  const std::vector<std::string> known = RegisteredModels();
+  return absl::NotFoundError(absl::StrCat(
+      "model.registered is \"", name, "\", a model that this program lacks; it has ",
+      known.empty() ? "none" : absl::StrJoin(known, ", "), " (examples/own_model.cc shows how a program gets one)"));
 }
 
 std::vector<std::string> RegisteredModels() {

@@ -66,7 +66,7 @@ TEST(ModelRegistryTest, NamesTheRegisteredModelsWhenOneIsUnknown) {
   EXPECT_THAT(RegisteredModels(), Contains("square"));
   const absl::Status status = FindModel("cube").status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("'cube'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"cube\""));
   EXPECT_THAT(std::string(status.message()), HasSubstr("square"));
 }
 

@@ -36,9 +36,11 @@ double Penalty(const float* w, int64_t size, float l1, float l2) {
 absl::StatusOr<Regularization> Regularization::Create(const ModelConfig& config, const ModelSpec& spec) {
   Regularization result;
   result.factors_.resize(spec.variables_size());
-  for (const Regularizer& regularizer : config.regularizer()) {
+  for (int r = 0; r < config.regularizer_size(); ++r) {
+    const Regularizer& regularizer = config.regularizer(r);
     const auto error = [&](const auto&... parts) {
-      return absl::InvalidArgumentError(absl::StrCat("regularizer '", regularizer.variables(), "': ", parts...));
+      return absl::InvalidArgumentError(
+          absl::StrCat("model.regularizer[", r, "]: '", regularizer.variables(), "': ", parts...));
     };
     for (const float factor : {regularizer.l1(), regularizer.l2()}) {
       if (!(factor >= 0) || !std::isfinite(factor)) return error("factor ", factor, " is not in [0, infinity)");

@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<LossOp>> MakeSoftmaxLoss(const Loss& config, cons
     return error("it compares one vector an example, not shape ", output_shape.ToString());
   }
   const bool class_labels = examples.labels_dtype == DT_INT32;
-  if (class_labels && output_shape.dim(0) != examples.classes) {
+  if (class_labels && output_shape.dim(0) < examples.classes) {
     return error("the layer has ", output_shape.dim(0), " outputs, but the data has ", examples.classes, " classes");
   }
   if (!class_labels && output_shape != examples.labels_shape) {

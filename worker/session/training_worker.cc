@@ -33,6 +33,17 @@ bool IsRetryable(const absl::Status& status) {
 
 }  // namespace
 
+void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches) {
+  int64_t step = token.step();
+  for (int i = 0; i < 2; ++i) {
+    if (++slot == token.first_slot() + token.slot_count()) {
+      slot = token.first_slot();
+      ++step;
+    }
+    batches->Prefetch(step, slot);
+  }
+}
+
 TrainingWorker::TrainingWorker(Options options, ChiefClient* client)
     : options_(std::move(options)), client_(client), incarnation_(DrawIncarnation()) {}
 
@@ -78,6 +89,7 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
   ASSIGN_OR_RETURN(task_, options_.make_task(config));
   ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
   gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_, CompressionOf(config.compression()));
+  ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(config.optimizer(), task_.model->spec(), gradients_.get()));
   config_ = config;
   return absl::OkStatus();
 }
@@ -145,15 +157,13 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
   gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
     ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
-    // While this slot is computed the next batch is prepared; most likely the block is the same in the next step.
-    const bool last = slot + 1 == token.first_slot() + token.slot_count();
-    task_.batches->Prefetch(last ? token.step() + 1 : token.step(), last ? token.first_slot() : slot + 1);
+    PrefetchFollowing(token, slot, task_.batches.get());
     gradients_->BeginSlot(slot);
     SlotKey key;
     key.seed = config_->training().seed();
     key.step = token.step();
     key.slot = slot;
-    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, gradients_.get());
+    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, transforms_.get());
     // The channel's word comes first: a broken stream is why the model was told to stop, or will be tried again.
     RETURN_IF_ERROR(gradients_->status());
     RETURN_IF_ERROR(status);

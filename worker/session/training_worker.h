@@ -19,8 +19,13 @@
 #include "worker/data/batch_source.h"
 #include "worker/nn/model.h"
 #include "worker/session/block_gradients.h"
+#include "worker/session/gradient_transforms.h"
 
 namespace lockstep {
+
+// Hints at the two batches that most likely follow (token.step(), slot): the worker's block will be the same in the
+// next step. With two, one is ready even when a step takes no longer than a thread takes to wake up.
+void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches);
 
 // A worker: gets the run's configuration from the chief, builds model and input, and computes the slots that
 // it is given until the run is over. When the chief goes away or enters a new epoch it opens a new session and
@@ -78,6 +83,8 @@ class TrainingWorker {
   Task task_;
   absl::optional<ParameterLayout> layout_;
   std::unique_ptr<BlockGradients> gradients_;
+  // Between the model and gradients_.
+  std::unique_ptr<GradientTransforms> transforms_;
   // When the chief was heard of last.
   absl::Time last_contact_;
   std::atomic<int64_t> slots_computed_{0};

@@ -295,5 +295,26 @@ TEST_F(TrainingWorkerTest, AnEpochThatEndsWhileItComputesIsANewSession) {
   EXPECT_EQ(client_.calls().streams.size(), 2u);
 }
 
+class RecordedHints : public EmptyBatches {
+ public:
+  RecordedHints() : EmptyBatches(0) {}
+  void Prefetch(int64_t step, int64_t slot) override { hints.emplace_back(step, slot); }
+  std::vector<std::pair<int64_t, int64_t>> hints;
+};
+
+TEST(PrefetchFollowingTest, HintsAtTheNextTwoBatchesOfTheBlock) {
+  Token token;
+  token.set_step(7);
+  token.set_first_slot(4);
+  token.set_slot_count(2);
+  RecordedHints batches;
+  PrefetchFollowing(token, 4, &batches);
+  PrefetchFollowing(token, 5, &batches);
+  token.set_slot_count(1);
+  PrefetchFollowing(token, 4, &batches);
+  const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 4}, {8, 5}, {8, 4}, {9, 4}};
+  EXPECT_EQ(batches.hints, expected);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -18,8 +18,11 @@ const MetricValue* EvaluationResult::Find(absl::string_view name) const {
 
 std::string EvaluationResult::ToString() const {
   std::string text = absl::StrCat(examples, examples == 1 ? " example" : " examples");
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    absl::StrAppendFormat(&text, "%s%s %.4g", i == 0 ? ": " : ", ", metrics[i].name, metrics[i].value);
+  const char* separator = ": ";
+  for (const MetricValue& metric : metrics) {
+    if (!metric.matrix.empty()) continue;
+    absl::StrAppendFormat(&text, "%s%s %.4g", separator, metric.name, metric.value);
+    separator = ", ";
   }
   return text;
 }

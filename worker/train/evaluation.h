@@ -31,7 +31,7 @@ struct EvaluationResult {
 
   // Null when it was not asked for.
   const MetricValue* Find(absl::string_view name) const;
-  // "10000 examples: accuracy 0.8451, mean_loss 0.4412"
+  // "10000 examples: accuracy 0.8451, mean_loss 0.4412"; matrices are left out.
   std::string ToString() const;
 };
 

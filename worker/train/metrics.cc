@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/config_source.h"
 
 namespace lockstep {
 namespace {
@@ -347,9 +348,10 @@ absl::StatusOr<std::vector<std::unique_ptr<Metric>>> CreateMetrics(absl::Span<co
   const std::vector<std::string> defaults = DefaultMetrics(model, examples);
   if (names.empty()) names = defaults;
   std::vector<std::unique_ptr<Metric>> metrics;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Metric> metric, CreateMetric(name, model, examples));
-    metrics.push_back(std::move(metric));
+  for (size_t i = 0; i < names.size(); ++i) {
+    absl::StatusOr<std::unique_ptr<Metric>> metric = CreateMetric(names[i], model, examples);
+    if (!metric.ok()) return InField(absl::StrCat("evaluation.metric[", i, "]"), metric.status());
+    metrics.push_back(*std::move(metric));
   }
   return metrics;
 }

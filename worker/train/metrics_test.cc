@@ -193,6 +193,7 @@ TEST(MetricsTest, DoNotDependOnTheSplitIntoBatches) {
   };
   for (const int batch_size : {1, 7, 96}) {
     EXPECT_EQ(run("accuracy", Classes(3), 3, batch_size), run("accuracy", Classes(3), 3, kSize));
+    EXPECT_EQ(run("confusion_matrix", Classes(3), 3, batch_size), run("confusion_matrix", Classes(3), 3, kSize));
     EXPECT_EQ(run("top_2", Classes(3), 3, batch_size), run("top_2", Classes(3), 3, kSize));
     EXPECT_EQ(run("rmse", Targets(4), 4, batch_size), run("rmse", Targets(4), 4, kSize));
     EXPECT_EQ(run("auc", Classes(2), 1, batch_size), run("auc", Classes(2), 1, kSize));

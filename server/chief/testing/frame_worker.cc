@@ -25,7 +25,7 @@ class FrameWorker::Listener : public StepListener {
     MutexLock lock(&mutex_);
     ++rings_;
   }
-  void OnClosed(const absl::Status& why) override {
+  void OnClosed(const absl::Status& why, bool) override {
     MutexLock lock(&mutex_);
     closed_ = why;
   }

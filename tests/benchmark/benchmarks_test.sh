@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The benchmarks run, every group of them, with the programs and sockets that they always have. No time is judged.
+set -euo pipefail
+
+readonly folder="${TEST_SRCDIR}/${TEST_WORKSPACE}"
+readonly report="${TEST_TMPDIR}/report.json" table="${TEST_TMPDIR}/table"
+export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main"
+
+"${folder}/tests/benchmark/benchmarks" --quick --seconds=0.1 --json="${report}" >"${table}"
+cat "${table}"
+
+# expect PATTERN FILE: fails when no line matches.
+expect() {
+  grep -qE "$1" "$2" || {
+    echo "no line of $2 matches: $1"
+    exit 1
+  }
+}
+
+for group in step training saving start memory "chief CPU"; do
+  expect "^${group} " "${table}"
+  expect "\"group\": \"${group}\"" "${report}"
+done
+# Every kind of contestant took part.
+for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read"; do
+  expect "\"against\": \"${against}\"" "${report}"
+done
+expect "1.05 MB, 2 workers, unix" "${table}"
+expect "16 workers" "${table}"
+expect '<= .* (met|MISSED)' "${table}"
+
+status=0
+"${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
+[[ "${status}" == 2 ]]
+expect "no group \"nothing\"" "${TEST_TMPDIR}/errors"

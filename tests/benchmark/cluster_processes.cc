@@ -1,0 +1,110 @@
+#include "tests/benchmark/cluster_processes.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_system.h"
+#include "common/transport/grpc_chief_client.h"
+#include "google/protobuf/text_format.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Minutes(2);
+
+void Nap(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
+
+absl::StatusOr<std::string> AwaitPort(const std::string& file) {
+  const absl::Time deadline = absl::Now() + kLimit;
+  while (absl::Now() < deadline) {
+    const auto text = ReadFile(FileSystem::Real(), file);
+    int port = 0;
+    if (text.ok() && absl::SimpleAtoi(*text, &port)) return absl::StrCat(port);
+    Nap(std::chrono::microseconds(500));
+  }
+  return absl::DeadlineExceededError("the chief does not listen");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const Options& options) {
+  if (options.programs.chief.empty() || options.programs.worker.empty()) {
+    return absl::InvalidArgumentError("LOCKSTEP_CHIEF_BINARY and LOCKSTEP_WORKER_BINARY do not name the programs");
+  }
+  std::unique_ptr<ClusterProcesses> cluster(new ClusterProcesses());
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(options.config, &text);
+  const std::string config = JoinPath(options.directory, "run.textproto");
+  const std::string port_file = JoinPath(options.directory, "port");
+  const std::string log = JoinPath(options.directory, "cluster.log");
+  RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), config, text));
+  unlink(port_file.c_str());
+  ASSIGN_OR_RETURN(cluster->chief_,
+                   Child::Start({options.programs.chief, config, "--listen=127.0.0.1:0",
+                                 absl::StrCat("--port_file=", port_file), absl::StrCat("--logdir=", options.logdir)},
+                                log));
+  ASSIGN_OR_RETURN(const std::string port, AwaitPort(port_file));
+  cluster->address_ = absl::StrCat("127.0.0.1:", port);
+  for (int i = 0; i < options.workers; ++i) {
+    ASSIGN_OR_RETURN(auto worker,
+                     Child::Start({options.programs.worker, absl::StrCat("--master=grpc://", cluster->address_)}, log));
+    cluster->workers_.push_back(std::move(worker));
+  }
+  cluster->client_ = NewGrpcChiefClient(cluster->address_);
+  return cluster;
+}
+
+absl::Status ClusterProcesses::Await(const std::function<bool(const RunStatus&)>& enough) {
+  const absl::Time deadline = absl::Now() + kLimit;
+  while (absl::Now() < deadline) {
+    const auto status = client_->GetStatus();
+    if (status.ok() && enough(*status)) return absl::OkStatus();
+    Nap(std::chrono::milliseconds(2));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("a run of two minutes does not get where it should; its chief is ", address_));
+}
+
+absl::StatusOr<std::vector<double>> MeasureApart(const std::function<absl::StatusOr<std::vector<double>>()>& measure,
+                                                 absl::Duration limit) {
+  int ends[2];
+  if (pipe(ends) != 0) return absl::ResourceExhaustedError("no pipe");
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) return absl::ResourceExhaustedError("cannot fork");
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto numbers = measure();
+    if (!numbers.ok()) std::fprintf(stderr, "benchmark process: %s\n", numbers.status().ToString().c_str());
+    const size_t bytes = numbers.ok() ? numbers->size() * sizeof(double) : 0;
+    const bool sent = numbers.ok() && write(ends[1], numbers->data(), bytes) == static_cast<ssize_t>(bytes);
+    std::_Exit(sent ? 0 : 1);
+  }
+  close(ends[1]);
+  std::vector<double> numbers(512);
+  pollfd ready = {ends[0], POLLIN, 0};
+  ssize_t got = 0;
+  if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(limit))) == 1) {
+    got = read(ends[0], numbers.data(), numbers.size() * sizeof(double));
+  }
+  close(ends[0]);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  if (got <= 0) return absl::UnavailableError("a measurement in a process of its own failed");
+  numbers.resize(static_cast<size_t>(got) / sizeof(double));
+  return numbers;
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

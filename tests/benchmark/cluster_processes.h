@@ -1,0 +1,65 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_CLUSTER_PROCESSES_H_
+#define LOCKSTEP_TESTS_BENCHMARK_CLUSTER_PROCESSES_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/client/chief_client.h"
+#include "proto/config.pb.h"
+#include "tests/benchmark/child.h"
+
+namespace lockstep {
+namespace benchmark {
+
+// The programs under test.
+struct Programs {
+  std::string chief;
+  std::string worker;
+};
+
+// A chief and workers as a user starts them: the programs themselves, loopback TCP. They are killed with this.
+// Not thread-safe.
+class ClusterProcesses {
+ public:
+  struct Options {
+    Programs programs;
+    RunConfig config;
+    int workers = 1;
+    // Exists; the configuration, the port file and the logs go there.
+    std::string directory;
+    // Empty: nothing is kept.
+    std::string logdir;
+  };
+
+  static absl::StatusOr<std::unique_ptr<ClusterProcesses>> Start(const Options& options);
+
+  // Blocks until what the chief says of the run is `enough`, or for two minutes. Asks every two milliseconds.
+  absl::Status Await(const std::function<bool(const RunStatus&)>& enough);
+
+  const std::string& address() const { return address_; }
+  pid_t chief() const { return chief_->pid(); }
+  pid_t worker(int index) const { return workers_[index]->pid(); }
+
+ private:
+  ClusterProcesses() = default;
+
+  std::unique_ptr<Child> chief_;
+  std::vector<std::unique_ptr<Child>> workers_;
+  std::string address_;
+  std::unique_ptr<ChiefClient> client_;
+};
+
+// Runs `measure` in a forked process, which may use gRPC, and returns its numbers. Killed after `limit`. The process
+// that calls it must not have used gRPC.
+absl::StatusOr<std::vector<double>> MeasureApart(const std::function<absl::StatusOr<std::vector<double>>()>& measure,
+                                                 absl::Duration limit);
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_CLUSTER_PROCESSES_H_

@@ -1,0 +1,79 @@
+#include "tests/benchmark/contest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "tests/benchmark/spread.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+constexpr int kLeastRounds = 5;
+
+// Names the contestant whose processes failed.
+absl::Status Named(const std::string& name, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every) {
+  Contestant contestant;
+  contestant.name = name;
+  contestant.workers = spec.workers;
+  contestant.every = every;
+  auto processes = ProcessGroup::Start(exchange, spec);
+  RETURN_IF_ERROR(Named(name, processes.status()));
+  contestant.processes = *std::move(processes);
+  double seconds_per_step = 0;
+  // Until the turn is long enough to be a guide.
+  for (double turn = 0; turn < turn_seconds_ / 3; turn = seconds_per_step * contestant.steps_per_turn) {
+    if (turn > 0) contestant.steps_per_turn *= 2;
+    const auto timing = contestant.processes->Run(1, contestant.steps_per_turn);
+    RETURN_IF_ERROR(Named(name, timing.status()));
+    seconds_per_step = timing->seconds_per_step;
+  }
+  contestant.steps_per_turn = std::max(1, static_cast<int>(std::lround(turn_seconds_ / seconds_per_step)));
+  contestants_.push_back(std::move(contestant));
+  return absl::OkStatus();
+}
+
+absl::Status Contest::TakeTurns(double seconds) {
+  double spent = 0;
+  for (int round = 0; round < kLeastRounds || spent < seconds; ++round) {
+    for (Contestant& contestant : contestants_) {
+      if (round % contestant.every != 0) continue;
+      const auto timing = contestant.processes->Run(1, contestant.steps_per_turn);
+      RETURN_IF_ERROR(Named(contestant.name, timing.status()));
+      spent += timing->seconds_per_step * (contestant.steps_per_turn + 1);
+      Turn turn;
+      turn.round = round;
+      turn.milliseconds = timing->seconds_per_step * 1e3;
+      turn.server_cpu_milliseconds = timing->server_cpu_per_step * 1e3;
+      turn.cpu_milliseconds = (timing->server_cpu_per_step + contestant.workers * timing->worker_cpu_per_step) * 1e3;
+      contestant.turns.push_back(turn);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Contest::Fill(Side ours, Side theirs, Quantity quantity, Row* row) const {
+  std::vector<double> our_series, their_series;
+  const std::vector<Turn>& others = contestants_[theirs.contestant].turns;
+  size_t other = 0;
+  for (const Turn& turn : contestants_[ours.contestant].turns) {
+    while (other < others.size() && others[other].round < turn.round) ++other;
+    if (other == others.size()) break;
+    if (others[other].round != turn.round) continue;
+    our_series.push_back(quantity(turn) * ours.factor);
+    their_series.push_back(quantity(others[other]) * theirs.factor);
+  }
+  Compare(our_series, their_series, row);
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_CONTEST_H_
+#define LOCKSTEP_TESTS_BENCHMARK_CONTEST_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/benchmark/exchange.h"
+#include "tests/benchmark/process_group.h"
+#include "tests/benchmark/report.pb.h"
+
+namespace lockstep {
+namespace benchmark {
+
+// What one contestant needed for a step in one turn.
+struct Turn {
+  int round = 0;
+  double milliseconds = 0;
+  // Processor time, of all processes together and of the server.
+  double cpu_milliseconds = 0;
+  double server_cpu_milliseconds = 0;
+};
+
+// Ways of doing a step that take turns, so that all of them see the same machine. Each has processes of its own, which
+// sleep while the others run. Not thread-safe.
+class Contest {
+ public:
+  // A turn lasts about `turn_seconds`: long against a wake-up, short against what else the machine does.
+  explicit Contest(double turn_seconds) : turn_seconds_(turn_seconds) {}
+
+  // Starts the processes and finds out how many steps make a turn. One that is slow takes part in every so many rounds.
+  absl::Status Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every = 1);
+  // Rounds for about this long, five at least.
+  absl::Status TakeTurns(double seconds);
+
+  // Contestants are numbered in the order of Enter.
+  int size() const { return static_cast<int>(contestants_.size()); }
+  const std::string& name(int contestant) const { return contestants_[contestant].name; }
+
+  // Fills ours, theirs and ratio of `row` from the rounds in which both took part; each value of a turn is multiplied
+  // by its side's factor.
+  using Quantity = double (*)(const Turn&);
+  struct Side {
+    int contestant = 0;
+    double factor = 1;
+  };
+  void Fill(Side ours, Side theirs, Quantity quantity, Row* row) const;
+
+ private:
+  struct Contestant {
+    std::string name;
+    std::unique_ptr<ProcessGroup> processes;
+    int workers = 1;
+    int steps_per_turn = 1;
+    int every = 1;
+    std::vector<Turn> turns;
+  };
+
+  const double turn_seconds_;
+  std::vector<Contestant> contestants_;
+};
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_CONTEST_H_

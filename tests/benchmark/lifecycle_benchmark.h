@@ -1,0 +1,37 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_LIFECYCLE_BENCHMARK_H_
+#define LOCKSTEP_TESTS_BENCHMARK_LIFECYCLE_BENCHMARK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tests/benchmark/cluster_processes.h"
+#include "tests/benchmark/report.pb.h"
+
+namespace lockstep {
+namespace benchmark {
+
+struct LifecycleBenchmarkOptions {
+  Programs programs;
+  // Exists; checkpoints are written below it.
+  std::string directory;
+  int repetitions = 5;
+  // Of the two hidden layers of the perceptron that is saved; with Adam's slots, 8736 make a checkpoint of 1 GB.
+  int64_t saved_units = 8736;
+  // Of the variable whose exchange fills the chief's memory.
+  int64_t memory_bytes = 100 << 20;
+};
+
+// Time to save a checkpoint, steps a second meanwhile, and time to restore; the memory of chief and worker.
+absl::Status MeasureSaving(const LifecycleBenchmarkOptions& options, Report* report);
+
+// From the start of the chief's program to the first step applied.
+absl::Status MeasureStart(const LifecycleBenchmarkOptions& options, Report* report);
+
+// The chief's peak memory when four contributions arrive one after the other.
+absl::Status MeasureMemory(const LifecycleBenchmarkOptions& options, Report* report);
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_LIFECYCLE_BENCHMARK_H_

@@ -1,0 +1,101 @@
+#include "tests/benchmark/lockstep_session.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "server/chief/chief.h"
+#include "server/rpc/chief_server.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+class LockstepServer : public ExchangeServer {
+ public:
+  LockstepServer(std::unique_ptr<Chief> chief, std::unique_ptr<ChiefServer> server)
+      : chief_(std::move(chief)), server_(std::move(server)) {}
+  std::string address() const override { return server_->address(); }
+
+ private:
+  std::unique_ptr<Chief> chief_;
+  std::unique_ptr<ChiefServer> server_;
+};
+
+}  // namespace
+
+RunConfig EndlessRun(int slots) {
+  RunConfig config;
+  config.mutable_optimizer()->mutable_sgd();
+  config.mutable_optimizer()->mutable_learning_rate()->set_initial(0.01f);
+  config.mutable_training()->set_steps(int64_t{1} << 40);
+  config.mutable_training()->set_replicas_to_aggregate(slots);
+  config.mutable_cluster()->set_lease_seconds(3600);
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const RunConfig& config, const ExchangeSpec& spec) {
+  Chief::Options options;
+  options.clock = Clock::Real();
+  options.config = config;
+  ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
+  ChiefServer::Options rpc;
+  rpc.step_threads = spec.step_threads;
+  if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief");
+  ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));
+  return std::unique_ptr<ExchangeServer>(std::make_unique<LockstepServer>(std::move(chief), std::move(server)));
+}
+
+absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::unique_ptr<ChiefClient> client,
+                                                                       const ModelSpec& model, int index) {
+  std::unique_ptr<LockstepSession> self(new LockstepSession());
+  self->client_ = std::move(client);
+  OpenSessionRequest request;
+  request.set_worker(absl::StrCat("worker-", index));
+  request.set_incarnation(static_cast<uint64_t>(index) + 1);
+  *request.mutable_model() = model;
+  auto session = self->client_->OpenSession(request);
+  while (absl::IsUnavailable(session.status())) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    session = self->client_->OpenSession(request);
+  }
+  RETURN_IF_ERROR(session.status());
+  ChiefClient::StepOptions options;
+  options.session_id = session->session_id();
+  options.epoch = session->epoch();
+  ASSIGN_OR_RETURN(self->channel_, self->client_->OpenStepChannel(options, model));
+  self->heartbeat_.set_session_id(session->session_id());
+  self->heartbeat_.set_epoch(session->epoch());
+  PeriodicTask::Options periodic;
+  periodic.clock = Clock::Real();
+  periodic.period = absl::Seconds(1);
+  LockstepSession* const raw = self.get();
+  self->heartbeats_ = std::make_unique<PeriodicTask>(
+      periodic, [raw] { raw->client_->Heartbeat(raw->heartbeat_).status().IgnoreError(); });
+  return self;
+}
+
+absl::Status LockstepSession::AwaitTheOthers(const Compute& compute) {
+  ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  while (assignment_.token.slot_count() > 1) {
+    RETURN_IF_ERROR(compute(assignment_));
+    ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  }
+  target_ = assignment_.token.step();
+  return absl::OkStatus();
+}
+
+absl::Status LockstepSession::Step(int n, const Compute& compute) {
+  target_ += n;
+  while (assignment_.token.step() < target_) {
+    RETURN_IF_ERROR(compute(assignment_));
+    ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

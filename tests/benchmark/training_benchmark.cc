@@ -1,0 +1,127 @@
+#include "tests/benchmark/training_benchmark.h"
+
+#include "absl/strings/str_cat.h"
+#include "cli/quantity.h"
+#include "common/base/status_macros.h"
+#include "tests/benchmark/contest.h"
+#include "tests/benchmark/training_exchange.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+constexpr double kTurnSeconds = 0.1;
+constexpr int kImages = 8192;
+// The bars: in process against a bare loop; two workers' examples against one process's; against the better of the
+// peers.
+constexpr double kBareLoopBar = 0.98;
+constexpr double kTwoWorkersBar = 1;
+constexpr double kSoftmaxPeerBar = 8;
+constexpr double kMlpPeerBar64 = 2;
+constexpr double kMlpPeerBar256 = 1.6;
+
+double StepsPerSecond(const Turn& turn) { return 1e3 / turn.milliseconds; }
+
+struct Workload {
+  std::string name;
+  TrainingSpec training;
+};
+
+std::vector<Workload> Workloads(const TrainingBenchmarkOptions& options) {
+  WriteImages(options.directory, kImages);
+  std::vector<Workload> workloads;
+  for (const bool mlp : {false, true}) {
+    for (const int64_t batch : options.batches) {
+      Workload workload;
+      workload.name = absl::StrCat(mlp ? "MLP" : "softmax", ", batch ", batch);
+      if (mlp) workload.training.hidden = {512, 512};
+      workload.training.batch = batch;
+      workload.training.images = absl::StrCat(options.directory, "/images");
+      workload.training.labels = absl::StrCat(options.directory, "/labels");
+      workloads.push_back(workload);
+    }
+  }
+  return workloads;
+}
+
+ExchangeSpec SpecOf(const TrainingBenchmarkOptions& options, int workers) {
+  ExchangeSpec spec;
+  spec.workers = workers;
+  spec.directory = options.directory;
+  return spec;
+}
+
+Row* AddRow(const std::string& what, const std::string& unit, const std::string& against, Report* report) {
+  Row* const row = report->add_row();
+  row->set_what(what);
+  row->set_unit(unit);
+  row->set_against(against);
+  return row;
+}
+
+absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
+  const TrainingSpec& training = workload.training;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("one process", InProcessExchange(training), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.Enter("bare Eigen loop", EigenExchange(training), SpecOf(options, 1)));
+  for (const int workers : options.workers) {
+    RETURN_IF_ERROR(contest.Enter(CountText(workers, "worker"), TrainingExchange(training), SpecOf(options, workers)));
+  }
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  Row* const bare = AddRow(absl::StrCat(workload.name, ", ", contest.name(0)), "steps/s", contest.name(1), report);
+  bare->set_group("training");
+  bare->set_at_least(kBareLoopBar);
+  contest.Fill({0}, {1}, StepsPerSecond, bare);
+  for (size_t i = 0; i < options.workers.size(); ++i) {
+    const int contestant = static_cast<int>(i) + 2;
+    const auto batch = static_cast<double>(training.batch);
+    Row* const row =
+        AddRow(absl::StrCat(workload.name, ", ", contest.name(contestant)), "examples/s", contest.name(0), report);
+    row->set_group("training");
+    if (options.workers[i] == 2 && training.batch == 64 && !training.hidden.empty()) row->set_at_least(kTwoWorkersBar);
+    contest.Fill({contestant, batch * options.workers[i]}, {0, batch}, StepsPerSecond, row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, const Peers& peers,
+                                    const Workload& workload, Report* report) {
+  const TrainingSpec& training = workload.training;
+  const ExchangeSpec two = SpecOf(options, 2);
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("Lockstep", TrainingExchange(training), two));
+  RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, training), two));
+  RETURN_IF_ERROR(contest.Enter("TensorFlow PS", SyncReplicasExchange(peers, training), two, 2));
+  RETURN_IF_ERROR(contest.Enter("PyTorch alone", DdpExchange(peers, training), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  for (const int peer : {1, 2}) {
+    Row* const row = AddRow(absl::StrCat(workload.name, ", 2 workers"), "steps/s", contest.name(peer), report);
+    row->set_group("peers");
+    row->set_at_least(training.hidden.empty() ? kSoftmaxPeerBar
+                                              : (training.batch == 64 ? kMlpPeerBar64 : kMlpPeerBar256));
+    contest.Fill({0}, {peer}, StepsPerSecond, row);
+  }
+  const auto batch = static_cast<double>(training.batch);
+  Row* const alone =
+      AddRow(absl::StrCat(workload.name, ", PyTorch DDP with 2 workers"), "examples/s", contest.name(3), report);
+  alone->set_group("peers");
+  contest.Fill({1, 2 * batch}, {3, batch}, StepsPerSecond, alone);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report) {
+  for (const Workload& workload : Workloads(options)) RETURN_IF_ERROR(MeasureWorkload(options, workload, report));
+  return absl::OkStatus();
+}
+
+absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report) {
+  for (const Workload& workload : Workloads(options)) {
+    RETURN_IF_ERROR(MeasureWorkloadOfPeers(options, peers, workload, report));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+#include "tests/benchmark/training_exchange.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/clock.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_system.h"
+#include "common/tensor/parameter_layout.h"
+#include "common/transport/grpc_chief_client.h"
+#include "glog/logging.h"
+#include "server/chief/chief.h"
+#include "server/local/local_chief_client.h"
+#include "tests/benchmark/lockstep_session.h"
+#include "worker/data/idx_encoder.h"
+#include "worker/session/block_gradients.h"
+#include "worker/session/configured_task.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+// What a worker process does between a token and the gradients, by the same classes.
+class TrainingExchangeWorker : public ExchangeWorker {
+ public:
+  // Opens a session by `client`.
+  absl::Status Start(const RunConfig& config, std::unique_ptr<ChiefClient> client, int index) {
+    ASSIGN_OR_RETURN(task_, MakeConfiguredTask(config, {}));
+    ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
+    gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+    ASSIGN_OR_RETURN(session_, LockstepSession::Open(std::move(client), task_.model->spec(), index));
+    compute_ = [this](const StepChannel::Assignment& assignment) { return ComputeBlock(assignment); };
+    return session_->AwaitTheOthers(compute_);
+  }
+
+  absl::Status Step(int n) override { return session_->Step(n, compute_); }
+
+ private:
+  absl::Status ComputeBlock(const StepChannel::Assignment& assignment) {
+    const Token& token = assignment.token;
+    const int64_t end = token.first_slot() + token.slot_count();
+    gradients_->BeginBlock(session_->channel(), token);
+    for (int64_t slot = token.first_slot(); slot < end; ++slot) {
+      ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
+      PrefetchFollowing(token, slot, task_.batches.get());
+      gradients_->BeginSlot(slot);
+      SlotKey key;
+      key.step = token.step();
+      key.slot = slot;
+      RETURN_IF_ERROR(task_.model->ComputeGradients(assignment.values, batch, key, gradients_.get()));
+      RETURN_IF_ERROR(gradients_->status());
+    }
+    return absl::OkStatus();
+  }
+
+  TrainingWorker::Task task_;
+  absl::optional<ParameterLayout> layout_;
+  const std::atomic<bool> wanted_{true};
+  std::unique_ptr<BlockGradients> gradients_;
+  LockstepSession::Compute compute_;
+  std::unique_ptr<LockstepSession> session_;
+};
+
+// A worker with a chief of its own.
+class InProcessWorker : public ExchangeWorker {
+ public:
+  absl::Status Start(const RunConfig& config) {
+    Chief::Options options;
+    options.clock = Clock::Real();
+    options.config = config;
+    ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(options)));
+    return worker_.Start(config, NewLocalChiefClient(chief_.get()), 0);
+  }
+
+  absl::Status Step(int n) override { return worker_.Step(n); }
+
+ private:
+  std::unique_ptr<Chief> chief_;
+  TrainingExchangeWorker worker_;
+};
+
+class NoServer : public ExchangeServer {
+  std::string address() const override { return ""; }
+};
+
+}  // namespace
+
+void WriteImages(const std::string& directory, int count) {
+  std::vector<uint32_t> bits(static_cast<size_t>(count * kPixels / 4));
+  Philox(1, 1).FillBits(0, absl::MakeSpan(bits));
+  const absl::string_view pixels(reinterpret_cast<const char*>(bits.data()), bits.size() * sizeof(uint32_t));
+  std::string labels(static_cast<size_t>(count), '\0');
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<char>(bits[i] % kClasses);
+  const auto n = static_cast<uint32_t>(count);
+  const auto write = [&directory](const std::string& name, absl::string_view contents) {
+    const absl::Status status = WriteFileAtomically(FileSystem::Real(), JoinPath(directory, name), contents);
+    CHECK(status.ok()) << status;
+  };
+  write("images", Gzip(EncodeIdx({n, 28, 28}, pixels)));
+  write("labels", Gzip(EncodeIdx({n}, labels)));
+}
+
+RunConfig TrainingConfig(const TrainingSpec& spec, int slots) {
+  RunConfig config = EndlessRun(slots);
+  ModelConfig* const model = config.mutable_model();
+  const auto add = [model](const std::string& name) {
+    Layer* const layer = model->add_layer();
+    layer->set_name(name);
+    return layer;
+  };
+  add("flatten")->mutable_flatten();
+  for (size_t i = 0; i < spec.hidden.size(); ++i) {
+    auto* const dense = add(absl::StrCat("hidden", i))->mutable_dense();
+    dense->set_units(spec.hidden[i]);
+    dense->set_activation(RELU);
+  }
+  add("logits")->mutable_dense()->set_units(kClasses);
+  model->add_loss()->mutable_softmax_cross_entropy();
+  InputConfig::Split* const split = config.mutable_input()->add_split();
+  split->set_name("train");
+  split->mutable_idx()->set_images(spec.images);
+  split->mutable_idx()->set_labels(spec.labels);
+  config.mutable_input()->set_batch_size(spec.batch);
+  return config;
+}
+
+Exchange TrainingExchange(const TrainingSpec& training) {
+  return {[training](const ExchangeSpec& spec) { return ServeLockstep(TrainingConfig(training, spec.workers), spec); },
+          [training](const ExchangeSpec& spec, const std::string& address,
+                     int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
+            auto worker = std::make_unique<TrainingExchangeWorker>();
+            RETURN_IF_ERROR(worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address), index));
+            return std::unique_ptr<ExchangeWorker>(std::move(worker));
+          }};
+}
+
+Exchange InProcessExchange(const TrainingSpec& training) {
+  return {ServeNothing,
+          [training](const ExchangeSpec&, const std::string&, int) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
+            auto worker = std::make_unique<InProcessWorker>();
+            RETURN_IF_ERROR(worker->Start(TrainingConfig(training, 1)));
+            return std::unique_ptr<ExchangeWorker>(std::move(worker));
+          }};
+}
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeNothing(const ExchangeSpec&) {
+  return std::unique_ptr<ExchangeServer>(std::make_unique<NoServer>());
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

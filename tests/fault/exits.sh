@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# How real processes wait, fail and end: exit codes and what they say.
+# Usage: exits.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and a run's configuration)
+set -uo pipefail
+
+readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
+WORK="$(mktemp -d)"
+readonly WORK
+pids=()
+failures=0
+
+cleanup() {
+  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null
+  rm -rf "${WORK}"
+}
+trap cleanup EXIT
+
+expect() {
+  [[ "$2" == "$3" ]] && return
+  printf 'FAILED: %s\n  expected: %s\n  is:       %s\n' "$1" "$2" "$3"
+  failures=$((failures + 1))
+}
+
+# expect_said WHAT TEXT LOG
+expect_said() {
+  grep -qF -- "$2" "$3" && return
+  printf 'FAILED: %s\n  expected: %s\n  in the log:\n' "$1" "$2"
+  tail -n 20 "$3"
+  failures=$((failures + 1))
+}
+
+# await_said TEXT LOG PROCESS: until the log has the text, or the process has ended.
+await_said() {
+  until grep -qF -- "$1" "$2"; do
+    kill -0 "$3" 2>/dev/null || break
+    sleep 0.05
+  done
+}
+
+# start LOG PROGRAM ARGUMENTS...: sets PID.
+start() {
+  local log="$1"
+  shift
+  "$@" >"${log}" 2>&1 &
+  PID=$!
+  pids+=("${PID}")
+}
+
+# start_chief LOG FLAGS...: on a port that it writes to ${WORK}/port; sets PID and MASTER.
+start_chief() {
+  rm -f "${WORK}/port"
+  start "$1" "${CHIEF}" "${CONFIG}" --listen=127.0.0.1:0 --port_file="${WORK}/port" "${@:2}"
+  while [[ ! -s "${WORK}/port" ]] && kill -0 "${PID}" 2>/dev/null; do sleep 0.02; done
+  MASTER="grpc://127.0.0.1:$(cat "${WORK}/port" 2>/dev/null)"
+}
+
+# ends WHAT CODE PID
+ends() {
+  local code=0
+  wait "$3" || code=$?
+  expect "$1" "$2" "${code}"
+}
+
+echo "waits"
+start "${WORK}/lonely.log" "${WORKER}" --master=grpc://127.0.0.1:1 --chief_wait_seconds=2
+ends "a worker gives up an absent chief" 138 "${PID}"
+expect_said "it says that it waits" "waiting for the chief at grpc://127.0.0.1:1" "${WORK}/lonely.log"
+expect_said "it names who was missing" "the chief at grpc://127.0.0.1:1 was not there for 2s" "${WORK}/lonely.log"
+
+start_chief "${WORK}/idle.log" --logdir="${WORK}/idle"
+await_said "waiting for a worker to declare the model" "${WORK}/idle.log" "${PID}"
+expect_said "a chief says that it waits" "waiting for a worker to declare the model" "${WORK}/idle.log"
+kill -TERM "${PID}"
+ends "a chief without a model is terminated" 143 "${PID}"
+
+echo "stops and goes on"
+logdir="${WORK}/run"
+start_chief "${WORK}/chief.log" --logdir="${logdir}" --steps=1000000
+chief="${PID}"
+start "${WORK}/worker.log" "${WORKER}" --master="${MASTER}"
+worker="${PID}"
+await_said "saved ${logdir}/model.ckpt-20" "${WORK}/chief.log" "${chief}"
+
+"${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen=127.0.0.1:0 >"${WORK}/second.log" 2>&1
+expect "a second chief is refused" 2 "$?"
+expect_said "it says why" "${logdir}" "${WORK}/second.log"
+expect "in one line" 1 "$(wc -l <"${WORK}/second.log")"
+
+kill -TERM "${chief}"
+ends "a chief is terminated" 143 "${chief}"
+saved="$(sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${logdir}/checkpoint")"
+expect_said "it saves first" "saved ${logdir}/model.ckpt-${saved}" "${WORK}/chief.log"
+kill -TERM "${worker}"
+ends "a worker is terminated" 143 "${worker}"
+
+start_chief "${WORK}/chief.log" --logdir="${logdir}" --steps=1000000
+kill -STOP "${PID}"
+kill -TERM "${PID}" && kill -INT "${PID}"
+kill -CONT "${PID}"
+ends "two signals" 143 "${PID}"
+
+# The newest one is damaged: the one before is taken.
+cp -r "${logdir}" "${WORK}/damaged"
+printf 'X' | dd of="${WORK}/damaged/model.ckpt-${saved}.data-00000-of-00001" bs=1 seek=1000 conv=notrunc status=none
+truncate -s -1 "$(find "${WORK}/damaged" -name '*.index' ! -name "model.ckpt-${saved}.index" | sort -V | tail -n 1)"
+start_chief "${WORK}/damaged.log" --logdir="${WORK}/damaged" --steps=1000000
+expect_said "a flipped bit is named" "model.ckpt-${saved} is damaged and skipped" "${WORK}/damaged.log"
+expect "and so is a cut one" 2 "$(grep -c "is damaged and skipped" "${WORK}/damaged.log")"
+expect_said "an older one is restored" "restored step" "${WORK}/damaged.log"
+kill -TERM "${PID}"
+ends "a chief that restored" 143 "${PID}"
+
+echo "ends"
+end_steps=$((saved + 40))
+start_chief "${WORK}/end.log" --logdir="${logdir}" --steps="${end_steps}"
+chief="${PID}"
+start "${WORK}/worker1.log" "${WORKER}" --master="${MASTER}"
+worker1="${PID}"
+start "${WORK}/worker2.log" "${WORKER}" --master="${MASTER}"
+worker2="${PID}"
+ends "the first worker of a finished run" 0 "${worker1}"
+ends "the second" 0 "${worker2}"
+ends "its chief" 0 "${chief}"
+expect_said "the last step is saved" "saved ${logdir}/model.ckpt-${end_steps}" "${WORK}/end.log"
+
+echo "fails"
+start_chief "${WORK}/nan.log" --logdir="${WORK}/nan" --set=optimizer.learning_rate.initial=1e38
+chief="${PID}"
+start "${WORK}/nan_worker.log" "${WORKER}" --master="${MASTER}"
+ends "a worker of a run that failed" 1 "${PID}"
+ends "a run whose numbers are not finite" 1 "${chief}"
+expect_said "the chief says what" "is not finite" "${WORK}/nan.log"
+expect_said "and so does the worker" "is not finite" "${WORK}/nan_worker.log"
+"${LOCKSTEP}" inspect "${WORK}/nan" >"${WORK}/inspect.log" 2>&1
+expect "the last checkpoint is good" 0 "$?"
+
+"${CHIEF}" "${CONFIG}" --steps=-1 >"${WORK}/bad.log" 2>&1
+expect "a bad configuration" 2 "$?"
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/bad" --listen=nowhere:1 >"${WORK}/bad.log" 2>&1
+expect "an address that cannot be had" 138 "$?"
+"${WORKER}" --master= >"${WORK}/bad.log" 2>&1
+expect "a worker without a master" 2 "$?"
+
+((failures == 0))

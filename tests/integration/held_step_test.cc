@@ -1,0 +1,125 @@
+// A worker that gets a second token in a step, when values of the next step have reached it already, computes with
+// the step's values.
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "tests/testing/test_cluster.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kElements = 70000;  // two segments
+
+ModelSpec TwoVariables() {
+  ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "small" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "large" dtype: DT_FLOAT shape: 70000 trainable: true }
+  )",
+                                                            &model));
+  return model;
+}
+
+// A worker whose gradients are all 1 for each slot.
+class Hand {
+ public:
+  explicit Hand(TestCluster* cluster, uint64_t incarnation) : client_(cluster->NewClient()) {
+    OpenSessionRequest open;
+    open.set_incarnation(incarnation);
+    *open.mutable_model() = TwoVariables();
+    const auto session = client_->OpenSession(open);
+    EXPECT_TRUE(session.ok()) << session.status();
+    ChiefClient::StepOptions options;
+    options.session_id = session->session_id();
+    options.epoch = session->epoch();
+    channel_ = client_->OpenStepChannel(options, TwoVariables()).value();
+  }
+  void AwaitToken() {
+    auto assignment = channel_->AwaitToken();
+    ASSERT_TRUE(assignment.ok()) << assignment.status();
+    assignment_ = *std::move(assignment);
+  }
+  void Report() {
+    std::vector<SlotReport> reports(token().slot_count());
+    for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token().first_slot() + static_cast<int64_t>(i));
+    ASSERT_TRUE(channel_->SendReports(reports).ok());
+  }
+  void Send(int variable) {
+    float* const gradient = channel_->GradientBuffer(variable);
+    std::fill(gradient, gradient + (variable == 0 ? 3 : kElements), static_cast<float>(token().slot_count()));
+    ASSERT_TRUE(channel_->SendGradient(variable).ok());
+  }
+  void Push() {
+    Report();
+    Send(1);
+    Send(0);
+  }
+  const Token& token() const { return assignment_.token; }
+  // After n steps each value is -n.
+  void ExpectValuesOfTheStep() const {
+    for (int variable : {0, 1}) {
+      const float* const values = assignment_.values[variable];
+      for (int64_t i = 0; i < (variable == 0 ? 3 : kElements); ++i) {
+        ASSERT_EQ(values[i], -static_cast<float>(token().step())) << "variable " << variable << ", element " << i;
+      }
+    }
+  }
+  StepChannel* channel() { return channel_.get(); }
+
+ private:
+  const std::unique_ptr<ChiefClient> client_;
+  std::unique_ptr<StepChannel> channel_;
+  StepChannel::Assignment assignment_;
+};
+
+int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
+
+TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
+  TestCluster::Options options;
+  options.config = SmallRunConfig(/*steps=*/1000, /*slots=*/2);
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }",
+                                                            options.config.mutable_optimizer()));
+  options.with_logdir = false;
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  Hand a(&cluster, 1), b(&cluster, 2);
+  a.AwaitToken();
+  std::thread second([&] { b.AwaitToken(); });
+  // Until each has one slot of a step.
+  while (a.token().slot_count() == 2) {
+    a.Push();
+    ASSERT_NO_FATAL_FAILURE(a.AwaitToken());
+  }
+  second.join();
+  ASSERT_EQ(b.token().step(), a.token().step());
+  const int64_t step = a.token().step();
+  a.ExpectValuesOfTheStep();
+
+  // The large variable gets complete and its next values go to the first worker. Then the second one dies.
+  b.Report();
+  b.Send(1);
+  const int64_t sent = BytesSentToTheFirst(cluster);
+  a.Push();
+  std::thread death([&] {
+    while (BytesSentToTheFirst(cluster) < sent + kElements * int64_t{sizeof(float)}) std::this_thread::yield();
+    b.channel()->Cancel();
+    EXPECT_FALSE(b.channel()->AwaitToken().ok());
+  });
+  a.AwaitToken();
+  death.join();
+  ASSERT_EQ(a.token().step(), step);
+  EXPECT_EQ(a.token().slot_count(), 1);
+  a.ExpectValuesOfTheStep();
+  a.Push();
+  a.AwaitToken();
+  ASSERT_EQ(a.token().step(), step + 1);
+  a.ExpectValuesOfTheStep();
+}
+
+}  // namespace
+}  // namespace lockstep

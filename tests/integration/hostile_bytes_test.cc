@@ -1,0 +1,289 @@
+// Strangers that do not speak the protocol at all: bytes, connections and calls that mean nothing. The run goes on
+// unchanged.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "proto/chief.grpc.pb.h"
+#include "tests/testing/disturbed_run.h"
+#include "tests/testing/stranger.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr char kStep[] = "/lockstep.ChiefService/Step";
+
+grpc::ByteBuffer Bytes(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::shared_ptr<grpc::Channel> NewConnection(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// A call that sends raw messages.
+class RawCall {
+ public:
+  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method) : stub_(channel) {
+    call_ = stub_.PrepareCall(&context_, method, &queue_);
+    call_->StartCall(this);
+    Next();
+  }
+  ~RawCall() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+  void Write(const grpc::ByteBuffer& message) {
+    call_->Write(message, this);
+    Next();
+  }
+  // The status with which the server ends the call.
+  grpc::Status Finish(bool writes_done = false) {
+    if (writes_done) {
+      call_->WritesDone(this);
+      Next();
+    }
+    grpc::Status status;
+    call_->Finish(&status, this);
+    Next();
+    return status;
+  }
+
+ private:
+  void Next() {
+    void* tag;
+    bool ok;
+    queue_.Next(&tag, &ok);
+  }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                     const std::string& bytes) {
+  RawCall call(channel, method);
+  call.Write(Bytes(bytes));
+  return call.Finish(method != kStep);
+}
+
+// A TCP connection to "127.0.0.1:port".
+class Socket {
+ public:
+  explicit Socket(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in place = {};
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    place.sin_family = AF_INET;
+    place.sin_port = htons(static_cast<uint16_t>(port));
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0);
+  }
+  Socket(const Socket&) = delete;
+  ~Socket() { close(fd_); }
+  void Send(const std::string& bytes) {
+    // The other end may have hung up in the middle.
+    for (size_t at = 0; at < bytes.size();) {
+      const ssize_t sent = send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      at += static_cast<size_t>(sent);
+    }
+  }
+  // Until the other end hangs up.
+  void ReadToTheEnd() {
+    char buffer[4096];
+    while (recv(fd_, buffer, sizeof(buffer), 0) > 0) {
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+std::string RandomBytes(std::mt19937* random, size_t n) {
+  std::string bytes(n, '\0');
+  for (char& byte : bytes) byte = static_cast<char>((*random)());
+  return bytes;
+}
+
+// As many as fit into the limit on open files, two of which each takes in this process; at most 1000.
+int ManyConnections() {
+  rlimit files;
+  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  return static_cast<int>(std::min<rlim_t>(1000, (files.rlim_cur - 200) / 2));
+}
+
+TEST(HostileBytesTest, MessagesThatAreNoneAreNamed) {
+  DisturbedRun run;
+  const auto channel = NewConnection(run.address());
+  const std::vector<std::pair<std::string, std::string>> steps = {
+      {std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "malformed"},  // an endless number
+      {std::string("\x00", 1), "a malformed tag"},
+      {std::string("\x08", 1), "field 1 is malformed"},                      // cut
+      {std::string("\x3a\xff\xff\xff\xff\x0f", 6), "field 7 is malformed"},  // a piece of 4 GiB
+      {std::string("\x3a\x08\x1a\xff\xff\xff\xff\xff\xff\xff", 10), "field 7 is malformed"},
+      {std::string("\x32\xff\xff\xff\xff\x0f", 6), "field 6 is malformed"},  // a report of 4 GiB
+      {std::string("\x32\x02\x08", 3), "field 6 is malformed"},
+      {std::string("\x32\x01\x08", 3), "the message is malformed"},
+      {std::string("\x0b", 1), "field 1 is malformed"},  // a group
+  };
+  for (const auto& step : steps) {
+    const grpc::Status status = SendRaw(channel, kStep, step.first);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(step.second));
+  }
+  for (const char* method : {"GetRun", "OpenSession", "Heartbeat", "GetStatus"}) {
+    const grpc::Status status = SendRaw(channel, absl::StrCat("/lockstep.ChiefService/", method), "\xff\xff\xff");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << method;
+    EXPECT_THAT(status.error_message(), HasSubstr("nable to parse request")) << method;
+  }
+  EXPECT_EQ(SendRaw(channel, "/lockstep.ChiefService/Stop", "").error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(SendRaw(channel, "Step", "").error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, RandomMessagesAreAnswered) {
+  DisturbedRun run;
+  const auto channel = NewConnection(run.address());
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const std::string bytes = RandomBytes(&random, random() % 300);
+    // What happens to parse names no session.
+    EXPECT_THAT(SendRaw(channel, kStep, bytes).error_code(),
+                AnyOf(grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::ABORTED));
+    EXPECT_THAT(SendRaw(channel, "/lockstep.ChiefService/OpenSession", bytes).error_code(),
+                AnyOf(grpc::StatusCode::INTERNAL, grpc::StatusCode::FAILED_PRECONDITION));
+    EXPECT_THAT(SendRaw(channel, "/lockstep.ChiefService/Heartbeat", bytes).error_code(),
+                AnyOf(grpc::StatusCode::INTERNAL, grpc::StatusCode::ABORTED));
+  }
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, AMessageOverTheLimitIsRefused) {
+  DisturbedRun run;
+  // One mebibyte, many times.
+  const grpc::Slice part(std::string(1 << 20, 'x'));
+  const std::vector<grpc::Slice> parts(257, part);
+  RawCall call(NewConnection(run.address()), "/lockstep.ChiefService/OpenSession");
+  call.Write(grpc::ByteBuffer(parts.data(), parts.size()));
+  const grpc::Status status = call.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("268435456"));
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
+  ChiefServer::Options server;
+  server.silence_limit = absl::Seconds(2);
+  DisturbedRun run(server);
+  std::mt19937 random(2);
+  std::vector<std::string> greetings = {
+      "GET / HTTP/1.1\r\nHost: chief\r\n\r\n",
+      // A TLS client hello, as far as anybody reads it.
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + RandomBytes(&random, 506),
+      "SSH-2.0-OpenSSH_9.2p1\r\n",
+      std::string(1 << 16, '\0'),
+      // HTTP/2's preface, and a frame of 16 MiB that does not come; a frame of no kind; a call on stream 0.
+      std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01", 33),
+      std::string(
+          "PRI * "
+          "HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00",
+          43),
+  };
+  for (int i = 0; i < 20; ++i) greetings.push_back(RandomBytes(&random, 1 + random() % 5000));
+  for (const std::string& greeting : greetings) {
+    Socket socket(run.address());
+    socket.Send(greeting);
+    socket.ReadToTheEnd();
+  }
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, SilentConnectionsAndStreamsHoldNobodyUp) {
+  const int many = ManyConnections();
+  DisturbedRun run;
+  std::vector<std::unique_ptr<Socket>> sockets;
+  for (int i = 0; i < many; ++i) sockets.push_back(std::make_unique<Socket>(run.address()));
+  std::vector<std::unique_ptr<RawCall>> streams;
+  for (int i = 0; i < 10; ++i) {
+    const auto channel = NewConnection(run.address());
+    for (int k = 0; k < 100; ++k) streams.push_back(std::make_unique<RawCall>(channel, kStep));
+  }
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, SilentConnectionsAndStreamsEnd) {
+  const int many = ManyConnections();
+  ChiefServer::Options server;
+  server.silence_limit = absl::Seconds(1);
+  DisturbedRun run(server);
+  std::vector<std::unique_ptr<Socket>> sockets;
+  for (int i = 0; i < many; ++i) sockets.push_back(std::make_unique<Socket>(run.address()));
+  const auto channel = NewConnection(run.address());
+  std::vector<std::unique_ptr<RawCall>> streams;
+  for (int k = 0; k < 100; ++k) streams.push_back(std::make_unique<RawCall>(channel, kStep));
+  for (const auto& socket : sockets) socket->ReadToTheEnd();
+  for (const auto& stream : streams) {
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_EQ(status.error_message(), "the stream's first frame did not come for 1s");
+  }
+  run.ExpectSameWeights();
+}
+
+TEST(HostileBytesTest, AFloodOfCallsHoldsNobodyUp) {
+  DisturbedRun run({}, /*held=*/false);
+  Stranger stranger(run.address(), "stranger", 1);
+  ASSERT_NO_FATAL_FAILURE(stranger.Open());
+  std::vector<std::thread> flooders;
+  for (uint64_t flooder = 0; flooder < 4; ++flooder) {
+    flooders.emplace_back([&, flooder] {
+      const auto stub = ChiefService::NewStub(NewConnection(run.address()));
+      OpenSessionRequest open = stranger.open_request();
+      // More sessions than the chief keeps.
+      for (uint64_t i = 0; i < 1100; ++i) {
+        grpc::ClientContext open_context, run_context;
+        open.set_incarnation(flooder << 32 | i);
+        OpenSessionReply opened;
+        EXPECT_TRUE(stub->OpenSession(&open_context, open, &opened).ok());
+        GetRunReply reply;
+        EXPECT_TRUE(stub->GetRun(&run_context, GetRunRequest(), &reply).ok());
+      }
+    });
+  }
+  for (std::thread& flooder : flooders) flooder.join();
+  run.ExpectSameWeights();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Sourced by ./lockstep: the benchmarks, and what those against PyTorch and TensorFlow need.
+# Reads ROOT, CACHE and BIN and calls say, open_log, to_log, logged, install_packages and run_target of the caller.
+
+# Makes the virtual environment of the peers, again when its recipe has changed.
+prepare_peers() {
+  local recipe="${ROOT}/tests/benchmark/peers/install.sh" venv="${CACHE}/peers"
+  [[ "$(cat "${venv}/complete" 2>/dev/null)" == "$(sha256sum <"${recipe}" | cut -d' ' -f1)" ]] && return
+  install_packages "${BUILD_PACKAGES[@]}" python3-venv
+  open_log install
+  say "installing PyTorch and TensorFlow in ${venv} (0.8 GB to fetch)"
+  logged "installing PyTorch and TensorFlow" to_log "${recipe}" "${venv}"
+}
+
+# The numbers also go to a file in CACHE, unless the arguments name another.
+run_bench() {
+  local word
+  local -a defaults=("--json=${CACHE}/bench.json")
+  for word in "$@"; do
+    if [[ "${word}" == --peers ]]; then
+      prepare_peers
+      defaults=("--json=${CACHE}/bench-peers.json" "--peer_python=${CACHE}/peers/bin/python3"
+        "--peer_scripts=${ROOT}/tests/benchmark/peers")
+    fi
+  done
+  mkdir -p "${CACHE}"
+  export LOCKSTEP_CHIEF_BINARY="${BIN}/server/chief_main" LOCKSTEP_WORKER_BINARY="${BIN}/worker/worker_main"
+  run_target tests/benchmark benchmarks "${defaults[@]}" "$@"
+}
