@@ -155,6 +155,10 @@ std::string StatusReport(const RunStatus& status) {
   line("slots a step", absl::StrCat(status.replicas_to_aggregate()));
   line("contributions", absl::StrCat(status.accepted(), " accepted, ", status.duplicate(), " duplicate, ",
                                      status.rejected(), " rejected"));
+  if (status.bytes_received_per_step() > 0) {
+    line("bytes a step", absl::StrCat(BytesText(static_cast<int64_t>(status.bytes_received_per_step())), " received, ",
+                                      BytesText(static_cast<int64_t>(status.bytes_sent_per_step())), " sent"));
+  }
   line("session", absl::StrCat(status.epoch()));
   line("logdir", status.logdir());
   line("checkpoint", status.checkpoint().empty() ? "none yet" : status.checkpoint());

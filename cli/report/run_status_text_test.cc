@@ -72,6 +72,13 @@ late           waits               -          -    12 s         0          0    
 )");
 }
 
+TEST(StatusReportTest, ShowsTheBytesOfAStep) {
+  EXPECT_NE(StatusReport(StatusOf("phase: TRAINING total_steps: 10 bytes_received_per_step: 2679500.25 "
+                                  "bytes_sent_per_step: 5359000"))
+                .find("bytes a step   2.68 MB received, 5.36 MB sent\n"),
+            std::string::npos);
+}
+
 TEST(StatusReportTest, SaysWhatAFailedRunDiedOf) {
   EXPECT_EQ(StatusReport(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'the loss of step 3 is nan' "
                                   "logdir: 'd' replicas_to_aggregate: 1 epoch: 1 learning_rate: 0.1")),

@@ -7,8 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/config/compression.h"
 #include "proto/chief.pb.h"
 
 namespace lockstep {
@@ -29,6 +31,9 @@ class StepChannel {
     // The value of each variable at token.step, row-major, aligned to kTensorAlignment. The memory is the
     // channel's, unchanged until the next AwaitToken.
     absl::Span<const float* const> values;
+    // With top-k compression, for each slot of the token: the estimate of its gradient, flat (ParameterLayout), which
+    // the caller brings to the next step. The channel's memory, until the next AwaitToken.
+    absl::Span<float* const> estimates;
   };
 
   // Ends the contribution that was sent since the last call, if any, and blocks until the chief
@@ -39,10 +44,16 @@ class StepChannel {
   virtual absl::Status SendReports(absl::Span<const SlotReport> reports) = 0;
 
   // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
-  // its elements, aligned to kTensorAlignment, not initialized. Valid until the next AwaitToken.
+  // its elements, rounded to the run's type for gradients, aligned to kTensorAlignment, not initialized. Valid
+  // until the next AwaitToken.
   virtual float* GradientBuffer(int variable) = 0;
   // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
   virtual absl::Status SendGradient(int variable) = 0;
+
+  // With top-k compression instead of SendGradient: the differences (common/tensor/sparse_differences.h) of a segment
+  // of a slot's gradient, which starts at element `offset` of the variable. Once for each segment and slot of the
+  // token. `differences` must be unchanged until the next AwaitToken.
+  virtual absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) = 0;
 
   // Tells the chief that the worker goes, and closes. Any thread may call Cancel, which makes a blocked
   // AwaitToken return Cancelled; all later calls fail.
@@ -64,6 +75,7 @@ class ChiefClient {
     uint64_t session_id = 0;
     int64_t epoch = 0;
     int64_t startup_delay_steps = 0;
+    Compression compression;
   };
   // Opens the Step stream of a session. `model` is what the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

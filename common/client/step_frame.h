@@ -21,6 +21,9 @@ struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
+  // Of top-k compression: the slot, and whether `content` is differences (common/tensor/sparse_differences.h).
+  int64_t slot = 0;
+  bool sparse = false;
 };
 
 // A StepRequest.
@@ -34,6 +37,8 @@ struct StepFrame {
   bool end = false;
   bool leave = false;
   int64_t startup_delay_steps = 0;
+  // Of the message that it came in; 0 in process.
+  int64_t encoded_bytes = 0;
 };
 
 // A StepReply.
@@ -43,6 +48,9 @@ struct StepReplyFrame {
   std::vector<StepPiece> values;
   // Keeps the memory of `values` alive and unchanged.
   std::shared_ptr<const void> values_owner;
+  int64_t estimates_step = 0;
+  std::vector<StepPiece> estimates;
+  std::shared_ptr<const void> estimates_owner;
   absl::optional<Token> token;
   bool finished = false;
   std::string finish_message;

@@ -76,6 +76,7 @@ RunConfig WeightsConfig(RunConfig config) {
   config.clear_summary();
   config.clear_evaluation();
   config.clear_cluster();
+  if (config.compression().ByteSizeLong() == 0) config.clear_compression();  // says as much as none
   auto* splits = config.mutable_input()->mutable_split();
   for (int i = splits->size() - 1; i >= 0; --i) {
     if (splits->Get(i).name() != "train") splits->DeleteSubrange(i, 1);

@@ -46,7 +46,7 @@ TEST(TextProtoTest, AnUnknownFieldIsNamedWithTheNearest) {
             "run.textproto:2:3: training.stepz: TrainingConfig has no field \"stepz\", did you mean \"steps\"?");
   EXPECT_EQ(ErrorOf("foo { bar: 1 }"),
             "run.textproto:1:1: foo: RunConfig has no field \"foo\", it has: model, input, optimizer, training, "
-            "checkpoint, summary, evaluation, cluster");
+            "checkpoint, summary, evaluation, cluster, compression");
   EXPECT_EQ(ErrorOf("input { split: [ { name: \"a\" }, { nam: 3 } ] }"),
             "run.textproto:1:35: input.split.nam: Split has no field \"nam\", did you mean \"name\"?");
 }

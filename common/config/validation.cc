@@ -98,6 +98,16 @@ void CheckCluster(const ClusterConfig& cluster, ConfigProblems* problems) {
                     absl::StrCat("in [1, ", kMaxThreads, "]"));
 }
 
+void CheckCompression(const CompressionConfig& compression, ConfigProblems* problems) {
+  if (!compression.has_top_k()) return;
+  const double fraction = compression.top_k().fraction();
+  problems->Require("compression.top_k.fraction", fraction, fraction > 0 && fraction <= 1, "in (0, 1], such as 0.1");
+  if (compression.gradients() != CompressionConfig::FLOAT32) {
+    problems->Add("compression.gradients", absl::StrCat("is ", CompressionConfig::Format_Name(compression.gradients()),
+                                                        ", must be FLOAT32 together with compression.top_k"));
+  }
+}
+
 }  // namespace
 
 absl::Status ValidateRunConfig(const RunConfig& config) {
@@ -116,6 +126,7 @@ absl::Status ValidateRunConfig(const RunConfig& config) {
   problems.RequireNotNegative("summary.every_steps", config.summary().every_steps());
   CheckEvaluation(config.evaluation(), config.input(), &problems);
   CheckCluster(config.cluster(), &problems);
+  CheckCompression(config.compression(), &problems);
   return problems.ToStatus();
 }
 

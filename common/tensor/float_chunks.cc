@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
+
 namespace lockstep {
 namespace {
 
@@ -21,6 +24,16 @@ FloatChunks::FloatChunks(const float* data, int64_t n) {
   Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(float)));
 }
 
+FloatChunks::FloatChunks(DataType type, const uint16_t* data, int64_t n) {
+  set_type(type);
+  Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(uint16_t)));
+}
+
+void FloatChunks::set_type(DataType type) {
+  type_ = type;
+  element_bytes_ = SizeOf(type);
+}
+
 void FloatChunks::Append(absl::string_view bytes) {
   if (bytes.empty()) return;
   chunks_.push_back(bytes);
@@ -29,7 +42,8 @@ void FloatChunks::Append(absl::string_view bytes) {
 
 template <typename F>
 void FloatChunks::ForEachRun(int64_t first, int64_t n, F f) const {
-  size_t skip = static_cast<size_t>(first) * sizeof(float);
+  const size_t element = element_bytes_;
+  size_t skip = static_cast<size_t>(first) * element;
   int64_t done = 0;
   char split[sizeof(float)];
   size_t in_split = 0;
@@ -42,18 +56,18 @@ void FloatChunks::ForEachRun(int64_t first, int64_t n, F f) const {
     chunk.remove_prefix(skip);
     skip = 0;
     if (in_split > 0) {
-      const size_t take = std::min(sizeof(float) - in_split, chunk.size());
+      const size_t take = std::min(element - in_split, chunk.size());
       std::memcpy(split + in_split, chunk.data(), take);
       chunk.remove_prefix(take);
       in_split += take;
-      if (in_split < sizeof(float)) continue;
-      f(done++, absl::string_view(split, sizeof(float)));
+      if (in_split < element) continue;
+      f(done++, absl::string_view(split, element));
       in_split = 0;
     }
-    const int64_t whole = std::min<int64_t>(n - done, static_cast<int64_t>(chunk.size() / sizeof(float)));
-    if (whole > 0) f(done, chunk.substr(0, static_cast<size_t>(whole) * sizeof(float)));
+    const int64_t whole = std::min<int64_t>(n - done, static_cast<int64_t>(chunk.size() / element));
+    if (whole > 0) f(done, chunk.substr(0, static_cast<size_t>(whole) * element));
     done += whole;
-    chunk.remove_prefix(static_cast<size_t>(whole) * sizeof(float));
+    chunk.remove_prefix(static_cast<size_t>(whole) * element);
     if (done < n) {
       std::memcpy(split, chunk.data(), chunk.size());
       in_split = chunk.size();
@@ -62,16 +76,29 @@ void FloatChunks::ForEachRun(int64_t first, int64_t n, F f) const {
 }
 
 void FloatChunks::CopyTo(int64_t first, int64_t n, float* out) const {
-  ForEachRun(first, n, [out](int64_t at, absl::string_view run) { std::memcpy(out + at, run.data(), run.size()); });
+  if (type_ == DT_FLOAT) {
+    ForEachRun(first, n, [out](int64_t at, absl::string_view run) { std::memcpy(out + at, run.data(), run.size()); });
+    return;
+  }
+  ForEachRun(first, n, [this, out](int64_t at, absl::string_view run) {
+    Decode16(type_, static_cast<int64_t>(run.size() / sizeof(uint16_t)), run.data(), out + at);
+  });
 }
 
 void FloatChunks::AddTo(int64_t first, int64_t n, float* out) const {
-  ForEachRun(first, n, [out](int64_t at, absl::string_view run) {
-    AddUnaligned(static_cast<int64_t>(run.size() / sizeof(float)), run.data(), out + at);
+  if (type_ == DT_FLOAT) {
+    ForEachRun(first, n, [out](int64_t at, absl::string_view run) {
+      AddUnaligned(static_cast<int64_t>(run.size() / sizeof(float)), run.data(), out + at);
+    });
+    return;
+  }
+  ForEachRun(first, n, [this, out](int64_t at, absl::string_view run) {
+    DecodeAndAdd16(type_, static_cast<int64_t>(run.size() / sizeof(uint16_t)), run.data(), out + at);
   });
 }
 
 const float* FloatChunks::Contiguous(int64_t first, int64_t n) const {
+  if (type_ != DT_FLOAT) return nullptr;
   size_t skip = static_cast<size_t>(first) * sizeof(float);
   for (const absl::string_view chunk : chunks_) {
     if (skip >= chunk.size()) {
@@ -85,5 +112,14 @@ const float* FloatChunks::Contiguous(int64_t first, int64_t n) const {
   }
   return nullptr;
 }
+
+void FloatChunks::CopyBytes(char* out) const {
+  for (const absl::string_view chunk : chunks_) {
+    std::memcpy(out, chunk.data(), chunk.size());
+    out += chunk.size();
+  }
+}
+
+const char* FloatChunks::SingleRun() const { return chunks_.size() == 1 ? chunks_[0].data() : nullptr; }
 
 }  // namespace lockstep

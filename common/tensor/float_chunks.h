@@ -6,30 +6,43 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "proto/tensor.pb.h"
 
 namespace lockstep {
 
-// Little-endian floats that lie in one or more runs of foreign memory, at any alignment, an element
-// possibly split between two: a tensor as it came from the network. Owns nothing. Thread-compatible.
+// Little-endian numbers, float32, bfloat16 or float16, that lie in one or more runs of foreign memory, at any
+// alignment, an element possibly split between two: a tensor as it came from the network. They are read as floats.
+// Owns nothing. Thread-compatible.
 class FloatChunks {
  public:
   FloatChunks() = default;
   // One run of n floats.
   FloatChunks(const float* data, int64_t n);
+  // One run of n numbers of a 16-bit type.
+  FloatChunks(DataType type, const uint16_t* data, int64_t n);
 
   // Adds bytes at the end.
   void Append(absl::string_view bytes);
+  // What the bytes are; one of the three types.
+  void set_type(DataType type);
 
+  DataType type() const { return type_; }
+  size_t element_bytes() const { return element_bytes_; }
   size_t bytes() const { return bytes_; }
   // Whole elements.
-  int64_t size() const { return static_cast<int64_t>(bytes_ / sizeof(float)); }
+  int64_t size() const { return static_cast<int64_t>(bytes_ / element_bytes_); }
 
   // out[i] = element first + i, for i in [0, n). The range must lie inside.
   void CopyTo(int64_t first, int64_t n, float* out) const;
   // out[i] += element first + i.
   void AddTo(int64_t first, int64_t n, float* out) const;
-  // The elements' address when [first, first + n) lies in one run at a float's alignment, else null.
+  // The elements' address when they are floats and [first, first + n) lies in one run at a float's alignment, else
+  // null.
   const float* Contiguous(int64_t first, int64_t n) const;
+  // All bytes, as they are.
+  void CopyBytes(char* out) const;
+  // All bytes when they lie in one run, else null.
+  const char* SingleRun() const;
 
  private:
   // Calls f(destination index, bytes of whole elements) over the range; a split element is assembled first.
@@ -37,6 +50,8 @@ class FloatChunks {
   void ForEachRun(int64_t first, int64_t n, F f) const;
 
   absl::InlinedVector<absl::string_view, 2> chunks_;
+  DataType type_ = DT_FLOAT;
+  size_t element_bytes_ = sizeof(float);
   size_t bytes_ = 0;
 };
 

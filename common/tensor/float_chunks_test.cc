@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -37,6 +38,38 @@ TEST(FloatChunksTest, ReadsEveryRangeHoweverTheBytesAreCut) {
         }
       }
     }
+  }
+}
+
+TEST(FloatChunksTest, Reads16BitNumbersHoweverTheBytesAreCut) {
+  for (const DataType type : {DT_BFLOAT16, DT_HALF}) {
+    std::vector<float> values(19);
+    Philox(4, 2).FillNormal(absl::MakeSpan(values));
+    RoundTo(type, 19, values.data());
+    std::vector<uint16_t> numbers(19);
+    Encode16(type, 19, values.data(), numbers.data());
+    const absl::string_view bytes(reinterpret_cast<const char*>(numbers.data()), 38);
+    for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+      const std::string left(bytes.substr(0, cut)), right(bytes.substr(cut));
+      FloatChunks chunks;
+      chunks.set_type(type);
+      chunks.Append(left);
+      chunks.Append(right);
+      ASSERT_EQ(chunks.size(), 19);
+      EXPECT_EQ(chunks.Contiguous(0, 1), nullptr);
+      for (int64_t first = 0; first <= 19; ++first) {
+        std::vector<float> copied(19 - first, -1), added(19 - first, 1);
+        chunks.CopyTo(first, 19 - first, copied.data());
+        chunks.AddTo(first, 19 - first, added.data());
+        for (int64_t i = first; i < 19; ++i) {
+          EXPECT_EQ(copied[i - first], values[i]);
+          EXPECT_EQ(added[i - first], 1 + values[i]);
+        }
+      }
+    }
+    const FloatChunks whole(type, numbers.data(), 19);
+    EXPECT_EQ(whole.SingleRun(), bytes.data());
+    EXPECT_EQ(whole.bytes(), 38u);
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
 
@@ -21,9 +23,12 @@ constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 
 GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
                                  ParameterLayout layout)
-    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)) {
+    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)), estimates_(&layout_) {
   const size_t bytes = static_cast<size_t>(layout_.flat_elements()) * sizeof(float);
   gradients_ = std::make_shared<AlignedBuffer>(bytes);
+  if (options_.compression.gradients != DT_FLOAT) {
+    encoded_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(uint16_t));
+  }
   for (Values& values : values_) {
     values.flat = AlignedBuffer(bytes);
     for (const auto& variable : layout_.variables()) {
@@ -52,7 +57,7 @@ void GrpcStepChannel::FlushFrame() {
   first_frame_ = false;
   frame_.step = token_.step();
   frame_.block = {token_.first_slot(), token_.slot_count()};
-  frames_.push_back(EncodeStepRequest(frame_, gradients_));
+  frames_.push_back(EncodeStepRequest(frame_, encoded_ != nullptr ? encoded_ : gradients_));
   frame_ = StepFrame();
   frame_bytes_ = 0;
   StartWrite();
@@ -122,7 +127,12 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
       return absl::InvalidArgumentError(absl::StrCat("a value for variable number ", piece.variable));
     }
     const auto& variable = layout_.variables()[piece.variable];
-    if (piece.content.bytes() % sizeof(float) != 0 || piece.offset > variable.elements ||
+    const DataType type = variable.spec.trainable() ? options_.compression.values : DT_FLOAT;
+    if (piece.content.type() != type) {
+      return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " is ",
+                                                     NameOf(piece.content.type()), ", expected ", NameOf(type)));
+    }
+    if (piece.content.bytes() % piece.content.element_bytes() != 0 || piece.offset > variable.elements ||
         piece.content.size() > variable.elements - piece.offset) {
       return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " at element ", piece.offset,
                                                      " with ", piece.content.bytes(), " bytes"));
@@ -133,6 +143,9 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
     }
     piece.content.CopyTo(0, piece.content.size(), back.flat.as<float>() + variable.flat_offset + piece.offset);
     back.received_elements += piece.content.size();
+  }
+  for (const StepPiece& piece : reply.estimates) {
+    RETURN_IF_ERROR(estimates_.Receive(reply.estimates_step, piece));
   }
   if (!reply.token && !reply.finished) return absl::OkStatus();
   Assignment assignment;
@@ -145,12 +158,18 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
           absl::StrCat("a token for step ", reply.token->step(), " without all values of that step"));
     }
     assignment.token = *reply.token;
+    if (options_.compression.top_k > 0) {
+      ASSIGN_OR_RETURN(token_estimates_,
+                       estimates_.Take(reply.token->step(), {reply.token->first_slot(), reply.token->slot_count()}));
+      assignment.estimates = token_estimates_;
+    }
   }
   assignment_ = std::move(assignment);
   return absl::OkStatus();
 }
 
 absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
+  if (token_.slot_count() > 0) estimates_.Advance();
   frame_.end = true;
   FlushFrame();
   while (status_.ok() && !assignment_) Poll(/*block=*/true);
@@ -161,9 +180,10 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   assignment.values = values_[front_].variables;
   token_ = assignment.token;
   // Usually gRPC has let go of the gradients by now, since the chief has them; if not, it keeps them.
-  if (gradients_.use_count() > 1) gradients_ = std::make_shared<AlignedBuffer>(gradients_->size());
+  std::shared_ptr<AlignedBuffer>& sent = encoded_ != nullptr ? encoded_ : gradients_;
+  if (sent.use_count() > 1) sent = std::make_shared<AlignedBuffer>(sent->size());
   // Dropping a reference orders what follows after the reads of whoever dropped theirs before; use_count does not.
-  std::shared_ptr<AlignedBuffer>(gradients_).reset();
+  std::shared_ptr<AlignedBuffer>(sent).reset();
   return assignment;
 }
 
@@ -177,18 +197,46 @@ float* GrpcStepChannel::GradientBuffer(int variable) {
   return gradients_->as<float>() + layout_.variables()[variable].flat_offset;
 }
 
+FloatChunks GrpcStepChannel::EncodeGradient(int variable, int64_t offset, int64_t elements) {
+  const float* const gradient = GradientBuffer(variable) + offset;
+  if (encoded_ == nullptr) return FloatChunks(gradient, elements);
+  const DataType type = options_.compression.gradients;
+  uint16_t* const encoded = encoded_->as<uint16_t>() + layout_.variables()[variable].flat_offset + offset;
+  Encode16(type, elements, gradient, encoded);
+  return FloatChunks(type, encoded, elements);
+}
+
 absl::Status GrpcStepChannel::SendGradient(int variable) {
   const auto& place = layout_.variables()[variable];
   for (int64_t offset = 0; offset < place.elements; offset += kMaxPieceElements) {
     StepPiece piece;
     piece.variable = variable;
     piece.offset = offset;
-    piece.content =
-        FloatChunks(GradientBuffer(variable) + offset, std::min(kMaxPieceElements, place.elements - offset));
-    frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
-    frame_.gradients.push_back(std::move(piece));
-    if (frame_bytes_ >= kFrameBytes) FlushFrame();
+    piece.content = EncodeGradient(variable, offset, std::min(kMaxPieceElements, place.elements - offset));
+    AddPiece(std::move(piece));
   }
+  return PollWrites();
+}
+
+absl::Status GrpcStepChannel::SendDifferences(int64_t slot, int variable, int64_t offset,
+                                              absl::string_view differences) {
+  StepPiece piece;
+  piece.variable = variable;
+  piece.offset = offset;
+  piece.slot = slot;
+  piece.sparse = true;
+  piece.content.Append(differences);
+  AddPiece(std::move(piece));
+  return PollWrites();
+}
+
+void GrpcStepChannel::AddPiece(StepPiece piece) {
+  frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
+  frame_.gradients.push_back(std::move(piece));
+  if (frame_bytes_ >= kFrameBytes) FlushFrame();
+}
+
+absl::Status GrpcStepChannel::PollWrites() {
   while (status_.ok() && write_.pending && Poll(/*block=*/false)) {
   }
   return status_.ok() ? absl::OkStatus() : Close();

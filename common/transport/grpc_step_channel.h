@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/client/chief_client.h"
+#include "common/client/held_estimates.h"
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
@@ -33,6 +34,7 @@ class GrpcStepChannel : public StepChannel {
   absl::Status SendReports(absl::Span<const SlotReport> reports) override;
   float* GradientBuffer(int variable) override;
   absl::Status SendGradient(int variable) override;
+  absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override;
   void Leave() override;
   void Cancel() override;
 
@@ -49,6 +51,12 @@ class GrpcStepChannel : public StepChannel {
     int64_t received_elements = 0;
   };
 
+  // A part of a gradient as it travels.
+  FloatChunks EncodeGradient(int variable, int64_t offset, int64_t elements);
+  // Into the frame that is being filled, which leaves when it is large enough.
+  void AddPiece(StepPiece piece);
+  // Does not block. Returns what SendGradient does.
+  absl::Status PollWrites();
   // Makes the frame that is being filled the last of the queue, and starts it when nothing is being written.
   void FlushFrame();
   void StartWrite();
@@ -79,6 +87,9 @@ class GrpcStepChannel : public StepChannel {
   grpc::ByteBuffer received_;
 
   std::shared_ptr<AlignedBuffer> gradients_;  // flat
+  std::shared_ptr<AlignedBuffer> encoded_;    // their 16-bit form; null when they travel as they are
+  HeldEstimates estimates_;                   // of top-k compression
+  std::vector<float*> token_estimates_;
   Values values_[2];
   int front_ = 0;  // the one that the worker computes with
   absl::optional<Assignment> assignment_;

@@ -1,12 +1,16 @@
 #include "common/transport/step_codec.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
 #include "common/transport/wire_reader.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -44,6 +48,18 @@ void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
     fields.push_back(static_cast<char>((TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.offset), &fields);
   }
+  if (piece.content.type() != DT_FLOAT) {
+    fields.push_back(static_cast<char>((TensorPiece::kDtypeFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    AppendVarint(static_cast<uint64_t>(piece.content.type()), &fields);
+  }
+  if (piece.slot != 0) {
+    fields.push_back(static_cast<char>((TensorPiece::kSlotFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    AppendVarint(static_cast<uint64_t>(piece.slot), &fields);
+  }
+  if (piece.sparse) {
+    fields.push_back(static_cast<char>((TensorPiece::kSparseFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    fields.push_back(1);
+  }
   fields.push_back(static_cast<char>(Tag(TensorPiece::kContentFieldNumber)));
   AppendVarint(bytes, &fields);
   AppendVarint(Tag(field), out);
@@ -60,11 +76,11 @@ class SliceCollector {
 
   // `content` must be one run of memory, which `owner` keeps alive.
   void AddTensor(const FloatChunks& content, const std::shared_ptr<const void>& owner) {
-    const float* data = content.Contiguous(0, content.size());
+    const char* data = content.SingleRun();
     if (content.bytes() == 0) return;
     CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
     Flush();
-    slices_.emplace_back(const_cast<float*>(data), content.bytes(), ReleaseOwner,
+    slices_.emplace_back(const_cast<char*>(data), content.bytes(), ReleaseOwner,
                          new std::shared_ptr<const void>(owner));
   }
 
@@ -95,10 +111,11 @@ absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>
   return absl::OkStatus();
 }
 
-// Reads one TensorPiece of `length` bytes.
-bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
+// Reads one TensorPiece of `length` bytes, and what it says of the type of its elements.
+bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* type_number) {
   if (length > reader->left()) return false;
   const uint64_t end = reader->left() - length;
+  *type_number = DT_INVALID;
   while (reader->left() > end) {
     uint32_t field, type;
     uint64_t value;
@@ -112,6 +129,14 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
     } else if (field == TensorPiece::kOffsetFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value) || value > INT64_MAX) return false;
       piece->offset = static_cast<int64_t>(value);
+    } else if (field == TensorPiece::kDtypeFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(type_number)) return false;
+    } else if (field == TensorPiece::kSlotFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(&value)) return false;
+      piece->slot = static_cast<int64_t>(value);
+    } else if (field == TensorPiece::kSparseFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader->ReadVarint(&value)) return false;
+      piece->sparse = value != 0;
     } else if (!reader->SkipField(type)) {
       return false;
     }
@@ -119,9 +144,15 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece) {
   return reader->left() == end;
 }
 
-// Splits a message into its pieces (field `piece_field`) and the bytes of everything else, which `Message` then parses.
+// Where the pieces of a field go.
+struct PieceField {
+  uint32_t field;
+  std::vector<StepPiece>* pieces;
+};
+
+// Splits a message into its pieces and the bytes of everything else, which `Message` then parses.
 template <typename Message>
-absl::Status Split(const std::vector<absl::string_view>& runs, uint32_t piece_field, std::vector<StepPiece>* pieces,
+absl::Status Split(const std::vector<absl::string_view>& runs, absl::Span<const PieceField> piece_fields,
                    Message* message) {
   WireReader reader(runs);
   std::string rest;
@@ -132,13 +163,24 @@ absl::Status Split(const std::vector<absl::string_view>& runs, uint32_t piece_fi
     uint64_t value = 0;
     if (type == kLengthDelimited) {
       if (!reader.ReadVarint(&value)) return malformed();
-      if (field == piece_field) {
+      const auto* const target = std::find_if(piece_fields.begin(), piece_fields.end(),
+                                              [field](const PieceField& other) { return other.field == field; });
+      if (target != piece_fields.end()) {
         StepPiece piece;
-        if (!ReadPiece(&reader, value, &piece)) return malformed();
-        if (pieces->size() == kMaxPieces) {
+        uint64_t type_number;
+        if (!ReadPiece(&reader, value, &piece, &type_number)) return malformed();
+        if (type_number == DT_INVALID) type_number = DT_FLOAT;  // absent
+        const DataType dtype = type_number <= INT32_MAX ? static_cast<DataType>(type_number) : DT_INVALID;
+        if (!IsFloatType(dtype)) {
+          return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece.variable, " has type ",
+                                                         type_number, " (", NameOf(dtype),
+                                                         "), must be float32, bfloat16 or float16"));
+        }
+        piece.content.set_type(dtype);
+        if (target->pieces->size() == kMaxPieces) {
           return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxPieces, " pieces in one message"));
         }
-        pieces->push_back(std::move(piece));
+        target->pieces->push_back(std::move(piece));
         continue;
       }
       std::string bytes;
@@ -175,7 +217,11 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.gradients) {
     AppendPieceHeader(StepRequest::kGradientFieldNumber, piece, collector.small());
-    collector.AddTensor(piece.content, owner);
+    if (piece.sparse && piece.content.bytes() > 0) {
+      collector.small()->append(piece.content.SingleRun(), piece.content.bytes());
+    } else {
+      collector.AddTensor(piece.content, owner);
+    }
   }
   return collector.Finish();
 }
@@ -187,11 +233,16 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   if (frame.token) *small.mutable_token() = *frame.token;
   small.set_finished(frame.finished);
   small.set_finish_message(frame.finish_message);
+  small.set_estimates_step(frame.estimates_step);
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.values) {
     AppendPieceHeader(StepReply::kValueFieldNumber, piece, collector.small());
     collector.AddTensor(piece.content, frame.values_owner);
+  }
+  for (const StepPiece& piece : frame.estimates) {
+    AppendPieceHeader(StepReply::kEstimateFieldNumber, piece, collector.small());
+    collector.AddTensor(piece.content, frame.estimates_owner);
   }
   return collector.Finish();
 }
@@ -201,7 +252,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepFrame& frame = decoded->frame;
   StepRequest small;
-  RETURN_IF_ERROR(Split(runs, StepRequest::kGradientFieldNumber, &frame.gradients, &small));
+  RETURN_IF_ERROR(Split(runs, {{StepRequest::kGradientFieldNumber, &frame.gradients}}, &small));
   frame.session_id = small.session_id();
   frame.epoch = small.epoch();
   frame.step = small.step();
@@ -210,6 +261,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame
   frame.end = small.end();
   frame.startup_delay_steps = small.startup_delay_steps();
   frame.leave = small.leave();
+  frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();
 }
 
@@ -218,12 +270,15 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepReplyFrame& frame = decoded->frame;
   StepReply small;
-  RETURN_IF_ERROR(Split(runs, StepReply::kValueFieldNumber, &frame.values, &small));
+  RETURN_IF_ERROR(
+      Split(runs, {{StepReply::kValueFieldNumber, &frame.values}, {StepReply::kEstimateFieldNumber, &frame.estimates}},
+            &small));
   frame.fate = small.fate();
   frame.values_step = small.values_step();
   if (small.has_token()) frame.token = small.token();
   frame.finished = small.finished();
   frame.finish_message = small.finish_message();
+  frame.estimates_step = small.estimates_step();
   return absl::OkStatus();
 }
 

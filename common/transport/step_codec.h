@@ -15,9 +15,10 @@ namespace lockstep {
 // that a generated stub can speak them, but tensors go from and to their own memory, never through a
 // protobuf string. docs/wire.md has the layout.
 
-// The gradients' memory is referenced, not copied, and `owner` keeps it alive as long as gRPC needs it.
+// The gradients' memory is referenced, not copied, and `owner` keeps it alive as long as gRPC needs it. Sparse pieces
+// are copied.
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner);
-// The same with the values and frame.values_owner.
+// The same with the values, the estimates, and their owners in the frame.
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
 
 // A decoded frame with the memory that its tensors lie in.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/tensor/rounding.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -42,6 +43,11 @@ grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts =
 std::string ContentOf(const StepPiece& piece) {
   std::vector<float> values(piece.content.size());
   piece.content.CopyTo(0, piece.content.size(), values.data());
+  if (piece.content.type() != DT_FLOAT) {
+    std::vector<uint16_t> encoded(values.size());
+    Encode16(piece.content.type(), piece.content.size(), values.data(), encoded.data());
+    return std::string(reinterpret_cast<const char*>(encoded.data()), encoded.size() * sizeof(uint16_t));
+  }
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
@@ -50,6 +56,9 @@ TensorPiece ToProto(const StepPiece& piece) {
   proto.set_variable(static_cast<uint32_t>(piece.variable));
   proto.set_offset(static_cast<uint64_t>(piece.offset));
   proto.set_content(ContentOf(piece));
+  if (piece.content.type() != DT_FLOAT) proto.set_dtype(piece.content.type());
+  proto.set_slot(piece.slot);
+  proto.set_sparse(piece.sparse);
   return proto;
 }
 
@@ -73,6 +82,8 @@ StepReply ToProto(const StepReplyFrame& frame) {
   reply.set_fate(frame.fate);
   reply.set_values_step(frame.values_step);
   for (const StepPiece& piece : frame.values) *reply.add_value() = ToProto(piece);
+  for (const StepPiece& piece : frame.estimates) *reply.add_estimate() = ToProto(piece);
+  reply.set_estimates_step(frame.estimates_step);
   if (frame.token) *reply.mutable_token() = *frame.token;
   reply.set_finished(frame.finished);
   reply.set_finish_message(frame.finish_message);
@@ -141,6 +152,8 @@ class FrameMaker {
     frame.fate = static_cast<Fate>(random_.Below(3));
     frame.values_step = random_.Number();
     for (uint64_t n = random_.Below(4); n > 0; --n) frame.values.push_back(Piece());
+    for (uint64_t n = random_.Below(3); n > 0; --n) frame.estimates.push_back(Piece());
+    frame.estimates_step = random_.Number();
     if (random_.Coin()) {
       Token token;
       token.set_step(random_.Number());
@@ -161,12 +174,22 @@ class FrameMaker {
     StepPiece piece;
     piece.variable = static_cast<int64_t>(random_.Below(5) * random_.Below(1000));
     piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
-    piece.content = FloatChunks(tensors_.back()->data(), static_cast<int64_t>(tensors_.back()->size()));
+    piece.slot = random_.Number();
+    piece.sparse = random_.Coin();
+    const auto size = static_cast<int64_t>(tensors_.back()->size());
+    piece.content = FloatChunks(tensors_.back()->data(), size);
+    if (random_.Coin()) {
+      const DataType type = random_.Coin() ? DT_BFLOAT16 : DT_HALF;
+      encoded_.push_back(std::make_unique<std::vector<uint16_t>>(tensors_.back()->size()));
+      Encode16(type, size, tensors_.back()->data(), encoded_.back()->data());
+      piece.content = FloatChunks(type, encoded_.back()->data(), size);
+    }
     return piece;
   }
 
   Random random_;
   std::vector<std::unique_ptr<std::vector<float>>> tensors_;
+  std::vector<std::unique_ptr<std::vector<uint16_t>>> encoded_;
 };
 
 TEST(StepCodecTest, TheBytesAreTheseForEver) {
@@ -213,6 +236,85 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
             "220508ad021801"  // token { step slot_count }
             "1a061a04"        // value { content
             "0000803f");      // }
+}
+
+TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
+  const uint16_t numbers[2] = {0x3f80, 0xc000};
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].content = FloatChunks(DT_BFLOAT16, numbers, 2);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "3a0a"
+            "0801"
+            "200e"
+            "1a04"  // gradient { variable dtype content
+            "803f"
+            "00c0");  // }
+  StepReplyFrame reply;
+  reply.values.resize(1);
+  reply.values[0].content = FloatChunks(DT_HALF, numbers, 1);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
+            "1a06"
+            "2013"
+            "1a02"  // value { dtype content
+            "803f");
+}
+
+TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
+  const char differences[] = "\x05\x00\x00\x00\x80\x3f";
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].slot = 3;
+  frame.gradients[0].sparse = true;
+  frame.gradients[0].content.Append(absl::string_view(differences, 6));
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "3a0e"
+            "0801"
+            "2803"
+            "3001"
+            "1a06"  // gradient { variable slot sparse content
+            "0500"
+            "0000803f");  // }
+  const float estimate = 1;
+  StepReplyFrame reply;
+  reply.estimates_step = 7;
+  reply.estimates.resize(1);
+  reply.estimates[0].slot = 2;
+  reply.estimates[0].content = FloatChunks(&estimate, 1);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
+            "4007"  // estimates_step
+            "3a08"
+            "2802"
+            "1a04"        // estimate { slot content
+            "0000803f");  // }
+}
+
+TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].sparse = true;
+  Decoded<StepFrame> decoded;
+  ASSERT_TRUE(DecodeStepRequest(EncodeStepRequest(frame, nullptr), &decoded).ok());
+  ASSERT_EQ(decoded.frame.gradients.size(), 1u);
+  EXPECT_TRUE(decoded.frame.gradients[0].sparse);
+  EXPECT_EQ(decoded.frame.gradients[0].content.bytes(), 0u);
+}
+
+TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
+  const std::pair<const char*, DataType> cases[] = {{"3a061a040000803f", DT_FLOAT},
+                                                    {"3a0820001a040000803f", DT_FLOAT},
+                                                    {"3a0820011a040000803f", DT_FLOAT},
+                                                    {"3a081a040000803f200e", DT_BFLOAT16},
+                                                    {"3a0820131a040000803f", DT_HALF}};
+  for (const auto& test : cases) {
+    Decoded<StepFrame> decoded;
+    ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes(test.first)), &decoded).ok()) << test.first;
+    EXPECT_EQ(decoded.frame.gradients[0].content.type(), test.second) << test.first;
+    EXPECT_EQ(decoded.frame.gradients[0].content.size(), test.second == DT_FLOAT ? 1 : 2) << test.first;
+    EXPECT_EQ(decoded.frame.encoded_bytes, static_cast<int64_t>(std::strlen(test.first) / 2));
+  }
 }
 
 TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
@@ -318,6 +420,8 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"3a021a0561626364", "field 7 is malformed"},
       {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
       {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
+      {"3a0420071a00", "a piece of variable number 0 has type 7 (string), must be float32, bfloat16 or float16"},
+      {"3a0720808080808020", "has type 1099511627776 (invalid)"},
       {"32027a7a", "the message is malformed"},
       {"0b0c", "field 1 is malformed"},  // a group
   };
@@ -370,6 +474,7 @@ TEST(StepCodecTest, RandomChangesNeverCrash) {
     Decoded<StepReplyFrame> reply;
     if (DecodeStepReply(buffer, &reply).ok()) {
       for (const StepPiece& piece : reply.frame.values) ContentOf(piece);
+      for (const StepPiece& piece : reply.frame.estimates) ContentOf(piece);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/latest_valid.h"
+#include "common/config/compression.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -102,7 +103,9 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     MutexLock lock(&mutex_);
     phase_ = RunStatus::RESTORING;
   }
-  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer()));
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer(),
+                                                     CompressionOf(options_.config.compression()),
+                                                     options_.config.training().replicas_to_aggregate()));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 

@@ -8,12 +8,13 @@ std::string DescribeBlock(int64_t step, const SlotBlock& block) {
   return absl::StrCat(block.ToString(), " of step ", step);
 }
 
-void IncomingContribution::Begin(int64_t step, const SlotBlock& block) {
+void IncomingContribution::Begin(int64_t step, const SlotBlock& block, bool sparse) {
   begun_ = true;
   step_ = step;
   block_ = block;
+  sparse_ = sparse;
   reported_ = any_new_ = false;
-  segments_.assign(layout_.segments().size(), false);
+  segments_.assign(layout_.segments().size() * static_cast<size_t>(pieces_of_a_segment()), false);
   num_segments_ = 0;
 }
 
@@ -37,21 +38,25 @@ absl::Status IncomingContribution::CheckReported() const {
 absl::Status IncomingContribution::MarkPiece(const StepPiece& piece) {
   const auto& variable = layout_.variables()[piece.variable];
   int segment = variable.first_segment + static_cast<int>(piece.offset / ParameterLayout::kSegmentElements);
-  for (int64_t at = 0; at < piece.content.size(); at += layout_.segments()[segment++].elements) {
-    if (segments_[segment]) {
+  const size_t base = sparse_ ? static_cast<size_t>(piece.slot - block_.first) * layout_.segments().size() : 0;
+  // A sparse piece is one segment, however few of its elements it holds.
+  const int64_t elements = sparse_ ? 1 : piece.content.size();
+  for (int64_t at = 0; at < elements; at += layout_.segments()[segment++].elements) {
+    if (segments_[base + segment]) {
       return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " from element ",
                                                      layout_.segments()[segment].offset, " was sent twice"));
     }
-    segments_[segment] = true;
+    segments_[base + segment] = true;
     ++num_segments_;
   }
   return absl::OkStatus();
 }
 
 absl::Status IncomingContribution::CheckWhole() const {
-  if (num_segments_ == layout_.num_trainable_segments()) return absl::OkStatus();
+  const int64_t expected = layout_.num_trainable_segments() * pieces_of_a_segment();
+  if (num_segments_ == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the contribution to ", DescribeBlock(step_, block_), " has ",
-                                                 num_segments_, " of ", layout_.num_trainable_segments(), " pieces of ",
+                                                 num_segments_, " of ", expected, " pieces of ",
                                                  ParameterLayout::kSegmentElements, " elements"));
 }
 

@@ -20,16 +20,17 @@ class IncomingContribution {
   // `layout` must outlive this.
   explicit IncomingContribution(const ParameterLayout* layout) : layout_(*layout) {}
 
-  void Begin(int64_t step, const SlotBlock& block);
+  // `sparse`: pieces are a segment of one slot each, of every slot of the block (ContributionSet::CheckSparsePiece).
+  void Begin(int64_t step, const SlotBlock& block, bool sparse = false);
   bool begun() const { return begun_; }
   // The frame is for the step and block that have begun.
   absl::Status CheckSame(int64_t step, const SlotBlock& block) const;
   // Reports come once, and before the first piece.
   absl::Status MarkReports();
   absl::Status CheckReported() const;
-  // `piece` consists of whole segments (ContributionSet::CheckPiece), each of which may come once.
+  // `piece` consists of whole segments (ContributionSet::CheckPiece), each of which may come once (for each slot).
   absl::Status MarkPiece(const StepPiece& piece);
-  // Every trainable segment was marked.
+  // Every trainable segment was marked (for each slot).
   absl::Status CheckWhole() const;
   void End() { begun_ = false; }
 
@@ -38,14 +39,17 @@ class IncomingContribution {
   bool any_new() const { return any_new_; }
 
  private:
+  int64_t pieces_of_a_segment() const { return sparse_ ? block_.count : 1; }
+
   const ParameterLayout& layout_;
   bool begun_ = false;
   int64_t step_ = 0;
   SlotBlock block_;
+  bool sparse_ = false;
   bool reported_ = false;
   bool any_new_ = false;
-  std::vector<bool> segments_;  // received
-  int num_segments_ = 0;
+  std::vector<bool> segments_;  // received; when sparse, those of the first slot, of the second, ...
+  int64_t num_segments_ = 0;
 };
 
 // "slots [4,6) of step 17"

@@ -57,6 +57,22 @@ TEST_F(IncomingContributionTest, OnePieceMayHoldSeveralSegments) {
   EXPECT_TRUE(incoming_.CheckWhole().ok());
 }
 
+TEST_F(IncomingContributionTest, SparsePiecesComeOnceForEachSlot) {
+  incoming_.Begin(7, {2, 2}, /*sparse=*/true);
+  StepPiece piece;
+  piece.sparse = true;
+  for (const int64_t slot : {3, 2}) {
+    for (const int64_t offset : {int64_t{0}, kSegment}) {
+      EXPECT_FALSE(incoming_.CheckWhole().ok());
+      piece.slot = slot;
+      piece.offset = offset;
+      EXPECT_TRUE(incoming_.MarkPiece(piece).ok());
+      EXPECT_TRUE(absl::IsInvalidArgument(incoming_.MarkPiece(piece)));
+    }
+  }
+  EXPECT_TRUE(incoming_.CheckWhole().ok());
+}
+
 TEST_F(IncomingContributionTest, RefusesASegmentThatComesTwice) {
   EXPECT_TRUE(Mark(0, kSegment + 3).ok());
   const absl::Status status = Mark(kSegment, 3);

@@ -96,6 +96,9 @@ TEST(RunDirectoryTest, WhatChangesTheWeightsMakesAnotherRun) {
       {[](RunConfig* c) { c->mutable_optimizer()->mutable_learning_rate()->set_initial(0.2f); },
        "optimizer.learning_rate.initial"},
       {[](RunConfig* c) { c->mutable_optimizer()->mutable_adam(); }, "optimizer"},
+      {[](RunConfig* c) { c->mutable_compression()->set_gradients(CompressionConfig::BFLOAT16); }, "compression"},
+      {[](RunConfig* c) { c->mutable_compression()->set_values(CompressionConfig::FLOAT16); }, "compression"},
+      {[](RunConfig* c) { c->mutable_compression()->mutable_top_k()->set_fraction(0.1); }, "compression"},
   };
   for (const auto& test : cases) {
     RunConfig other = Config();
@@ -114,6 +117,7 @@ TEST(RunDirectoryTest, HowARunIsCarriedOutMayChange) {
   other.mutable_summary()->set_every_steps(1);
   other.mutable_evaluation()->set_split("test");
   other.mutable_cluster()->set_lease_seconds(1);
+  other.mutable_compression()->set_values(CompressionConfig::FLOAT32);
   EXPECT_TRUE(CheckSameRun(Config(), other).ok());
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
 #include "glog/logging.h"
 #include "server/optimizer/learning_rate.h"
 
@@ -21,7 +22,18 @@ absl::Status StepConnection::OnFrame(const StepFrame& frame) { return owner_->On
 bool StepConnection::NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
 void StepConnection::Close() { owner_->Close(this); }
 
-std::shared_ptr<const AlignedBuffer> StepConnection::values() const {
+void StepConnection::CountSent(int64_t bytes) {
+  MutexLock lock(&owner_->mutex_);
+  stats_.set_bytes_sent(stats_.bytes_sent() + bytes);
+  owner_->bytes_sent_ += bytes;
+}
+
+std::shared_ptr<const VariableStore::Estimates> StepConnection::estimates() const {
+  MutexLock lock(&owner_->mutex_);
+  return token_estimates_;
+}
+
+std::shared_ptr<const PublishedValues> StepConnection::values() const {
   MutexLock lock(&owner_->mutex_);
   return token_values_;
 }
@@ -35,10 +47,7 @@ SyncReplicas::SyncReplicas(Options options, VariableStore* store)
       }()) {
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < layout_.segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
-  for (int i : {0, 1}) {
-    mark_time_[i] = options_.clock->Now();
-    mark_step_[i] = store_->step();
-  }
+  for (Mark& mark : marks_) mark = NewMark(options_.clock->Now());
   if (store_->step() < options_.total_steps) StartStep();
 }
 
@@ -56,9 +65,8 @@ void SyncReplicas::StartStep() {
 
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
                                                       std::shared_ptr<StepListener> listener) {
-  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_));
+  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_, stream_values));
   connection->listener_ = std::move(listener);
-  connection->stream_values_ = stream_values;
   connection->stats_.set_name(std::move(name));
   connection->stats_.set_session_id(session);
   connection->last_heard_ = options_.clock->Now();
@@ -134,10 +142,9 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
         absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", connection->session_));
   }
   connection->last_heard_ = options_.clock->Now();
+  connection->stats_.set_bytes_received(connection->stats_.bytes_received() + frame.encoded_bytes);
+  bytes_received_ += frame.encoded_bytes;
   connection->silent_ = false;
-  int64_t bytes = 0;
-  for (const StepPiece& piece : frame.gradients) bytes += static_cast<int64_t>(piece.content.bytes());
-  connection->stats_.set_bytes_received(connection->stats_.bytes_received() + bytes);
   if (connection->first_frame_) {
     connection->first_frame_ = false;
     connection->not_before_step_ = std::min(frame.startup_delay_steps, options_.total_steps);
@@ -160,7 +167,7 @@ absl::Status SyncReplicas::BeginFrame(StepConnection* connection, const StepFram
                        token ? DescribeBlock(token->step(), {token->first_slot(), token->slot_count()}) : "none"));
     }
     connection->last_token_.reset();
-    incoming.Begin(frame.step, frame.block);
+    incoming.Begin(frame.step, frame.block, sparse());
   } else {
     RETURN_IF_ERROR(incoming.CheckSame(frame.step, frame.block));
   }
@@ -186,12 +193,30 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
   for (const StepPiece& piece : frame.gradients) {
     RETURN_IF_ERROR(incoming.CheckReported());
     if (target == nullptr) continue;  // the step is over; nothing of it is wanted
-    RETURN_IF_ERROR(target->CheckPiece(piece));
+    RETURN_IF_ERROR(CheckPiece(*connection, frame, piece, *target));
     RETURN_IF_ERROR(incoming.MarkPiece(piece));
     if (target->AddPiece(frame.block, piece)) incoming.MarkNew();
   }
   if (target != nullptr && !frame.gradients.empty()) *failure = CheckFinite(*connection, frame, *target);
   return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::CheckPiece(const StepConnection& connection, const StepFrame& frame, const StepPiece& piece,
+                                      const ContributionSet& target) const {
+  if (piece.sparse != sparse()) {
+    return absl::InvalidArgumentError(absl::StrCat("a gradient is sent ", piece.sparse ? "sparse" : "whole",
+                                                   "; the run's travel ", sparse() ? "sparse" : "whole"));
+  }
+  RETURN_IF_ERROR(sparse() ? target.CheckSparsePiece(frame.block, piece) : target.CheckPiece(piece));
+  return CheckType(connection, piece);
+}
+
+absl::Status SyncReplicas::CheckType(const StepConnection& connection, const StepPiece& piece) const {
+  const DataType type = connection.stream_values_ ? store_->compression().gradients : DT_FLOAT;
+  if (piece.content.type() == type) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the gradient of ", layout_.variables()[piece.variable].spec.name(),
+                                                 " is sent as ", NameOf(piece.content.type()),
+                                                 "; the run's gradients travel as ", NameOf(type)));
 }
 
 absl::Status SyncReplicas::CheckFinite(const StepConnection& connection, const StepFrame& frame,
@@ -221,6 +246,7 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
     const bool current = frame.step == store_->step() && !failed_;
     if (current) RETURN_IF_ERROR(incoming.CheckWhole());
     if (current) tokens_.Cover(frame.block, connection->session_, now);
+    connection->estimates_.Advance(frame.step, frame.block);
     connection->fate_ = incoming.any_new() ? ACCEPTED : DUPLICATE;
     if (incoming.any_new()) {
       ++accepted_;
@@ -318,14 +344,17 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   }
   if (connection->stream_values_) FeedValues(connection, reply);
   const bool holds_values = !connection->stream_values_ || connection->feed_.holds(store_->step());
-  if (connection->awaiting_ && connection->token_ && holds_values) {
+  if (connection->awaiting_ && connection->token_ && holds_values && FeedEstimates(connection, reply)) {
     reply->token = connection->token_;
     connection->token_.reset();
     connection->awaiting_ = false;
     // A worker behind a socket has them in its own memory: held here, they would be a third version during a step.
-    if (!connection->stream_values_) connection->token_values_ = store_->values();
+    if (!connection->stream_values_) {
+      connection->token_values_ = store_->published();
+      connection->token_estimates_ = store_->estimates();
+    }
   }
-  const bool any = reply->token.has_value() || !reply->values.empty();
+  const bool any = reply->token.has_value() || !reply->values.empty() || !reply->estimates.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
   if (any && connection->silent_) {  // the reply before was taken at last
     connection->silent_ = false;
@@ -334,17 +363,21 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   return any;
 }
 
+bool SyncReplicas::FeedEstimates(StepConnection* connection, StepReplyFrame* reply) {
+  if (!connection->stream_values_ || !sparse()) return true;
+  const Token& token = *connection->token_;
+  return connection->estimates_.Feed(*store_, {token.first_slot(), token.slot_count()}, reply);
+}
+
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
   const int64_t step = store_->step();
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !connection->token_ && current_ != nullptr && current_->has_applied_segments();
-  int64_t bytes = 0;
   if (connection->feed_.Advance(step, may_run_ahead) == step) {
-    bytes = connection->feed_.Fill(segment_order_, store_->values(), reply);
+    connection->feed_.Fill(segment_order_, store_->published(), reply);
   } else if (current_ != nullptr) {
-    bytes = connection->feed_.Fill(current_->finished_segments(), store_->next_values(), reply);
+    connection->feed_.Fill(current_->finished_segments(), store_->next_published(), reply);
   }
-  connection->stats_.set_bytes_sent(connection->stats_.bytes_sent() + bytes);
 }
 
 void SyncReplicas::Heartbeat(uint64_t session) {
@@ -483,11 +516,13 @@ void SyncReplicas::Wake(const Listeners& listeners) {
 }
 
 void SyncReplicas::UpdateRate(absl::Time now) {
-  if (now - mark_time_[1] < kRateWindow) return;
-  mark_time_[0] = mark_time_[1];
-  mark_step_[0] = mark_step_[1];
-  mark_time_[1] = now;
-  mark_step_[1] = store_->step();
+  if (now - marks_[1].time < kRateWindow) return;
+  marks_[0] = marks_[1];
+  marks_[1] = NewMark(now);
+}
+
+SyncReplicas::Mark SyncReplicas::NewMark(absl::Time now) const {
+  return {now, store_->step(), bytes_received_, bytes_sent_};
 }
 
 void SyncReplicas::FillStatus(RunStatus* status) const {
@@ -496,8 +531,14 @@ void SyncReplicas::FillStatus(RunStatus* status) const {
   status->set_global_step(store_->step());
   if (last_loss_) status->set_loss(*last_loss_);
   status->set_learning_rate(learning_rate_);
-  const double seconds = absl::ToDoubleSeconds(now - mark_time_[0]);
-  if (seconds > 0) status->set_steps_per_second(static_cast<double>(store_->step() - mark_step_[0]) / seconds);
+  const Mark& mark = marks_[0];
+  const double seconds = absl::ToDoubleSeconds(now - mark.time);
+  const auto steps = static_cast<double>(store_->step() - mark.step);
+  if (seconds > 0) status->set_steps_per_second(steps / seconds);
+  if (steps > 0) {
+    status->set_bytes_received_per_step(static_cast<double>(bytes_received_ - mark.bytes_received) / steps);
+    status->set_bytes_sent_per_step(static_cast<double>(bytes_sent_ - mark.bytes_sent) / steps);
+  }
   status->set_accepted(accepted_);
   status->set_duplicate(duplicate_);
   status->set_rejected(rejected_);

@@ -18,6 +18,7 @@
 #include "proto/chief.pb.h"
 #include "proto/optimizer.pb.h"
 #include "proto/status.pb.h"
+#include "server/chief/estimate_feed.h"
 #include "server/chief/incoming_contribution.h"
 #include "server/chief/token_queue.h"
 #include "server/chief/value_feed.h"
@@ -46,20 +47,31 @@ class StepConnection {
   absl::Status OnFrame(const StepFrame& frame);
   // Fills the next frame for the worker; false when there is none now: StepListener tells when to ask again.
   bool NextReply(StepReplyFrame* reply);
-  // The values at the step of the token that NextReply returned last, as a flat array (ParameterLayout).
-  std::shared_ptr<const AlignedBuffer> values() const;
+  // The message of a reply is sent and has that many bytes.
+  void CountSent(int64_t bytes);
+  // The values at the step of the token that NextReply returned last, and the estimates of top-k compression.
+  std::shared_ptr<const PublishedValues> values() const;
+  std::shared_ptr<const VariableStore::Estimates> estimates() const;
   // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
   // except by calls that are under way.
   void Close();
 
  private:
   friend class SyncReplicas;
-  StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout)
-      : owner_(owner), session_(session), name_(std::move(name)), incoming_(layout), feed_(layout) {}
+  StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout,
+                 bool stream_values)
+      : owner_(owner),
+        session_(session),
+        name_(std::move(name)),
+        stream_values_(stream_values),
+        incoming_(layout),
+        feed_(layout) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;
   const std::string name_;
+  // False in process: values are handed over, and gradients are taken, where they lie.
+  const bool stream_values_;
 
   // For OnFrame alone.
   IncomingContribution incoming_;
@@ -67,7 +79,6 @@ class StepConnection {
 
   // All below is guarded by the owner's mutex.
   std::shared_ptr<StepListener> listener_;
-  bool stream_values_ = true;
   bool closed_ = false;
   int64_t not_before_step_ = 0;
   // The worker has ended its contribution and waits for a token.
@@ -85,7 +96,9 @@ class StepConnection {
   Fate fate_ = FATE_NONE;
   bool finish_sent_ = false;
   ValueFeed feed_;
-  std::shared_ptr<const AlignedBuffer> token_values_;
+  EstimateFeed estimates_;
+  std::shared_ptr<const PublishedValues> token_values_;
+  std::shared_ptr<const VariableStore::Estimates> token_estimates_;
   WorkerStatus stats_;
   absl::Time last_heard_;
 };
@@ -121,8 +134,9 @@ class SyncReplicas {
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas();
 
-  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are and
-  // StepConnection::values() has the values. A second stream of a session closes the first with Aborted.
+  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are,
+  // StepConnection::values() has the values, and gradients are float32 (rounded, if the run compresses them). A second
+  // stream of a session closes the first with Aborted.
   std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, bool stream_values,
                                           std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -159,6 +173,14 @@ class SyncReplicas {
   static absl::Status CheckFinite(const StepConnection& connection, const StepFrame& frame,
                                   const ContributionSet& target);
   absl::Status EndFrame(StepConnection* connection, const StepFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The piece travels as the run's gradients do; InvalidArgument names both ways. `piece` is checked otherwise.
+  absl::Status CheckType(const StepConnection& connection, const StepPiece& piece) const;
+  absl::Status CheckPiece(const StepConnection& connection, const StepFrame& frame, const StepPiece& piece,
+                          const ContributionSet& target) const;
+  // Adds what the worker lacks of the estimates for its token; true when that is all.
+  bool FeedEstimates(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gradients travel as differences of each slot's from its estimate.
+  bool sparse() const { return store_->compression().top_k > 0; }
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -205,9 +227,18 @@ class SyncReplicas {
   int64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t duplicate_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t rejected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Rate: steps since a mark that moves on every few seconds, so that the rate is a recent one.
-  absl::Time mark_time_[2] ABSL_GUARDED_BY(mutex_);
-  int64_t mark_step_[2] ABSL_GUARDED_BY(mutex_) = {0, 0};
+  // Over all connections, those that are gone too.
+  int64_t bytes_received_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Rates: since a mark that moves on every few seconds, so that they are recent ones.
+  struct Mark {
+    absl::Time time;
+    int64_t step = 0;
+    int64_t bytes_received = 0;
+    int64_t bytes_sent = 0;
+  };
+  Mark NewMark(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Mark marks_[2] ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

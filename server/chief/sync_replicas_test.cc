@@ -25,10 +25,11 @@ constexpr absl::Duration kLease = absl::Seconds(2);
 class SyncReplicasTest : public ::testing::Test {
  protected:
   // SGD with rate 1 from zeros.
-  void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0) {
+  void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0,
+             const Compression& compression = {}) {
     OptimizerConfig optimizer;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
-    store_ = VariableStore::Create(FrameModel(), optimizer).value();
+    store_ = VariableStore::Create(FrameModel(), optimizer, compression, slots).value();
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
@@ -370,6 +371,153 @@ TEST_F(SyncReplicasTest, ALossThatIsNotFiniteStopsTheRunBeforeAnythingChanges) {
     EXPECT_THAT(worker->finish_message(), HasSubstr("not finite"));
   }
   EXPECT_EQ(failures_.size(), 1u);
+}
+
+TEST_F(SyncReplicasTest, GradientsOfAnotherTypeThanTheRunsAreRefused) {
+  Start(1);
+  const auto plain = Connect(1);
+  ASSERT_TRUE(plain->Ask().ok());
+  StepFrame frame = plain->NewFrame(*plain->token());
+  plain->AddReports(&frame);
+  const uint16_t numbers[3] = {};
+  frame.gradients.resize(1);
+  frame.gradients[0].content = FloatChunks(DT_HALF, numbers, 3);
+  absl::Status status = plain->Send(frame);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "the gradient of w is sent as float16; the run's gradients travel as float32");
+  plain->connection()->Close();
+  sync_.reset();
+
+  Compression compression;
+  compression.gradients = compression.values = DT_BFLOAT16;
+  Start(1, 100, 0, compression);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  status = a->Push();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "the gradient of big is sent as float32; the run's gradients travel as bfloat16");
+  EXPECT_EQ(sync_->step(), 0);
+}
+
+TEST_F(SyncReplicasTest, TopKTakesEachSlotsPiecesOnceAndRefusesOthers) {
+  Compression compression;
+  compression.top_k = 0.5;
+  Start(2, 100, 0, compression);
+  const std::string differences("\0\0\0\0\0\x40", 6);  // element 0 by 2
+  const auto add = [&differences](int64_t variable, int64_t offset, int64_t slot, StepFrame* frame) {
+    StepPiece piece;
+    piece.variable = variable;
+    piece.offset = offset;
+    piece.slot = slot;
+    piece.sparse = true;
+    piece.content.Append(differences);
+    frame->gradients.push_back(piece);
+  };
+  {
+    const auto whole = Connect(1);
+    ASSERT_TRUE(whole->Ask().ok());
+    const absl::Status status = whole->Push();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(status.message(), "a gradient is sent whole; the run's travel sparse");
+  }
+  {
+    const auto twice = Connect(2);
+    ASSERT_TRUE(twice->Ask().ok());
+    StepFrame frame = twice->NewFrame(*twice->token());
+    twice->AddReports(&frame);
+    add(0, 0, 1, &frame);
+    add(0, 0, 1, &frame);
+    const absl::Status status = twice->Send(frame);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(status.message(), "the gradient of w from element 0 was sent twice");
+  }
+  {
+    const auto incomplete = Connect(3);
+    ASSERT_TRUE(incomplete->Ask().ok());
+    StepFrame frame = incomplete->NewFrame(*incomplete->token());
+    incomplete->AddReports(&frame);
+    add(0, 0, 0, &frame);
+    frame.end = true;
+    const absl::Status status = incomplete->Send(frame);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("has 1 of 6 pieces"));
+  }
+  const auto a = Connect(4);
+  ASSERT_TRUE(a->Ask().ok());
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  for (const int64_t slot : {0, 1}) {
+    add(2, 65536, slot, &frame);
+    add(2, 0, slot, &frame);
+    add(0, 0, slot, &frame);
+  }
+  frame.end = true;
+  ASSERT_TRUE(a->Send(frame).ok());
+  a->Drain();
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(a->value(0, 0), -2) << "the mean of two slots' first estimates";
+  EXPECT_EQ(a->value(0, 1), 0);
+  // A worker that comes now lacks the estimates: two slots of three segments, sent before its token.
+  a->connection()->Close();
+  const auto b = Connect(5);
+  StepFrame ask = b->NewFrame(Token());
+  ask.end = true;
+  ASSERT_TRUE(b->Send(ask).ok());
+  size_t estimates = 0;
+  StepReplyFrame reply;
+  while (!reply.token && b->connection()->NextReply(&reply)) {
+    for (const StepPiece& piece : reply.estimates) {
+      EXPECT_EQ(reply.estimates_step, 1);
+      float first = 0;
+      piece.content.CopyTo(0, 1, &first);
+      EXPECT_EQ(first, 2);
+      ++estimates;
+    }
+  }
+  ASSERT_TRUE(reply.token);
+  EXPECT_EQ(estimates, 6u);
+}
+
+TEST_F(SyncReplicasTest, BytesAreCountedOfTheMessagesAndForEachStep) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  RunStatus status;
+  sync_->FillStatus(&status);
+  EXPECT_EQ(status.bytes_received_per_step(), 0) << "no step yet";
+  for (int step = 0; step < 4; ++step) {
+    StepFrame frame = a->NewFrame(*a->token());
+    a->AddReports(&frame);
+    a->AddAllPieces(&frame);
+    frame.end = true;
+    frame.encoded_bytes = 1000;
+    ASSERT_TRUE(a->Send(frame).ok());
+    a->Drain();
+    a->connection()->CountSent(300);
+  }
+  status.Clear();
+  sync_->FillStatus(&status);
+  ASSERT_EQ(status.worker_size(), 1);
+  EXPECT_EQ(status.worker(0).bytes_received(), 4000);
+  EXPECT_EQ(status.worker(0).bytes_sent(), 1200);
+  EXPECT_EQ(status.bytes_received_per_step(), 1000);
+  EXPECT_EQ(status.bytes_sent_per_step(), 300);
+  // They are recent figures: two marks later the old bytes are gone.
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(absl::Seconds(4));
+    sync_->Tick();
+  }
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  a->AddAllPieces(&frame);
+  frame.end = true;
+  frame.encoded_bytes = 500;
+  const absl::Status sent = a->Send(frame);
+  ASSERT_TRUE(sent.ok()) << sent;
+  RunStatus later;
+  sync_->FillStatus(&later);
+  EXPECT_EQ(later.bytes_received_per_step(), 500);
+  EXPECT_EQ(later.bytes_sent_per_step(), 0);
 }
 
 TEST_F(SyncReplicasTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepIsOver) {

@@ -20,8 +20,8 @@ int64_t ValueFeed::Advance(int64_t step, bool may_run_ahead) {
   return step_;
 }
 
-int64_t ValueFeed::Fill(absl::Span<const int> final_segments, std::shared_ptr<const AlignedBuffer> values,
-                        StepReplyFrame* reply) {
+void ValueFeed::Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values,
+                     StepReplyFrame* reply) {
   int64_t elements = 0;
   while (cursor_ < final_segments.size()) {
     const ParameterLayout::Segment& segment = layout_.segments()[final_segments[cursor_]];
@@ -30,13 +30,12 @@ int64_t ValueFeed::Fill(absl::Span<const int> final_segments, std::shared_ptr<co
     StepPiece piece;
     piece.variable = segment.variable;
     piece.offset = segment.offset;
-    piece.content = FloatChunks(values->as<float>() + segment.flat_offset, segment.elements);
+    piece.content = values->Segment(layout_, segment);
     reply->values.push_back(std::move(piece));
     ++cursor_;
   }
   reply->values_step = step_;
   reply->values_owner = std::move(values);
-  return elements * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 #include "absl/types/span.h"
 #include "common/client/step_frame.h"
-#include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
+#include "server/ps/published_values.h"
 
 namespace lockstep {
 
@@ -25,9 +25,8 @@ class ValueFeed {
   int64_t Advance(int64_t step, bool may_run_ahead);
 
   // Puts the next segments of that version into a reply, as many as one frame takes. `final_segments` are all that are
-  // final, in the order in which they became so; `values` is their flat array. Returns the bytes.
-  int64_t Fill(absl::Span<const int> final_segments, std::shared_ptr<const AlignedBuffer> values,
-               StepReplyFrame* reply);
+  // final, in the order in which they became so.
+  void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
 
   // The worker has all values of the version of `step`.
   bool holds(int64_t step) const { return step == held_step_ || (step == step_ && complete()); }

@@ -25,6 +25,18 @@ ParameterLayout LayoutOf(int64_t elements) {
   return ParameterLayout::Create(model).value();
 }
 
+std::shared_ptr<const PublishedValues> ValuesOf(const ParameterLayout& layout) {
+  auto values = std::make_shared<PublishedValues>();
+  values->flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout.flat_elements()) * sizeof(float));
+  return values;
+}
+
+int64_t ElementsOf(const StepReplyFrame& reply) {
+  int64_t elements = 0;
+  for (const StepPiece& piece : reply.values) elements += piece.content.size();
+  return elements;
+}
+
 class ValueFeedTest : public ::testing::Test {
  protected:
   // Sends what `segments` has more than was sent; the offsets of what went out, in segments.
@@ -38,8 +50,7 @@ class ValueFeedTest : public ::testing::Test {
   }
 
   const ParameterLayout layout_ = LayoutOf(3 * kSegment);
-  const std::shared_ptr<const AlignedBuffer> values_ =
-      std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+  const std::shared_ptr<const PublishedValues> values_ = ValuesOf(layout_);
   ValueFeed feed_{&layout_};
   int64_t version_ = -1;
 };
@@ -107,13 +118,15 @@ TEST(ValueFeedFrameTest, CutsLargeVersionsIntoFrames) {
   ValueFeed feed(&layout);
   std::vector<int> order(20);
   std::iota(order.begin(), order.end(), 0);
-  const auto values = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout.flat_elements()) * sizeof(float));
+  const auto values = ValuesOf(layout);
   feed.Advance(0, false);
   StepReplyFrame first, second;
-  EXPECT_EQ(feed.Fill(order, values, &first), 16 * kSegment * 4);
+  feed.Fill(order, values, &first);
+  EXPECT_EQ(ElementsOf(first), 16 * kSegment);
   EXPECT_EQ(first.values.size(), 16u);
   EXPECT_FALSE(feed.holds(0));
-  EXPECT_EQ(feed.Fill(order, values, &second), 4 * kSegment * 4);
+  feed.Fill(order, values, &second);
+  EXPECT_EQ(ElementsOf(second), 4 * kSegment);
   EXPECT_TRUE(feed.holds(0));
 }
 

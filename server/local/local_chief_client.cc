@@ -6,9 +6,11 @@
 
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/client/held_estimates.h"
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
+#include "server/ps/published_values.h"
 
 namespace lockstep {
 namespace {
@@ -49,6 +51,7 @@ class LocalStepChannel : public StepChannel {
                    std::shared_ptr<StepConnection> connection)
       : options_(options),
         layout_(std::move(layout)),
+        estimates_(&layout_),
         gradients_(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)),
         doorbell_(std::move(doorbell)),
         connection_(std::move(connection)) {}
@@ -59,6 +62,7 @@ class LocalStepChannel : public StepChannel {
     StepFrame frame = NewFrame();
     frame.end = true;
     RETURN_IF_ERROR(connection_->OnFrame(frame));
+    if (token_.slot_count() > 0) estimates_.Advance();
     StepReplyFrame reply;
     Assignment assignment;
     while (true) {
@@ -72,12 +76,13 @@ class LocalStepChannel : public StepChannel {
     assignment.finish_message = reply.finish_message;
     token_ = reply.token.value_or(Token());
     assignment.token = token_;
-    flat_values_ = connection_->values();
-    values_.clear();
-    for (const auto& variable : layout_.variables()) {
-      values_.push_back(flat_values_ == nullptr ? nullptr : flat_values_->as<float>() + variable.flat_offset);
-    }
+    TakeValues(connection_->values());
     assignment.values = values_;
+    if (options_.compression.top_k > 0 && reply.token) {
+      TakeEstimates();
+      ASSIGN_OR_RETURN(token_estimates_, estimates_.Take(token_.step(), {token_.first_slot(), token_.slot_count()}));
+      assignment.estimates = token_estimates_;
+    }
     return assignment;
   }
 
@@ -99,6 +104,17 @@ class LocalStepChannel : public StepChannel {
     return connection_->OnFrame(frame);
   }
 
+  absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override {
+    StepFrame frame = NewFrame();
+    frame.gradients.resize(1);
+    frame.gradients[0].variable = variable;
+    frame.gradients[0].offset = offset;
+    frame.gradients[0].slot = slot;
+    frame.gradients[0].sparse = true;
+    frame.gradients[0].content.Append(differences);
+    return connection_->OnFrame(frame);
+  }
+
   void Leave() override {
     token_.Clear();
     StepFrame frame = NewFrame();
@@ -110,6 +126,32 @@ class LocalStepChannel : public StepChannel {
   void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled"), /*at_once=*/true); }
 
  private:
+  // Null before the first token.
+  void TakeValues(std::shared_ptr<const PublishedValues> published) {
+    if (published == nullptr || published == published_) return;
+    published_ = std::move(published);
+    values_.clear();
+    for (const auto& variable : layout_.variables()) {
+      const float* values = published_->flat->as<float>() + variable.flat_offset;
+      if (published_->encoded != nullptr && variable.spec.trainable()) {
+        if (decoded_.size() == 0) decoded_ = AlignedBuffer(gradients_.size());
+        float* const decoded = decoded_.as<float>() + variable.flat_offset;
+        FloatChunks(published_->type, published_->encoded->as<uint16_t>() + variable.flat_offset, variable.elements)
+            .CopyTo(0, variable.elements, decoded);
+        values = decoded;
+      }
+      values_.push_back(values);
+    }
+  }
+
+  // Those of the token that are not held.
+  void TakeEstimates() {
+    const auto estimates = connection_->estimates();
+    for (int64_t slot = token_.first_slot(); slot < token_.first_slot() + token_.slot_count(); ++slot) {
+      if (!estimates_.Holds(token_.step(), slot)) estimates_.Copy(token_.step(), slot, *estimates->at(slot));
+    }
+  }
+
   StepFrame NewFrame() const {
     StepFrame frame;
     frame.session_id = options_.session_id;
@@ -122,11 +164,14 @@ class LocalStepChannel : public StepChannel {
 
   const ChiefClient::StepOptions options_;
   const ParameterLayout layout_;
+  HeldEstimates estimates_;  // of top-k compression
+  std::vector<float*> token_estimates_;
   AlignedBuffer gradients_;  // flat
   const std::shared_ptr<Doorbell> doorbell_;
   const std::shared_ptr<StepConnection> connection_;
   Token token_;
-  std::shared_ptr<const AlignedBuffer> flat_values_;
+  std::shared_ptr<const PublishedValues> published_;
+  AlignedBuffer decoded_;  // of 16-bit values, flat
   std::vector<const float*> values_;
 };
 

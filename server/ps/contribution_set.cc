@@ -3,16 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/sparse_differences.h"
 #include "server/ps/all_finite.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
+
+// The differences of a sparse piece in one run, copied into `storage` if they lie in several.
+absl::string_view BytesOf(const StepPiece& piece, std::string* storage) {
+  const size_t bytes = piece.content.bytes();
+  if (piece.content.SingleRun() != nullptr) return {piece.content.SingleRun(), bytes};
+  storage->resize(bytes);
+  piece.content.CopyBytes(&(*storage)[0]);
+  return *storage;
+}
 
 }  // namespace
 
@@ -26,7 +38,8 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
   for (const auto& segment : layout_.segments()) {
     const bool trainable = layout_.variables()[segment.variable].spec.trainable();
     BufferPool* const pool = segment.elements == kSegmentElements ? store->segment_pool() : nullptr;
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, pool) : nullptr);
+    const DataType type = store->compression().gradients;
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, pool, type) : nullptr);
   }
   finished_.reserve(segments_.size());
 }
@@ -94,8 +107,8 @@ absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
                                                    piece.offset, " with ", piece.content.bytes(), " bytes ", what));
   };
   if (!variable.spec.trainable()) return error("is for a variable that is not trainable");
-  if (piece.content.bytes() == 0 || piece.content.bytes() % sizeof(float) != 0)
-    return error("has no whole number of float32 elements");
+  if (piece.content.bytes() == 0 || piece.content.bytes() % piece.content.element_bytes() != 0)
+    return error(absl::StrCat("has no whole number of ", NameOf(piece.content.type()), " elements"));
   if (piece.offset < 0 || piece.offset >= variable.elements ||
       piece.content.size() > variable.elements - piece.offset) {
     return error(absl::StrCat("does not lie within its ", variable.elements, " elements"));
@@ -107,7 +120,71 @@ absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
   return absl::OkStatus();
 }
 
+absl::Status ContributionSet::CheckSparsePiece(const SlotBlock& block, const StepPiece& piece) const {
+  if (piece.variable < 0 || piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
+    return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable,
+                                                   "; the model has ", layout_.variables().size(), " variables"));
+  }
+  const auto& variable = layout_.variables()[piece.variable];
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " for slot ", piece.slot,
+                                                   " at element ", piece.offset, " ", what));
+  };
+  if (!variable.spec.trainable()) return error("is for a variable that is not trainable");
+  if (piece.slot < block.first || piece.slot >= block.end()) {
+    return error(absl::StrCat("is in a contribution to ", block.ToString()));
+  }
+  if (piece.offset < 0 || piece.offset >= variable.elements || piece.offset % kSegmentElements != 0) {
+    return error(absl::StrCat("is not a segment of ", kSegmentElements, " of its ", variable.elements, " elements"));
+  }
+  const int index = variable.first_segment + static_cast<int>(piece.offset / kSegmentElements);
+  std::string storage;
+  const absl::Status status = CheckDifferences(BytesOf(piece, &storage), layout_.segments()[index].elements);
+  return status.ok() ? status : error(absl::StrCat("is malformed: ", status.message()));
+}
+
+bool ContributionSet::Apply(int index, const SlotTree::Result& result, Segment* segment) {
+  if (result.outcome != SlotTree::Outcome::kComplete) return false;
+  const ParameterLayout::Segment& place = layout_.segments()[index];
+  if (!AllFinite(result.sum, place.elements)) {
+    non_finite_variable_ = place.variable;
+    return false;
+  }
+  segments_begun_.fetch_add(1, std::memory_order_acq_rel);
+  store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
+  segment->tree.ReleaseMemory();
+  return true;
+}
+
+void ContributionSet::NoteApplied(int index) {
+  {
+    MutexLock lock(&mutex_);
+    finished_.push_back(index);
+  }
+  segments_left_.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+bool ContributionSet::AddSparsePiece(const StepPiece& piece) {
+  const auto& variable = layout_.variables()[piece.variable];
+  const int index = variable.first_segment + static_cast<int>(piece.offset / kSegmentElements);
+  Segment& segment = *segments_[index];
+  const SlotBlock slot{piece.slot, 1};
+  std::string storage;
+  const absl::string_view differences = BytesOf(piece, &storage);
+  bool complete = false;
+  {
+    MutexLock lock(&segment.mutex);
+    if (segment.tree.Covers(slot)) return false;
+    const float* const gradient = store_->AddToEstimate(index, piece.slot, differences);
+    complete =
+        Apply(index, segment.tree.Add(slot, FloatChunks(gradient, layout_.segments()[index].elements), 0), &segment);
+  }
+  if (complete) NoteApplied(index);
+  return true;
+}
+
 bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
+  if (piece.sparse) return AddSparsePiece(piece);
   const auto& variable = layout_.variables()[piece.variable];
   bool any_new = false;
   int index = variable.first_segment + static_cast<int>(piece.offset / kSegmentElements);
@@ -119,23 +196,9 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
       MutexLock lock(&segment.mutex);
       const SlotTree::Result result = segment.tree.Add(block, piece.content, first);
       any_new = any_new || result.outcome != SlotTree::Outcome::kCovered;
-      complete = result.outcome == SlotTree::Outcome::kComplete;
-      if (complete && !AllFinite(result.sum, elements)) {
-        non_finite_variable_ = static_cast<int>(piece.variable);
-        complete = false;
-      } else if (complete) {
-        segments_begun_.fetch_add(1, std::memory_order_acq_rel);
-        store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
-        segment.tree.ReleaseMemory();
-      }
+      complete = Apply(index, result, &segment);
     }
-    if (complete) {
-      {
-        MutexLock lock(&mutex_);
-        finished_.push_back(index);
-      }
-      segments_left_.fetch_sub(1, std::memory_order_acq_rel);
-    }
+    if (complete) NoteApplied(index);
     first += elements;
   }
   return any_new;

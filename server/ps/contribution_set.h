@@ -36,9 +36,11 @@ class ContributionSet {
 
   // Checks that a piece consists of whole segments of a trainable variable; InvalidArgument names what disagrees.
   absl::Status CheckPiece(const StepPiece& piece) const;
+  // The same for a sparse piece of a slot of `block`: one segment.
+  absl::Status CheckSparsePiece(const SlotBlock& block, const StepPiece& piece) const;
 
-  // Adds a checked piece of the sum over `block`, whose slots have all reported. Returns whether any of it was new.
-  // A segment whose sum is not finite is not applied: see FindNonFinite.
+  // Adds a checked piece of the sum over `block`, whose slots have all reported; a sparse piece is its slot's alone.
+  // Returns whether any of it was new. A segment whose sum is not finite is not applied: see FindNonFinite.
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Every trainable segment was applied. Then every slot has reported.
@@ -61,7 +63,7 @@ class ContributionSet {
 
  private:
   struct Segment {
-    Segment(int64_t slots, int64_t elements, BufferPool* pool) : tree(slots, elements, pool) {}
+    Segment(int64_t slots, int64_t elements, BufferPool* pool, DataType type) : tree(slots, elements, pool, type) {}
     Mutex mutex;
     SlotTree tree ABSL_GUARDED_BY(mutex);
   };
@@ -73,6 +75,11 @@ class ContributionSet {
     int non_finite_update = -1;
   };
 
+  bool AddSparsePiece(const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes a result of the segment's tree: applies a complete sum. Returns whether it was complete.
+  bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
+  // After a segment was applied, without its lock.
+  void NoteApplied(int index) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckReport(const SlotBlock& block, const SlotReport& report) const;
 
   VariableStore* const store_;

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
 
 // Variables: 0 "w" [3], 1 "mean" [2], 2 "big" [one segment and 4 elements].
-std::unique_ptr<VariableStore> NewStore() {
+std::unique_ptr<VariableStore> NewStore(const Compression& compression = {}, int64_t slots = 1) {
   ModelSpec model;
   OptimizerConfig optimizer;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
@@ -32,7 +32,7 @@ std::unique_ptr<VariableStore> NewStore() {
   )",
                                                             &model));
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
-  auto store = VariableStore::Create(model, optimizer).value();
+  auto store = VariableStore::Create(model, optimizer, compression, slots).value();
   store->Initialize(1);
   return store;
 }
@@ -74,6 +74,105 @@ class ContributionSetTest : public ::testing::Test {
   std::unique_ptr<VariableStore> store_;
   std::vector<float> gradient_;
 };
+
+// `count` differences of `value` from element 0 on.
+std::string Differences(uint16_t count, float value) {
+  std::string bytes;
+  for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof(i));
+  for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  return bytes;
+}
+
+StepPiece SparsePiece(int64_t variable, int64_t offset, int64_t slot, const std::string& bytes) {
+  StepPiece piece;
+  piece.variable = variable;
+  piece.offset = offset;
+  piece.slot = slot;
+  piece.sparse = true;
+  piece.content.Append(bytes);
+  return piece;
+}
+
+TEST(SparseContributionSetTest, SumsTheEstimatesThatTheDifferencesBringForward) {
+  Compression compression;
+  compression.top_k = 0.5;
+  const auto store = NewStore(compression, 2);
+  // Step 0: slot 0 sends 2, slot 1 sends 4; step 1: slot 0 sends nothing, slot 1 sends 1.
+  const float sent[2][2] = {{2, 4}, {0, 1}};
+  float estimates[2] = {0, 0}, expected = 0;
+  for (const auto& step : sent) {
+    store->BeginUpdate(1);
+    ContributionSet set(store.get(), 2);
+    std::vector<std::string> bytes;
+    for (const int64_t slot : {1, 0}) {
+      ASSERT_TRUE(set.AddReports({slot, 1}, {Report(slot, 1)}).ok());
+      bytes.push_back(step[slot] == 0 ? "" : Differences(2, step[slot]));
+    }
+    for (const int64_t slot : {1, 0}) {
+      for (const auto& place : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {2, 0}, {2, kSegment}}) {
+        const StepPiece piece = SparsePiece(place.first, place.second, slot, bytes[1 - slot]);
+        ASSERT_TRUE(set.CheckSparsePiece({slot, 1}, piece).ok());
+        EXPECT_TRUE(set.AddPiece({slot, 1}, piece));
+        // A second copy, and one that lies: dropped.
+        const std::string lie = Differences(1, 100);
+        EXPECT_FALSE(set.AddPiece({slot, 1}, SparsePiece(place.first, place.second, slot, lie)));
+      }
+      estimates[slot] += step[slot];
+    }
+    ASSERT_TRUE(set.complete());
+    store->CommitUpdate(set.TakeUpdates());
+    expected -= (estimates[0] + estimates[1]) / 2;
+    for (const int64_t slot : {0, 1}) {
+      EXPECT_EQ(store->estimates()->at(slot)->as<float>()[0], estimates[slot]);
+      EXPECT_EQ(store->estimates()->at(slot)->as<float>()[2], 0);
+    }
+    EXPECT_EQ(store->values()->as<float>()[1], expected);
+    EXPECT_EQ(store->values()->as<float>()[store->layout().variables()[2].flat_offset + kSegment], expected);
+    EXPECT_EQ(store->values()->as<float>()[2], 0);
+  }
+}
+
+TEST(SparseContributionSetTest, RefusesMalformedPiecesByName) {
+  Compression compression;
+  compression.top_k = 0.5;
+  const auto store = NewStore(compression, 4);
+  store->BeginUpdate(1);
+  const ContributionSet set(store.get(), 4);
+  const std::string one = Differences(1, 1), four = Differences(4, 1), odd = one.substr(1);
+  const std::pair<StepPiece, std::string> cases[] = {
+      {SparsePiece(7, 0, 0, one), "a gradient for variable number 7; the model has 3 variables"},
+      {SparsePiece(1, 0, 0, one),
+       "the gradient of mean for slot 0 at element 0 is for a variable that is not trainable"},
+      {SparsePiece(0, 0, 2, one), "the gradient of w for slot 2 at element 0 is in a contribution to slots [0,2)"},
+      {SparsePiece(2, 5, 0, one), "is not a segment of 65536 of its 65540 elements"},
+      {SparsePiece(2, 2 * kSegment, 0, one), "is not a segment of"},
+      {SparsePiece(2, -kSegment, 0, one), "is not a segment of"},
+      {SparsePiece(0, 0, 0, four), "is malformed: index 3 is not below the 3 elements"},
+      {SparsePiece(0, 0, 0, odd), "is malformed: 5 bytes are no whole number"}};
+  for (const auto& test : cases) {
+    const absl::Status status = set.CheckSparsePiece({0, 2}, test.first);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << test.second;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.second));
+  }
+}
+
+TEST(SparseContributionSetTest, TakesDifferencesThatLieInTwoRuns) {
+  Compression compression;
+  compression.top_k = 0.5;
+  const auto store = NewStore(compression, 2);
+  store->BeginUpdate(1);
+  ContributionSet set(store.get(), 2);
+  const std::string three = Differences(3, 7), left = three.substr(0, 5), right = three.substr(5);
+  StepPiece piece = SparsePiece(0, 0, 1, left);
+  piece.content.Append(right);
+  ASSERT_TRUE(set.CheckSparsePiece({0, 2}, piece).ok());
+  ASSERT_TRUE(set.AddReports({0, 2}, {Report(0, 1), Report(1, 1)}).ok());
+  EXPECT_TRUE(set.AddPiece({0, 2}, piece));
+  EXPECT_TRUE(set.AddPiece({0, 2}, SparsePiece(0, 0, 0, "")));
+  const auto& segment = store->layout().segments()[0];
+  const FloatChunks values = store->next_published()->Segment(store->layout(), segment);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(values.Contiguous(0, 3)[i], -3.5f);
+}
 
 TEST_F(ContributionSetTest, IsCompleteWhenEverySegmentHasEverySlot) {
   ContributionSet set(store_.get(), 2);

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/tensor/rounding.h"
+
 namespace lockstep {
+
+bool SlotTree::Covers(const SlotBlock& block) const {
+  return complete_ ||
+         std::any_of(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return node.block.Contains(block); });
+}
 
 SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& content, int64_t first) {
   Result result;
-  if (complete_) return result;
-  for (const Node& node : nodes_) {
-    if (node.block.Contains(block)) return result;
-  }
+  if (Covers(block)) return result;
   nodes_.erase(
       std::remove_if(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return block.Contains(node.block); }),
       nodes_.end());
@@ -31,6 +35,7 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   Node node;
   if (take_sibling(block, &node)) {
     content.AddTo(first, elements_, node.sum->as<float>());
+    RoundTo(type_, elements_, node.sum->as<float>());
     node.block = Join(node.block, block);
   } else {
     node.block = block;
@@ -46,6 +51,7 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   }
   for (Node sibling; take_sibling(node.block, &sibling);) {
     FloatChunks(sibling.sum->as<float>(), elements_).AddTo(0, elements_, node.sum->as<float>());
+    RoundTo(type_, elements_, node.sum->as<float>());
     node.block = Join(node.block, sibling.block);
   }
   nodes_.push_back(std::move(node));

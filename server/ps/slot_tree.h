@@ -14,14 +14,15 @@ namespace lockstep {
 
 // The sum of one segment's gradients over the slots of one step, formed along the fixed binary tree
 // over slot numbers, ((g0+g1)+(g2+g3))+..., in whatever order and by whatever blocks they arrive: the
-// bits do not depend on it. Holds at most one partial sum for each complete node whose sibling is
+// bits do not depend on it. Every sum is rounded to a type (common/tensor/rounding.h), as the workers round theirs
+// and the gradients themselves. Holds at most one partial sum for each complete node whose sibling is
 // missing. Not thread-safe.
 class SlotTree {
  public:
   // `slots` = replicas_to_aggregate; `elements` = floats of the segment. Partial sums lie in buffers of `pool`, each
-  // of at least as many, which must outlive the tree; null: in memory of their own.
-  SlotTree(int64_t slots, int64_t elements, BufferPool* pool = nullptr)
-      : slots_(slots), elements_(elements), pool_(pool) {}
+  // of at least as many, which must outlive the tree; null: in memory of their own. `type` = what sums are rounded to.
+  SlotTree(int64_t slots, int64_t elements, BufferPool* pool = nullptr, DataType type = DT_FLOAT)
+      : slots_(slots), elements_(elements), pool_(pool), type_(type) {}
 
   enum class Outcome {
     kCovered,   // the block was covered already; nothing changed
@@ -34,6 +35,9 @@ class SlotTree {
     // block was the whole tree.
     const float* sum = nullptr;
   };
+
+  // Whether Add would change nothing.
+  bool Covers(const SlotBlock& block) const;
 
   // Adds the sum over `block`, a node of the tree: elements [first, first + elements) of `content`. A larger
   // block replaces the smaller ones inside it.
@@ -51,6 +55,7 @@ class SlotTree {
   const int64_t slots_;
   const int64_t elements_;
   BufferPool* const pool_;
+  const DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;
   bool complete_ = false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -19,12 +20,14 @@ std::vector<float> Gradient(int64_t slot) {
 }
 
 // The sum over [begin, begin + size) cut at `slots`, straight from the definition.
-std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots) {
-  if (size == 1) return Gradient(begin);
-  std::vector<float> left = TreeSum(begin, size / 2, slots);
-  if (begin + size / 2 >= slots) return left;
-  const std::vector<float> right = TreeSum(begin + size / 2, size / 2, slots);
-  for (size_t i = 0; i < left.size(); ++i) left[i] = left[i] + right[i];
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots, DataType type = DT_FLOAT) {
+  std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, slots, type);
+  if (size > 1 && begin + size / 2 >= slots) return left;
+  if (size > 1) {
+    const std::vector<float> right = TreeSum(begin + size / 2, size / 2, slots, type);
+    for (size_t i = 0; i < left.size(); ++i) left[i] = left[i] + right[i];
+  }
+  RoundTo(type, kElements, left.data());
   return left;
 }
 
@@ -87,6 +90,33 @@ TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
         result = AddBlock(&tree, block, slots, &storage);
       }
       EXPECT_TRUE(SameBits(result.sum, expected)) << slots << " slots, seed " << seed;
+    }
+  }
+}
+
+// As the wire brings them: 16-bit numbers, in blocks of any size.
+TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
+  for (const DataType type : {DT_BFLOAT16, DT_HALF}) {
+    for (int64_t slots : {1, 3, 4, 6, 8}) {
+      const std::vector<float> expected = TreeSum(0, CeilPower(slots), slots, type);
+      if (slots > 1) {
+        EXPECT_FALSE(SameBits(BlockSum({0, slots}, slots).data(), expected)) << "rounding changes something";
+      }
+      for (uint64_t seed = 0; seed < 100; ++seed) {
+        SlotTree tree(slots, kElements, nullptr, type);
+        SlotTree::Result result;
+        for (uint64_t i = 0; result.outcome != SlotTree::Outcome::kComplete; ++i) {
+          ASSERT_LT(i, 10000u);
+          const auto random = Philox(seed, 1).At(i);
+          const SlotBlock block{random[0] % slots, 1 + random[1] % slots};
+          if (!IsTreeNode(block, slots)) continue;
+          const std::vector<float> sum = TreeSum(block.first, CeilPower(block.count), slots, type);
+          std::vector<uint16_t> numbers(kElements);
+          Encode16(type, kElements, sum.data(), numbers.data());
+          result = tree.Add(block, FloatChunks(type, numbers.data(), kElements), 0);
+        }
+        EXPECT_TRUE(SameBits(result.sum, expected)) << slots << " slots, seed " << seed;
+      }
     }
   }
 }

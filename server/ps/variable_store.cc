@@ -11,7 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
+#include "common/tensor/rounding.h"
 #include "common/tensor/shape.h"
+#include "common/tensor/sparse_differences.h"
 #include "glog/logging.h"
 #include "server/ps/initializer.h"
 
@@ -37,6 +39,10 @@ std::string SlotKey(const ParameterLayout::Variable& variable, absl::string_view
   return absl::StrCat(variable.spec.name(), "/", slot);
 }
 
+std::string EstimateKey(const ParameterLayout::Variable& variable, int64_t slot) {
+  return SlotKey(variable, absl::StrCat("GradientEstimate_", slot));
+}
+
 void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
   for (size_t i = 0; i < value.size(); ++i) {
     switch (op.kind()) {
@@ -55,7 +61,9 @@ void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
-                                                                     const OptimizerConfig& optimizer) {
+                                                                     const OptimizerConfig& optimizer,
+                                                                     const Compression& compression,
+                                                                     int64_t replicas_to_aggregate) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());
@@ -65,21 +73,50 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
   // Two versions of the values.
-  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float) * (2 + rule->slots().size());
+  const int64_t estimates = compression.top_k > 0 ? replicas_to_aggregate : 0;
+  const uint64_t bytes = 2 * (sizeof(float) + (compression.values == DT_FLOAT ? 0 : sizeof(uint16_t))) +
+                         (rule->slots().size() + 2 * static_cast<uint64_t>(estimates)) * sizeof(float);
+  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * bytes;
   const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (needed > memory) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
   }
-  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule)));
+  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression, estimates));
 }
 
-VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer)
+VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
+                             const Compression& compression, int64_t num_estimates)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
+      compression_(compression),
+      num_estimates_(num_estimates),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
       slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), optimizer_->slots().size()),
+      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers),
+      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
+
+std::shared_ptr<const PublishedValues> VariableStore::Publish(std::shared_ptr<const AlignedBuffer> flat,
+                                                              std::shared_ptr<AlignedBuffer>* encoded) {
+  if (compression_.values != DT_FLOAT) *encoded = encoded_pool_.Get();
+  auto published = std::make_shared<PublishedValues>();
+  published->flat = std::move(flat);
+  published->encoded = *encoded;
+  published->type = compression_.values;
+  return published;
+}
+
+void VariableStore::PublishAll() {
+  std::shared_ptr<AlignedBuffer> encoded;
+  published_ = Publish(values_, &encoded);
+  if (encoded == nullptr) return;
+  for (const auto& variable : layout_->variables()) {
+    if (!variable.spec.trainable()) continue;
+    Encode16(compression_.values, variable.elements, values_->as<float>() + variable.flat_offset,
+             encoded->as<uint16_t>() + variable.flat_offset);
+  }
+}
 
 std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() { return slot_pool_.Get(); }
 
@@ -97,6 +134,14 @@ void VariableStore::Initialize(uint64_t seed) {
     std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
   }
   slots_shared_ = false;
+  auto estimates = std::make_shared<Estimates>();
+  for (int64_t slot = 0; slot < num_estimates_; ++slot) {
+    const auto zeros = estimate_pool_.Get();
+    std::memset(zeros->data(), 0, zeros->size());
+    estimates->push_back(zeros);
+  }
+  estimates_ = std::move(estimates);
+  PublishAll();
 }
 
 absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::string& key,
@@ -121,6 +166,20 @@ absl::Status VariableStore::RestoreSlots(const BundleReader& reader,
           ReadVariable(reader, SlotKey(variable, optimizer_->slots()[k].name), variable, (*slots)[k].get()));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status VariableStore::RestoreEstimates(const BundleReader& reader) {
+  auto estimates = std::make_shared<Estimates>();
+  for (int64_t slot = 0; slot < num_estimates_; ++slot) {
+    const auto estimate = estimate_pool_.Get();
+    for (const auto& variable : layout_->variables()) {
+      if (!variable.spec.trainable()) continue;
+      RETURN_IF_ERROR(ReadVariable(reader, EstimateKey(variable, slot), variable, estimate.get()));
+    }
+    estimates->push_back(estimate);
+  }
+  estimates_ = std::move(estimates);
   return absl::OkStatus();
 }
 
@@ -154,9 +213,11 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
   }
   RETURN_IF_ERROR(RestoreSlots(reader, &slots_));
+  RETURN_IF_ERROR(RestoreEstimates(reader));
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
   step_ = step;
+  PublishAll();
   return absl::OkStatus();
 }
 
@@ -169,6 +230,7 @@ absl::StatusOr<std::vector<std::string>> VariableStore::WarmStart(const BundleRe
     }
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
   }
+  PublishAll();
   return missing;
 }
 
@@ -176,10 +238,12 @@ void VariableStore::BeginUpdate(float learning_rate) {
   CHECK(next_values_ == nullptr) << "an update is in progress";
   optimizer_->BeginStep(learning_rate);
   next_values_ = pool_.Get();
+  next_published_ = Publish(next_values_, &next_encoded_);
   next_slots_ = slots_;
   if (slots_shared_) {
     for (auto& slot : next_slots_) slot = NewSlotBuffer();
   }
+  for (int64_t slot = 0; slot < num_estimates_; ++slot) next_estimates_.push_back(estimate_pool_.Get());
 }
 
 void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
@@ -192,6 +256,19 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   }
   optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset,
                     next_values_->as<float>() + place.flat_offset, slots_in, absl::MakeConstSpan(slots_out));
+  if (next_encoded_ != nullptr) {
+    Encode16(compression_.values, place.elements, next_values_->as<float>() + place.flat_offset,
+             next_encoded_->as<uint16_t>() + place.flat_offset);
+  }
+}
+
+const float* VariableStore::AddToEstimate(int segment, int64_t slot, absl::string_view differences) {
+  const ParameterLayout::Segment& place = layout_->segments()[segment];
+  float* const next = next_estimates_[slot]->as<float>() + place.flat_offset;
+  std::memcpy(next, (*estimates_)[slot]->as<float>() + place.flat_offset,
+              static_cast<size_t>(place.elements) * sizeof(float));
+  AddDifferences(differences, next);
+  return next;
 }
 
 void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
@@ -209,6 +286,11 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   optimizer_->EndStep();
   values_ = std::move(next_values_);
   next_values_ = nullptr;
+  published_ = std::move(next_published_);
+  next_published_ = nullptr;
+  next_encoded_ = nullptr;
+  estimates_ = std::make_shared<Estimates>(next_estimates_.begin(), next_estimates_.end());
+  next_estimates_.clear();
   slots_ = std::move(next_slots_);
   next_slots_.clear();
   slots_shared_ = false;
@@ -225,6 +307,7 @@ VariableStore::Snapshot VariableStore::TakeSnapshot() {
     snapshot.slots.push_back(slots_[k]);
   }
   snapshot.scalars = optimizer_->scalars();
+  snapshot.estimates = estimates_;
   slots_shared_ = true;
   if (next_values_ != nullptr) {
     // An update has begun that would write into the slots in place; it has applied nothing yet.
@@ -243,6 +326,10 @@ absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter
     for (size_t k = 0; k < snapshot.slots.size(); ++k) {
       RETURN_IF_ERROR(writer->Add(SlotKey(variable, snapshot.slot_names[k]), DT_FLOAT, shape,
                                   BytesOf(*snapshot.slots[k], variable)));
+    }
+    for (size_t slot = 0; slot < snapshot.estimates->size(); ++slot) {
+      RETURN_IF_ERROR(writer->Add(EstimateKey(variable, static_cast<int64_t>(slot)), DT_FLOAT, shape,
+                                  BytesOf(*(*snapshot.estimates)[slot], variable)));
     }
   }
   for (const OptimizerScalar& scalar : snapshot.scalars) {

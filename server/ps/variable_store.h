@@ -11,28 +11,34 @@
 #include "absl/types/span.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/bundle_writer.h"
+#include "common/config/compression.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
 #include "proto/optimizer.pb.h"
 #include "proto/variable.pb.h"
 #include "server/optimizer/optimizer.h"
 #include "server/ps/buffer_pool.h"
+#include "server/ps/published_values.h"
 
 namespace lockstep {
 
 // The variables of a model with their optimizer state, and the number of updates that were applied to
 // them. Values are versions: an update writes a new buffer while the old one, shared by all who send or
-// save it, stays unchanged. Optimizer slots are updated in place, except in the first update after a
-// snapshot: a snapshot copies nothing.
-// Life: Initialize or Restore, then for every step BeginUpdate, ApplySegment for every trainable segment,
-// CommitUpdate. Thread-safety: ApplySegment may run on several threads for different segments; everything
-// else is for one thread at a time, and not beside ApplySegment, but for next_values().
+// save it, stays unchanged. Workers get them rounded when the run's compression says so. Optimizer slots are updated in
+// place, except in the first update after a snapshot: a snapshot copies nothing. Life: Initialize or Restore, then for
+// every step BeginUpdate, ApplySegment for every trainable segment, CommitUpdate. Thread-safety: ApplySegment may run
+// on several threads for different segments; everything else is for one thread at a time, and not beside ApplySegment,
+// but for next_published().
 class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
-  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model,
-                                                               const OptimizerConfig& optimizer);
+  static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
+                                                               const Compression& compression = {},
+                                                               int64_t replicas_to_aggregate = 1);
+
+  // One flat array for each slot of a step.
+  using Estimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
 
   // A consistent state, to be written in the background. Keeps its memory alive by itself.
   struct Snapshot {
@@ -42,6 +48,7 @@ class VariableStore {
     std::vector<OptimizerScalar> scalars;
     std::shared_ptr<const AlignedBuffer> values;
     std::vector<std::shared_ptr<const AlignedBuffer>> slots;
+    std::shared_ptr<const Estimates> estimates;
   };
 
   // Step 0, every variable from (seed, name), slots at their start.
@@ -57,6 +64,10 @@ class VariableStore {
   void BeginUpdate(float learning_rate);
   // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`.
   void ApplySegment(int segment, const float* sum, float divisor);
+  // With top-k compression: a segment of the next estimate of a slot's gradient, which is the present one plus
+  // `differences`; returned, it is the gradient to be summed. Once for each trainable segment and slot in each update,
+  // from any thread.
+  const float* AddToEstimate(int segment, int64_t slot, absl::string_view differences);
   // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables
   // and makes the new values current.
   void CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
@@ -64,10 +75,15 @@ class VariableStore {
   const ParameterLayout& layout() const { return *layout_; }
   std::shared_ptr<const ParameterLayout> shared_layout() const { return layout_; }
   int64_t step() const { return step_; }
+  const Compression& compression() const { return compression_; }
   // The flat array of the current version.
   std::shared_ptr<const AlignedBuffer> values() const { return values_; }
+  // The current version as workers get it.
+  std::shared_ptr<const PublishedValues> published() const { return published_; }
+  // With top-k compression: the estimates of the slots' gradients at step(), zeros at step 0. Else empty.
+  std::shared_ptr<const Estimates> estimates() const { return estimates_; }
   // The version that the update in progress writes: segments that were applied are final. Null when there is none.
-  std::shared_ptr<const AlignedBuffer> next_values() const { return next_values_; }
+  std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
   // Between updates only, or in one in which no segment was applied yet.
   Snapshot TakeSnapshot();
@@ -77,21 +93,32 @@ class VariableStore {
   BufferPool* segment_pool() { return &segment_pool_; }
 
  private:
-  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer);
+  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
+                int64_t num_estimates);
 
+  // Publishes `flat` with memory for what is encoded, not initialized.
+  std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
+                                                 std::shared_ptr<AlignedBuffer>* encoded);
+  // Publishes values_ whole.
+  void PublishAll();
   // Not initialized.
   std::shared_ptr<AlignedBuffer> NewSlotBuffer();
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
   absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
                             const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
+  absl::Status RestoreEstimates(const BundleReader& reader);
 
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::unique_ptr<Optimizer> optimizer_;
+  const Compression compression_;
+  const int64_t num_estimates_;
   BufferPool pool_;
   // Keeps one more set of slots from the first snapshot on: clearing fresh memory in the update after each would cost
   // training more than the save.
   BufferPool slot_pool_;
+  BufferPool encoded_pool_;
+  BufferPool estimate_pool_;
   BufferPool segment_pool_;
 
   int64_t step_ = 0;
@@ -99,12 +126,19 @@ class VariableStore {
   std::vector<std::shared_ptr<AlignedBuffer>> slots_;
   // Some snapshot holds `slots_`: the next update must not write into them.
   bool slots_shared_ = false;
+  std::shared_ptr<const PublishedValues> published_;
   // The update in progress.
   std::shared_ptr<AlignedBuffer> next_values_;
+  std::shared_ptr<AlignedBuffer> next_encoded_;  // null for float32
+  std::shared_ptr<const PublishedValues> next_published_;
   std::vector<std::shared_ptr<AlignedBuffer>> next_slots_;
+  // Estimates are versions as values are.
+  std::shared_ptr<const Estimates> estimates_;
+  std::vector<std::shared_ptr<AlignedBuffer>> next_estimates_;
 };
 
-// Writes variables, slots ("<variable>/<slot>"), the optimizer's scalars and global_step (int64).
+// Writes variables, slots ("<variable>/<slot>"), estimates ("<variable>/GradientEstimate_<slot>"), the optimizer's
+// scalars and global_step (int64).
 absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/io/memory_file_system.h"
+#include "common/tensor/rounding.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -109,14 +110,14 @@ TEST_F(VariableStoreTest, StartsFromTheSeedAndTheNames) {
 TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrder) {
   const auto store = NewStore("sgd {} learning_rate { initial: 0.1 }");
   const auto before = store->values();
-  EXPECT_EQ(store->next_values(), nullptr);
+  EXPECT_EQ(store->next_published(), nullptr);
   store->BeginUpdate(0.25f);
-  ASSERT_NE(store->next_values(), nullptr);
+  ASSERT_NE(store->next_published(), nullptr);
   ApplyAll(store.get());
   EXPECT_EQ(store->values(), before) << "the old version stays current until the commit";
   Commit(store.get());
   EXPECT_EQ(store->step(), 1);
-  EXPECT_EQ(store->next_values(), nullptr);
+  EXPECT_EQ(store->next_published(), nullptr);
   const int64_t at = store->layout().variables()[2].flat_offset + 65536;
   EXPECT_EQ(ValueOf(*store, 2, 65536), 1 - GradientOf(0, at) / 2 * 0.25f);
   // mean: 4 -> 4 - (4 - 8) / 2 = 6 -> 6 - (6 - 0) / 2 = 3; the other element 4 -> 2 -> 3.
@@ -124,6 +125,94 @@ TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrde
   EXPECT_EQ(ValueOf(*store, 1, 1), 3);
   EXPECT_EQ(ValueOf(*store, 3, 0), 3);
   EXPECT_EQ(before->as<float>()[store->layout().variables()[1].flat_offset], 4) << "a reader of the old version";
+}
+
+// The published values of a store whose workers get bfloat16, against its own.
+void ExpectRounded(const VariableStore& store, const PublishedValues& published) {
+  const auto& layout = store.layout();
+  for (const auto& segment : layout.segments()) {
+    const FloatChunks chunks = published.Segment(layout, segment);
+    const bool trainable = layout.variables()[segment.variable].spec.trainable();
+    EXPECT_EQ(chunks.type(), trainable ? DT_BFLOAT16 : DT_FLOAT);
+    std::vector<float> values(segment.elements), expected(segment.elements);
+    chunks.CopyTo(0, segment.elements, values.data());
+    const float* flat = published.flat->as<float>() + segment.flat_offset;
+    expected.assign(flat, flat + segment.elements);
+    if (trainable) RoundTo(DT_BFLOAT16, segment.elements, expected.data());
+    EXPECT_EQ(values, expected) << "variable " << segment.variable << " from " << segment.offset;
+  }
+}
+
+TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
+  Compression compression;
+  compression.values = DT_BFLOAT16;
+  auto store = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
+  const auto plain = NewStore();
+  store->Initialize(7);
+  ExpectRounded(*store, *store->published());
+  for (int step = 0; step < 3; ++step) {
+    store->BeginUpdate(0.1f);
+    const auto next = store->next_published();
+    ApplyAll(store.get());
+    Commit(store.get());
+    EXPECT_EQ(store->published(), next) << "encoded once, as each segment is applied";
+    ExpectRounded(*store, *store->published());
+    RunStep(plain.get());
+  }
+  EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(plain->TakeSnapshot()))
+      << "the same gradients, the same float32 update";
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/c").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/c").value();
+  auto restored = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
+  ASSERT_TRUE(restored->Restore(*reader).ok());
+  ExpectRounded(*restored, *restored->published());
+  auto warm = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
+  warm->Initialize(9);
+  ASSERT_TRUE(warm->WarmStart(*reader).ok());
+  ExpectRounded(*warm, *warm->published());
+}
+
+TEST_F(VariableStoreTest, EstimatesAreSavedAndRestored) {
+  Compression compression;
+  compression.top_k = 0.5;
+  const auto step = [](VariableStore* store) {
+    store->BeginUpdate(0.1f);
+    for (size_t s = 0; s < store->layout().segments().size(); ++s) {
+      if (!store->layout().variables()[store->layout().segments()[s].variable].spec.trainable()) continue;
+      for (int64_t slot : {0, 1}) {
+        std::string bytes(2, '\0');
+        const auto difference = static_cast<float>(100 * s + slot + store->step() + 1);
+        bytes.append(reinterpret_cast<const char*>(&difference), sizeof(difference));
+        const float* const sum = store->AddToEstimate(static_cast<int>(s), slot, bytes);
+        if (slot == 1) store->ApplySegment(static_cast<int>(s), sum, 2);
+      }
+    }
+    Commit(store);
+  };
+  auto store = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
+  store->Initialize(7);
+  for (int64_t slot : {0, 1}) EXPECT_EQ(store->estimates()->at(slot)->as<float>()[5], 0);
+  step(store.get());
+  const auto snapshot = store->TakeSnapshot();
+  step(store.get());
+  EXPECT_EQ(store->estimates()->at(1)->as<float>()[0], 2 + 3);
+  ASSERT_TRUE(Save(snapshot, "d/e").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/e").value();
+  EXPECT_EQ(reader->Read("w/GradientEstimate_1").value().flat<float>()[0], 2) << "as it was when it was taken";
+  auto restored = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
+  ASSERT_TRUE(restored->Restore(*reader).ok());
+  step(restored.get());
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+  auto more = VariableStore::Create(Model(), Optimizer(kAdam), compression, 3).value();
+  EXPECT_TRUE(absl::IsNotFound(more->Restore(*reader))) << "another number of slots";
+}
+
+TEST_F(VariableStoreTest, WithoutCompressionWorkersReadTheValuesWhereTheyLie) {
+  const auto store = NewStore();
+  const auto published = store->published();
+  EXPECT_EQ(published->encoded, nullptr);
+  const auto& segment = store->layout().segments()[0];
+  EXPECT_EQ(published->Segment(store->layout(), segment).Contiguous(0, segment.elements), store->values()->as<float>());
 }
 
 TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {

@@ -137,6 +137,7 @@ void StepCall::WriteNext() {
     StepReplyFrame reply;
     if (connection->NextReply(&reply)) {
       sent_ = EncodeStepReply(reply);
+      connection->CountSent(static_cast<int64_t>(sent_.Length()));
       MutexLock lock(&mutex_);
       if (finish_wanted_) {
         StopWriting();

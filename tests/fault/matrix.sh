@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The fault matrix: trains one run under every disturbance, with real processes on loopback, and compares the digests
 # of the final checkpoints. Prints a table; exits 1 when a digest differs.
-# Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and the run's configuration)
+# Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG [FLAG...]   (the binaries, the run's configuration, flags that change it)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
+readonly FLAGS=("${@:5}")
 WORK="$(mktemp -d)"
 readonly WORK
 chief_pid="" port="" logdir=""
@@ -25,7 +26,7 @@ trap 'exit 143' TERM INT
 # start_chief [flags]: in ${logdir}, on the port of the chief before it.
 start_chief() {
   rm -f "${WORK}/port"
-  "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$@" \
+  "${CHIEF}" "${CONFIG}" "${FLAGS[@]}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$@" \
     >>"${logdir}.chief.log" 2>&1 &
   chief_pid=$!
   while [[ ! -s "${WORK}/port" ]]; do
@@ -75,7 +76,7 @@ plain() {  # number of workers, flags of each
 }
 
 in_process() {
-  "${LOCKSTEP}" local "${CONFIG}" --logdir="${logdir}" >>"${logdir}.chief.log" 2>&1
+  "${LOCKSTEP}" local "${CONFIG}" "${FLAGS[@]}" --logdir="${logdir}" >>"${logdir}.chief.log" 2>&1
 }
 
 worker_killed() {
@@ -157,6 +158,7 @@ scenario() {  # title, command...
   fi
 }
 
+((${#FLAGS[@]} == 0)) || echo "with ${FLAGS[*]}"
 printf '%-46s %8s  %-16s %s\n' "after 200 steps, R = 4" "time" "digest" "against the first"
 scenario "in process" in_process
 scenario "1 worker" plain 1

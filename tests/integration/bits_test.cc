@@ -1,6 +1,7 @@
 // The weights depend on configuration, data and seed alone.
 #include <string>
 
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/testing/test_cluster.h"
 
@@ -44,6 +45,75 @@ TEST(BitsTest, DoNotDependOnThreeLocalWorkers) {
   ASSERT_TRUE(digest.ok()) << digest.status();
   EXPECT_EQ(*digest, Reference());
 }
+
+struct Kind {
+  const char* name;
+  const char* compression;
+};
+
+RunConfig Compressed(const Kind& kind) {
+  RunConfig config = SmallRunConfig(kSteps, kSlots);
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kind.compression, config.mutable_compression()));
+  return config;
+}
+
+// Compression changes the weights; they still do not depend on anything else.
+class CompressedBitsTest : public testing::TestWithParam<Kind> {
+ protected:
+  CompressedBitsTest() { options_.config = Compressed(GetParam()); }
+
+  std::string LocalDigest() {
+    TestCluster::Options options = options_;
+    options.local = true;
+    return TrainAndDigest(options, 1).value_or("no reference");
+  }
+
+  TestCluster::Options options_;
+};
+
+TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersNorOnTheWire) {
+  const std::string reference = LocalDigest();
+  EXPECT_NE(reference, Reference()) << "compression has no effect";
+  TestCluster::Options local = options_;
+  local.local = true;
+  EXPECT_EQ(TrainAndDigest(local, 3).value_or("none"), reference);
+  for (const int workers : {1, 2, 3, 4, 6}) {
+    EXPECT_EQ(TrainAndDigest(options_, workers).value_or("none"), reference) << workers << " workers";
+  }
+}
+
+TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersWhenSlotsAreNoPowerOfTwo) {
+  options_.config.mutable_training()->set_replicas_to_aggregate(7);
+  const std::string reference = LocalDigest();
+  for (const int workers : {1, 2, 3}) {
+    EXPECT_EQ(TrainAndDigest(options_, workers).value_or("none"), reference) << workers << " workers";
+  }
+}
+
+TEST_P(CompressedBitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
+  options_.config.mutable_checkpoint()->set_every_steps(7);
+  TestCluster cluster(options_);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  int worker = cluster.StartWorker();
+  cluster.StartWorker();
+  for (const int64_t step : {15, 30, 45}) {
+    while (cluster.chief()->GetStatus().global_step() < step) std::this_thread::yield();
+    cluster.KillWorker(worker);
+    worker = cluster.StartWorker();
+    cluster.KillChief();
+    ASSERT_TRUE(cluster.StartChief().ok());
+  }
+  ASSERT_TRUE(cluster.Wait().ok());
+  EXPECT_EQ(cluster.Digest().value_or("none"), LocalDigest());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CompressedBitsTest,
+                         testing::Values(Kind{"Gradients", "gradients: BFLOAT16"}, Kind{"Values", "values: FLOAT16"},
+                                         Kind{"Bfloat16", "gradients: BFLOAT16 values: BFLOAT16"},
+                                         Kind{"Float16", "gradients: FLOAT16 values: FLOAT16"},
+                                         Kind{"TopK", "top_k { fraction: 0.1 }"},
+                                         Kind{"TopKAndValues", "top_k { fraction: 0.02 } values: BFLOAT16"}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(BitsTest, DependOnTheSeed) {
   TestCluster::Options options = SmallCluster();

@@ -9,23 +9,32 @@
 namespace lockstep {
 namespace {
 
+void ExpectTheSameBits(const RunConfig& config) {
+  TestCluster::Options options;
+  options.config = config;
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  Stranger stranger(cluster.address(), "stranger", 1);
+  ASSERT_NO_FATAL_FAILURE(stranger.Open());
+  absl::Status waited;
+  std::thread waiter([&] { waited = cluster.Wait(); });
+  stranger.Train();
+  if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
+  waiter.join();
+  ASSERT_TRUE(waited.ok()) << waited;
+  EXPECT_EQ(stranger.fates()[ACCEPTED], config.training().steps());
+  EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
+}
+
 TEST(WireTest, AStrangersClientTrainsToTheSameBits) {
-  for (const int64_t slots : {1, 3}) {
-    TestCluster::Options options;
-    options.config = SmallRunConfig(/*steps=*/25, slots);
-    TestCluster cluster(options);
-    ASSERT_TRUE(cluster.StartChief().ok());
-    Stranger stranger(cluster.address(), "stranger", 1);
-    ASSERT_NO_FATAL_FAILURE(stranger.Open());
-    absl::Status waited;
-    std::thread waiter([&] { waited = cluster.Wait(); });
-    stranger.Train();
-    if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
-    waiter.join();
-    ASSERT_TRUE(waited.ok()) << waited;
-    EXPECT_EQ(stranger.fates()[ACCEPTED], 25);
-    EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
-  }
+  for (const int64_t slots : {1, 3}) ExpectTheSameBits(SmallRunConfig(/*steps=*/25, slots));
+}
+
+TEST(WireTest, AStrangersClientSpeaksBfloat16) {
+  RunConfig config = SmallRunConfig(/*steps=*/25, /*slots=*/3);
+  config.mutable_compression()->set_gradients(CompressionConfig::BFLOAT16);
+  config.mutable_compression()->set_values(CompressionConfig::BFLOAT16);
+  ExpectTheSameBits(config);
 }
 
 }  // namespace

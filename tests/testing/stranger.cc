@@ -37,17 +37,68 @@ class SlotResult : public GradientSink {
   std::vector<AlignedBuffer> gradients;
 };
 
-// The sum over [first, first + size) cut at `end` along the binary tree, into the first slot's gradients.
-void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end) {
-  if (size == 1) return;
-  SumTree(slots, first, size / 2, end);
+// bfloat16 by the book: the upper half of a float, rounded to the nearest, ties to even. The numbers here are finite.
+uint16_t ToBfloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float FromBfloat16(uint16_t number) {
+  const uint32_t bits = static_cast<uint32_t>(number) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+void RoundToBfloat16(SlotResult* slot) {
+  for (AlignedBuffer& gradient : slot->gradients) {
+    for (size_t i = 0; i < gradient.size() / sizeof(float); ++i) {
+      gradient.as<float>()[i] = FromBfloat16(ToBfloat16(gradient.as<float>()[i]));
+    }
+  }
+}
+
+// The floats of `content` as bfloat16.
+std::string EncodeBfloat16(const std::string& content) {
+  std::string encoded;
+  for (size_t at = 0; at < content.size(); at += sizeof(float)) {
+    float value;
+    std::memcpy(&value, content.data() + at, sizeof(value));
+    const uint16_t number = ToBfloat16(value);
+    encoded.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return encoded;
+}
+
+// The reverse.
+std::string DecodeBfloat16(const std::string& content) {
+  std::string decoded;
+  for (size_t at = 0; at < content.size(); at += sizeof(uint16_t)) {
+    uint16_t number;
+    std::memcpy(&number, content.data() + at, sizeof(number));
+    const float value = FromBfloat16(number);
+    decoded.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  return decoded;
+}
+
+// The sum over [first, first + size) cut at `end` along the binary tree, into the first slot's gradients; with
+// `bfloat16` each gradient and each sum is rounded.
+void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end, bool bfloat16) {
+  if (size == 1) {
+    if (bfloat16) RoundToBfloat16(&(*slots)[first]);
+    return;
+  }
+  SumTree(slots, first, size / 2, end, bfloat16);
   if (first + size / 2 >= end) return;
-  SumTree(slots, first + size / 2, size / 2, end);
+  SumTree(slots, first + size / 2, size / 2, end, bfloat16);
   for (size_t v = 0; v < (*slots)[first].gradients.size(); ++v) {
     AlignedBuffer& left = (*slots)[first].gradients[v];
     const AlignedBuffer& right = (*slots)[first + size / 2].gradients[v];
     for (size_t i = 0; i < left.size() / sizeof(float); ++i) left.as<float>()[i] += right.as<float>()[i];
   }
+  if (bfloat16) RoundToBfloat16(&(*slots)[first]);
 }
 
 }  // namespace
@@ -112,8 +163,9 @@ void Stranger::TakeValues(const StepReply& reply) {
     ASSERT_LT(piece.variable(), values.size());
     AlignedBuffer& variable = values[piece.variable()];
     ASSERT_EQ(piece.offset() % session_.piece_elements(), 0u);
-    ASSERT_LE(piece.offset() * sizeof(float) + piece.content().size(), variable.size());
-    std::memcpy(variable.as<float>() + piece.offset(), piece.content().data(), piece.content().size());
+    const std::string content = piece.dtype() == DT_BFLOAT16 ? DecodeBfloat16(piece.content()) : piece.content();
+    ASSERT_LE(piece.offset() * sizeof(float) + content.size(), variable.size());
+    std::memcpy(variable.as<float>() + piece.offset(), content.data(), content.size());
   }
 }
 
@@ -134,7 +186,8 @@ StepRequest Stranger::Compute(const Token& token) {
     *request.add_report() = slots.back().report;
   }
   values_.erase(values_.begin(), values_.find(token.step()));
-  SumTree(&slots, 0, int64_t{1} << 20, token.slot_count());
+  const bool bfloat16 = config_.compression().gradients() == CompressionConfig::BFLOAT16;
+  SumTree(&slots, 0, int64_t{1} << 20, token.slot_count(), bfloat16);
   for (int v = 0; v < model().variables_size(); ++v) {
     if (!model().variables(v).trainable()) continue;
     const AlignedBuffer& gradient = slots[0].gradients[v];
@@ -144,6 +197,9 @@ StepRequest Stranger::Compute(const Token& token) {
       piece->set_variable(static_cast<uint32_t>(v));
       piece->set_offset(at / sizeof(float));
       piece->set_content(gradient.data() + at, std::min<uint64_t>(piece_bytes, gradient.size() - at));
+      if (!bfloat16) continue;
+      piece->set_dtype(DT_BFLOAT16);
+      piece->set_content(EncodeBfloat16(piece->content()));
     }
   }
   request.set_end(true);

@@ -1,6 +1,9 @@
 #include "worker/session/block_gradients.h"
 
+#include <utility>
+
 #include "common/tensor/float_chunks.h"
+#include "common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -13,9 +16,19 @@ size_t PopulationCount(int64_t n) {
 
 }  // namespace
 
-void BlockGradients::BeginBlock(StepChannel* channel, const Token& token) {
+BlockGradients::BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted,
+                               const Compression& compression)
+    : layout_(*layout),
+      wanted_(wanted),
+      type_(compression.gradients),
+      encoder_(compression.top_k > 0 ? std::make_unique<DifferenceEncoder>(compression.top_k) : nullptr),
+      differences_(layout->variables().size()) {}
+
+void BlockGradients::BeginBlock(StepChannel* channel, const Token& token, absl::Span<float* const> estimates) {
   channel_ = channel;
   token_ = token;
+  estimates_ = estimates;
+  for (auto& differences : differences_) differences.clear();
   reports_.clear();
   reports_sent_ = false;
   status_ = absl::OkStatus();
@@ -44,7 +57,9 @@ float* BlockGradients::Partial(size_t depth, int variable) {
   return partial_[depth - 1].as<float>() + layout_.variables()[variable].flat_offset;
 }
 
-float* BlockGradients::GradientBuffer(int variable) { return Partial(PopulationCount(index_), variable); }
+float* BlockGradients::GradientBuffer(int variable) {
+  return Partial(encoder_ != nullptr ? 0 : PopulationCount(index_), variable);
+}
 
 void BlockGradients::OnGradient(int variable) {
   const bool last = index_ + 1 == token_.slot_count();
@@ -52,11 +67,34 @@ void BlockGradients::OnGradient(int variable) {
     reports_sent_ = true;
     status_.Update(channel_->SendReports(reports_));
   }
+  encoder_ != nullptr ? CompressAndSend(variable, last) : SumAndSend(variable, last);
+}
+
+void BlockGradients::CompressAndSend(int variable, bool last) {
+  const auto& place = layout_.variables()[variable];
+  const float* const gradient = GradientBuffer(variable);
+  float* const estimate = estimates_[index_] + place.flat_offset;
+  for (int i = 0; i < place.num_segments; ++i) {
+    const auto& segment = layout_.segments()[place.first_segment + i];
+    std::string bytes = encoder_->Encode(gradient + segment.offset, estimate + segment.offset, segment.elements);
+    AddDifferences(bytes, estimate + segment.offset);
+    differences_[variable].push_back({token_.first_slot() + index_, segment.offset, std::move(bytes)});
+  }
+  if (!last) return;
+  for (const Differences& differences : differences_[variable]) {
+    if (!status_.ok()) return;
+    status_.Update(channel_->SendDifferences(differences.slot, variable, differences.offset, differences.bytes));
+  }
+}
+
+void BlockGradients::SumAndSend(int variable, bool last) {
   // As a binary counter carries: equal halves join; after the last slot everything does, right to left.
   const int64_t elements = layout_.variables()[variable].elements;
+  RoundTo(type_, elements, GradientBuffer(variable));
   int64_t index = index_;
   for (size_t depth = PopulationCount(index_); depth > 0 && (last || index % 2 == 1); --depth, index /= 2) {
     FloatChunks(Partial(depth, variable), elements).AddTo(0, elements, Partial(depth - 1, variable));
+    RoundTo(type_, elements, Partial(depth - 1, variable));
   }
   if (last && status_.ok()) status_.Update(channel_->SendGradient(variable));
 }

@@ -1,9 +1,12 @@
 #include "worker/session/block_gradients.h"
 
 #include <cstring>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "common/base/philox.h"
+#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -35,12 +38,19 @@ class RecordingChannel : public StepChannel {
     ++sends;
     return absl::OkStatus();
   }
+  absl::Status SendDifferences(int64_t slot, int, int64_t offset, absl::string_view bytes) override {
+    EXPECT_EQ(offset, 0);
+    EXPECT_GT(num_reports, 0u) << "reports come before differences";
+    differences[slot] = std::string(bytes);
+    return absl::OkStatus();
+  }
   void Leave() override {}
   void Cancel() override {}
 
   AlignedBuffer buffer{kElements * sizeof(float)};
   size_t num_reports = 0;
   int sends = 0;
+  std::map<int64_t, std::string> differences;
 };
 
 std::vector<float> Gradient(int64_t slot) {
@@ -49,19 +59,26 @@ std::vector<float> Gradient(int64_t slot) {
   return gradient;
 }
 
-std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end) {
-  if (size == 1) return Gradient(begin);
-  std::vector<float> left = TreeSum(begin, size / 2, end);
-  if (begin + size / 2 >= end) return left;
-  const std::vector<float> right = TreeSum(begin + size / 2, size / 2, end);
-  for (int64_t i = 0; i < kElements; ++i) left[i] += right[i];
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, DataType type) {
+  std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, end, type);
+  if (size > 1 && begin + size / 2 >= end) return left;
+  if (size > 1) {
+    const std::vector<float> right = TreeSum(begin + size / 2, size / 2, end, type);
+    for (int64_t i = 0; i < kElements; ++i) left[i] += right[i];
+  }
+  RoundTo(type, kElements, left.data());
   return left;
 }
 
-TEST(BlockGradientsTest, SumsTheSlotsOfABlockAlongTheTree) {
+class BlockGradientsTypeTest : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
+  const DataType type = GetParam();
   const auto layout = *ParameterLayout::Create(OneVariable());
   const std::atomic<bool> wanted(true);
-  BlockGradients sink(&layout, &wanted);
+  Compression compression;
+  compression.gradients = type;
+  BlockGradients sink(&layout, &wanted, compression);
   for (int64_t count = 1; count <= 17; ++count) {
     for (int64_t first : {int64_t{0}, int64_t{32}}) {
       RecordingChannel channel;
@@ -77,11 +94,49 @@ TEST(BlockGradientsTest, SumsTheSlotsOfABlockAlongTheTree) {
         EXPECT_EQ(channel.sends, slot + 1 == first + count ? 1 : 0);
       }
       EXPECT_EQ(channel.num_reports, static_cast<size_t>(count));
-      const std::vector<float> expected = TreeSum(first, 32, first + count);
+      const std::vector<float> expected = TreeSum(first, 32, first + count, type);
       EXPECT_EQ(std::memcmp(channel.buffer.data(), expected.data(), kElements * sizeof(float)), 0)
           << count << " slots from " << first;
     }
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(DT_FLOAT, DT_BFLOAT16, DT_HALF));
+
+TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEstimatesForward) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(true);
+  Compression compression;
+  compression.top_k = 0.4;  // two of five
+  BlockGradients sink(&layout, &wanted, compression);
+  RecordingChannel channel;
+  float estimates[2][kElements] = {{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}};
+  float* const pointers[2] = {estimates[0], estimates[1]};
+  Token token;
+  token.set_first_slot(2);
+  token.set_slot_count(2);
+  const float gradient[kElements] = {1, -3, 2, 0, 5};
+  for (int step = 0; step < 3; ++step) {
+    channel.differences.clear();
+    sink.BeginBlock(&channel, token, pointers);
+    for (const int64_t slot : {2, 3}) {
+      EXPECT_TRUE(channel.differences.empty());
+      sink.BeginSlot(slot);
+      EXPECT_TRUE(sink.OnLoss(1));
+      std::memcpy(sink.GradientBuffer(0), gradient, sizeof(gradient));
+      sink.OnGradient(0);
+    }
+    EXPECT_EQ(channel.sends, 0);
+    // Slot 2: 1 and 4, then 0 and 2, then nothing is left. Slot 3: differences 0 -4 1 -1 4.
+    const std::vector<size_t> counts = {2, 2, 0};
+    EXPECT_EQ(channel.differences[2].size(), counts[step] * kDifferenceBytes);
+    EXPECT_EQ(channel.differences[3].size(), counts[step] * kDifferenceBytes);
+    if (step == 0) {
+      EXPECT_EQ(std::vector<float>(estimates[0], estimates[0] + kElements), (std::vector<float>{0, -3, 0, 0, 5}));
+      EXPECT_EQ(std::vector<float>(estimates[1], estimates[1] + kElements), (std::vector<float>{1, -3, 1, 1, 5}));
+    }
+  }
+  for (const auto& estimate : estimates) EXPECT_EQ(std::memcmp(estimate, gradient, sizeof(gradient)), 0);
 }
 
 TEST(BlockGradientsTest, TellsTheModelWhenNobodyWantsTheGradients) {

@@ -9,6 +9,7 @@
 #include "common/base/backoff.h"
 #include "common/base/periodic_task.h"
 #include "common/base/status_macros.h"
+#include "common/config/compression.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
 
@@ -87,7 +88,7 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
   if (config_ && google::protobuf::util::MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(task_, options_.make_task(config));
   ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
-  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+  gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_, CompressionOf(config.compression()));
   ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(config.optimizer(), task_.model->spec(), gradients_.get()));
   config_ = config;
   return absl::OkStatus();
@@ -111,6 +112,7 @@ absl::Status TrainingWorker::RunSession() {
   step_options.epoch = session.epoch();
   step_options.startup_delay_steps =
       options_.startup_delay_steps.value_or(run.config().training().startup_delay_steps());
+  step_options.compression = CompressionOf(run.config().compression());
   ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
                    client_->OpenStepChannel(step_options, task_.model->spec()));
   wanted_ = true;
@@ -152,7 +154,7 @@ absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
 
 absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChannel::Assignment& assignment) {
   const Token& token = assignment.token;
-  gradients_->BeginBlock(channel, token);
+  gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
     ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
     PrefetchFollowing(token, slot, task_.batches.get());

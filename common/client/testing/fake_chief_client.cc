@@ -43,6 +43,9 @@ class FakeChiefClient::Channel : public StepChannel {
     ++client_->calls_.gradients;
     return absl::OkStatus();
   }
+  absl::Status SendDifferences(int64_t, int, int64_t, absl::string_view) override {
+    return absl::UnimplementedError("the fake chief does not compress");
+  }
   void Leave() override {
     MutexLock lock(&client_->mutex_);
     ++client_->calls_.leaves;
