@@ -96,11 +96,16 @@ absl::Status ContributionSet::AddReports(const SlotBlock& block, absl::Span<cons
   return absl::OkStatus();
 }
 
-absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
+absl::Status ContributionSet::CheckVariable(const StepPiece& piece) const {
   if (piece.variable < 0 || piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
     return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable,
                                                    "; the model has ", layout_.variables().size(), " variables"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
+  RETURN_IF_ERROR(CheckVariable(piece));
   const auto& variable = layout_.variables()[piece.variable];
   const auto error = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " at element ",
@@ -121,10 +126,7 @@ absl::Status ContributionSet::CheckPiece(const StepPiece& piece) const {
 }
 
 absl::Status ContributionSet::CheckSparsePiece(const SlotBlock& block, const StepPiece& piece) const {
-  if (piece.variable < 0 || piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
-    return absl::InvalidArgumentError(absl::StrCat("a gradient for variable number ", piece.variable,
-                                                   "; the model has ", layout_.variables().size(), " variables"));
-  }
+  RETURN_IF_ERROR(CheckVariable(piece));
   const auto& variable = layout_.variables()[piece.variable];
   const auto error = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("the gradient of ", variable.spec.name(), " for slot ", piece.slot,

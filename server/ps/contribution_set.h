@@ -80,6 +80,8 @@ class ContributionSet {
   bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
   // After a segment was applied, without its lock.
   void NoteApplied(int index) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The piece names a variable of the model.
+  absl::Status CheckVariable(const StepPiece& piece) const;
   absl::Status CheckReport(const SlotBlock& block, const SlotReport& report) const;
 
   VariableStore* const store_;
