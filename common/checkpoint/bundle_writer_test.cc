@@ -50,6 +50,15 @@ class BundleWriterTest : public ::testing::Test {
   FaultyFileSystem fs_{&memory_};
 };
 
+TEST_F(BundleWriterTest, SaysWhereEachPieceBegins) {
+  std::vector<uint64_t> offsets;
+  auto writer = BundleWriter::Create(&fs_, "d/ckpt", [&](uint64_t offset) { offsets.push_back(offset); }).value();
+  ASSERT_TRUE(writer->Add("a", DT_FLOAT, {1}, Bytes(1)).ok());
+  ASSERT_TRUE(writer->Add("b", DT_UINT8, {(2 << 20) + 1}, std::string((2 << 20) + 1, 'x')).ok());
+  ASSERT_TRUE(writer->Add("c", DT_UINT8, {0}, "").ok());
+  EXPECT_THAT(offsets, ElementsAre(0, 4, 4 + (1 << 20), 4 + (2 << 20)));
+}
+
 TEST_F(BundleWriterTest, WritesAnIndexAndADataFile) {
   auto writer = BundleWriter::Create(&fs_, "d/ckpt").value();
   ASSERT_TRUE(writer->Add("b", DT_FLOAT, {1}, Bytes(2)).ok());

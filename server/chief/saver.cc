@@ -15,6 +15,13 @@ namespace {
 // Below training. A thirtieth of a processor that training fills is left: a save takes longer then, but ends.
 constexpr int kNiceness = 15;
 
+uint64_t BytesOf(const VariableStore::Snapshot& snapshot) {
+  uint64_t bytes = snapshot.values->size();
+  for (const auto& slot : snapshot.slots) bytes += slot->size();
+  for (const auto& estimate : *snapshot.estimates) bytes += estimate->size();
+  return bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
@@ -41,6 +48,9 @@ Saver::~Saver() {
 void Saver::Save(VariableStore::Snapshot snapshot) {
   MutexLock lock(&mutex_);
   if (writing_step_ && *writing_step_ == snapshot.step) return;
+  const absl::Time now = options_.clock->Now();
+  interval_ = now - last_snapshot_;
+  last_snapshot_ = now;
   waiting_ = std::move(snapshot);
   changed_.SignalAll();
 }
@@ -49,6 +59,7 @@ absl::Status Saver::WaitUntilIdle() {
   {
     MutexLock lock(&mutex_);
     ++callers_;
+    changed_.SignalAll();  // ends a pause
   }
   while (true) {
     VariableStore::Snapshot snapshot;
@@ -66,7 +77,7 @@ absl::Status Saver::WaitUntilIdle() {
 }
 
 void Saver::Loop() {
-  // Of this thread alone: writing takes what training leaves of the processors.
+  // Of this thread alone: writing without pauses, too, takes what training leaves of the processors.
   const auto thread = static_cast<id_t>(gettid());
   setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kNiceness);
   while (true) {
@@ -104,12 +115,25 @@ void Saver::WriteAndTell(VariableStore::Snapshot snapshot) {
 }
 
 absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix) {
+  const SavePace pace = NewPace(snapshot);
+  const auto before_piece = [&](uint64_t offset) { Pause(pace.TurnOf(offset)); };
   {
-    ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix));
+    ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix, before_piece));
     RETURN_IF_ERROR(WriteSnapshot(snapshot, writer.get()));
     RETURN_IF_ERROR(writer->Finish());
   }
   return manager_->Record(prefix);
+}
+
+SavePace Saver::NewPace(const VariableStore::Snapshot& snapshot) {
+  MutexLock lock(&mutex_);
+  return SavePace(options_.clock->Now(), BytesOf(snapshot), interval_);
+}
+
+void Saver::Pause(absl::Time turn) {
+  MutexLock lock(&mutex_);
+  while (callers_ == 0 && !waiting_ && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
+  }
 }
 
 }  // namespace lockstep

@@ -7,22 +7,27 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/checkpoint/checkpoint_manager.h"
 #include "common/io/file_system.h"
+#include "server/chief/save_pace.h"
 #include "server/ps/variable_store.h"
 
 namespace lockstep {
 
 // Writes snapshots as checkpoints <directory>/model.ckpt-<step>, one at a time, and keeps the newest few: in a thread
-// of its own that takes what training leaves of the processors, or in that of a caller who waits. A snapshot that comes
-// while another is written waits; a newer one takes its place. A failed save is reported and harms nothing that was
+// of its own, spread over time (SavePace) and with what training leaves of the processors, or in that of a caller who
+// waits. A snapshot that comes while another is written waits; a newer one takes its place. As soon as a snapshot or a
+// caller waits, what is being written is written without pauses. A failed save is reported and harms nothing that was
 // saved before. Thread-safe.
 class Saver {
  public:
   struct Options {
     FileSystem* fs = nullptr;
+    Clock* clock = nullptr;
     std::string directory;
     int64_t keep = 5;  // 0: all
     // Called after each save, without locks, one call at a time.
@@ -46,12 +51,19 @@ class Saver {
   // The snapshot that waits; it is being written from now on.
   VariableStore::Snapshot TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteAndTell(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Write(const VariableStore::Snapshot& snapshot, const std::string& prefix);
+  absl::Status Write(const VariableStore::Snapshot& snapshot, const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
+  // That of a save that begins now.
+  SavePace NewPace(const VariableStore::Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Until `turn`, or until anybody waits for the end of the save.
+  void Pause(absl::Time turn) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const std::unique_ptr<CheckpointManager> manager_;  // for the thread that writes
   Mutex mutex_;
   CondVar changed_;
+  // When the newest snapshot came, and how long after the one before.
+  absl::Time last_snapshot_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   absl::optional<VariableStore::Snapshot> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::optional<int64_t> writing_step_ ABSL_GUARDED_BY(mutex_);
   // Callers of WaitUntilIdle: what waits is theirs to write.
