@@ -90,7 +90,7 @@ absl::Status BundleWriter::AppendContent(absl::string_view content, BundleEntryP
   uint32_t crc = 0;
   for (; !content.empty(); content.remove_prefix(std::min(content.size(), kPieceSize))) {
     const absl::string_view piece = content.substr(0, kPieceSize);
-    if (before_piece_) before_piece_(offset_);
+    if (before_piece_) RETURN_IF_ERROR(before_piece_(offset_));
     crc = ExtendCrc32c(crc, piece);
     RETURN_IF_ERROR(data_->Append(piece));
     offset_ += piece.size();

@@ -24,8 +24,9 @@ namespace lockstep {
 // Not thread-safe.
 class BundleWriter {
  public:
-  // Called in Add before each piece of at most 1 MiB is written, with its offset among all bytes that are added.
-  using BeforePiece = std::function<void(uint64_t offset)>;
+  // Called in Add before each piece of at most 1 MiB is written, with its offset among all bytes that are added. Its
+  // error is that of Add.
+  using BeforePiece = std::function<absl::Status(uint64_t offset)>;
 
   // The directory must exist. `before_piece` may block, and may be null.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(FileSystem* fs, std::string prefix,

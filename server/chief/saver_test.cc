@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/chief/save_pace.h"
 
 namespace lockstep {
 namespace {
@@ -261,15 +262,30 @@ TEST_F(PacedSaverTest, WritesPieceByPiece) {
   EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
 }
 
-TEST_F(PacedSaverTest, ACallerWhoWaitsEndsThePauses) {
+TEST_F(PacedSaverTest, ACallerWhoWaitsWritesAtOnce) {
   const auto saver = NewSaver();
   Save(saver.get());
   AwaitPause();
   EXPECT_TRUE(saver->WaitUntilIdle().ok());
   EXPECT_THAT(saved(), ElementsAre(1));
+  EXPECT_THAT(failed(), ElementsAre()) << "nobody hears that it was begun twice";
+  EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
   Save(saver.get());
-  EXPECT_TRUE(saver->WaitUntilIdle().ok()) << "the next save waits no more than this one";
+  EXPECT_TRUE(saver->WaitUntilIdle().ok()) << "nor does the next save pause";
   EXPECT_THAT(saved(), ElementsAre(1, 2));
+}
+
+TEST_F(PacedSaverTest, ACallerMayComeAfterANewerSnapshot) {
+  const auto saver = NewSaver();
+  gate_.Close();
+  Save(saver.get());
+  AwaitPause();
+  Save(saver.get());
+  gate_.AwaitArrived(1);
+  Save(saver.get());
+  gate_.Open();
+  EXPECT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 3));
 }
 
 TEST_F(PacedSaverTest, PausesAgainAfterACallerHasWaited) {
