@@ -29,7 +29,8 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Minutes(4);
+// Four times what saving takes, since a machine that is busy otherwise leaves a save little.
+constexpr absl::Duration kLimit = absl::Minutes(8);
 constexpr int kImages = 2048;
 // The steps before touch fresh memory, in all processes.
 constexpr int64_t kFirstUsualStep = 3;
