@@ -184,7 +184,9 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
 
 absl::Status GrpcStepChannel::TakeValues(const StepReplyFrame& reply) {
   const int64_t step = reply.token->step();
-  if (reply.token->slot_count() <= 0) return absl::InvalidArgumentError("a token without slots");
+  if (reply.token->slot_count() <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without slots"));
+  }
   shares_memory_ = reply.values_memory.has_value();
   if (shares_memory_) {
     ASSIGN_OR_RETURN(token_values_, shared_values_.Find(*reply.values_memory));
