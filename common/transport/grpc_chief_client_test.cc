@@ -223,9 +223,8 @@ TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
     reply.Clear();
     reply.set_finished(true);
     stream->Write(reply);
-    StepRequest last;
-    while (stream->Read(&last)) {
-    }
+    StepRequest leave;
+    stream->Read(&leave);
     return grpc::Status::OK;
   });
   const auto send = [this](float b) {

@@ -97,6 +97,7 @@ absl::StatusOr<StepBenchmarkOptions> StepOptions(const Flags& flags, const std::
 
 TrainingBenchmarkOptions TrainingOptions(const Flags& flags, const std::string& directory) {
   TrainingBenchmarkOptions training;
+  training.share_memory = absl::StrContains(flags.wires, "shared");
   training.seconds = flags.seconds;
   training.directory = directory;
   if (flags.quick) {
@@ -178,7 +179,7 @@ void Declare(Flags* declared, CommandLine* parser) {
   command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
   command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
   command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
-  command_line.AddFlag("wires", "KINDS", "of: tcp, unix, shared (memory)", &flags.wires);
+  command_line.AddFlag("wires", "KINDS", "how tensors travel, of: tcp, unix, shared (memory); without the last, training uses tcp", &flags.wires);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
   command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
