@@ -35,7 +35,7 @@ bool IsRetryable(const absl::Status& status) {
 
 void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches) {
   int64_t step = token.step();
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     if (++slot == token.first_slot() + token.slot_count()) {
       slot = token.first_slot();
       ++step;
