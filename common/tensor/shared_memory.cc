@@ -31,8 +31,8 @@ const std::string& Machine() {
 }
 
 absl::Status NotReachable(const SharedMemoryHandle& handle) {
-  return absl::NotFoundError(absl::StrCat("descriptor ", handle.file_descriptor(), " of process ", handle.process(),
-                                          " is not within reach"));
+  return absl::NotFoundError(
+      absl::StrCat("descriptor ", handle.file_descriptor(), " of process ", handle.process(), " is not within reach"));
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ SharedMemory::~SharedMemory() {
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes) {
   if (Machine().empty()) return absl::UnavailableError("the machine has no boot_id");
   const auto failed = [](absl::string_view call) {
-    return absl::UnavailableError(absl::StrCat("no shared memory: ", call, ": ", absl::ErrnoToStatus(errno, "").message()));
+    return absl::UnavailableError(
+        absl::StrCat("no shared memory: ", call, ": ", absl::ErrnoToStatus(errno, "").message()));
   };
   bytes = std::max<size_t>(bytes, 1);
   const int descriptor = memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -72,7 +73,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes)
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const SharedMemoryHandle& handle) {
-  if (handle.machine() != Machine() || handle.process() <= 0 || handle.file_descriptor() < 0) return NotReachable(handle);
+  if (handle.machine() != Machine() || handle.process() <= 0 || handle.file_descriptor() < 0)
+    return NotReachable(handle);
   const std::string path = absl::StrCat("/proc/", handle.process(), "/fd/", handle.file_descriptor());
   // Looked at before it is opened: in another container the path is another file, and opening some does something.
   const int found = open(path.c_str(), O_PATH | O_CLOEXEC);

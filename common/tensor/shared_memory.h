@@ -11,7 +11,8 @@ namespace lockstep {
 
 // Memory that one process creates and writes, and others of the same user on the same machine map and read: an
 // anonymous file (memfd) that nobody can make smaller, so that a reader never meets its end. It is gone with the last
-// process that has it, however they end. Page-aligned. Thread-compatible; who may read when is for the two ends to agree.
+// process that has it, however they end. Page-aligned. Thread-compatible; who may read when is for the two ends to
+// agree.
 class SharedMemory {
  public:
   // Zeros. Errors: Unavailable when the system gives no such memory.

@@ -97,8 +97,8 @@ class GrpcStepChannel : public StepChannel {
   SharedValues shared_values_;
   // The token's values lie in the chief's memory, and it has mapped what it was offered.
   bool shares_memory_ = false;
-  std::shared_ptr<AlignedBuffer> encoded_;    // their 16-bit form; null when they travel as they are
-  HeldEstimates estimates_;                   // of top-k compression
+  std::shared_ptr<AlignedBuffer> encoded_;  // their 16-bit form; null when they travel as they are
+  HeldEstimates estimates_;                 // of top-k compression
   std::vector<float*> token_estimates_;
   Values values_[2];
   int front_ = 0;  // the one that the worker computes with

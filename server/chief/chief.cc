@@ -110,9 +110,9 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     MutexLock lock(&mutex_);
     phase_ = RunStatus::RESTORING;
   }
-  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer(),
-                                                     CompressionOf(options_.config.compression()),
-                                                     options_.config.training().replicas_to_aggregate(), shares_memory()));
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(
+                                   model, options_.config.optimizer(), CompressionOf(options_.config.compression()),
+                                   options_.config.training().replicas_to_aggregate(), shares_memory()));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 
@@ -300,7 +300,8 @@ absl::StatusOr<HeartbeatReply> Chief::Heartbeat(const HeartbeatRequest& request)
   return reply;
 }
 
-absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch, ValuePath value_path,
+absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch,
+                                                                ValuePath value_path,
                                                                 std::shared_ptr<StepListener> listener) {
   std::string worker;
   {

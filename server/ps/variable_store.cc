@@ -63,8 +63,7 @@ void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
                                                                      const OptimizerConfig& optimizer,
                                                                      const Compression& compression,
-                                                                     int64_t replicas_to_aggregate,
-                                                                     bool share_values) {
+                                                                     int64_t replicas_to_aggregate, bool share_values) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// Messages that stand for so many bytes are worked on while another thread waits for the next: below it, passing the waiting on
-// (about 5 us) costs more than it brings.
+// Messages that stand for so many bytes are worked on while another thread waits for the next: below it, passing the
+// waiting on (about 5 us) costs more than it brings.
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 // Points the pieces that lie in shared memory to it. `memory` is null when the stream has none.
@@ -106,8 +106,7 @@ absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFram
     }
   }
   const ValuePath path = gradient_memory_ != nullptr ? ValuePath::kShared : ValuePath::kStreamed;
-  ASSIGN_OR_RETURN(auto connection,
-                   options_.chief->OpenStep(first.session_id, first.epoch, path, shared_from_this()));
+  ASSIGN_OR_RETURN(auto connection, options_.chief->OpenStep(first.session_id, first.epoch, path, shared_from_this()));
   bool closed = false;
   {
     MutexLock lock(&mutex_);

@@ -179,7 +179,9 @@ void Declare(Flags* declared, CommandLine* parser) {
   command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
   command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
   command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
-  command_line.AddFlag("wires", "KINDS", "how tensors travel, of: tcp, unix, shared (memory); without the last, training uses tcp", &flags.wires);
+  command_line.AddFlag("wires", "KINDS",
+                       "how tensors travel, of: tcp, unix, shared (memory); without the last, training uses tcp",
+                       &flags.wires);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
   command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);

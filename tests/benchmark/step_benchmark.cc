@@ -53,9 +53,7 @@ void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
   if (against == "gRPC round trip" && bytes <= 4096 && workers == 1) row->set_at_most(kRoundTripBar);
 }
 
-const char* NameOf(Wire wire) {
-  return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory";
-}
+const char* NameOf(Wire wire) { return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory"; }
 
 absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int workers, Wire wire, Report* report) {
   ExchangeSpec spec;

@@ -94,8 +94,7 @@ std::list<PrefetchedBatches::Entry>::iterator PrefetchedBatches::Find(int64_t st
 }
 
 int64_t PrefetchedBatches::Count(State state) const {
-  return std::count_if(entries_.begin(), entries_.end(),
-                       [state](const Entry& entry) { return entry.state == state; });
+  return std::count_if(entries_.begin(), entries_.end(), [state](const Entry& entry) { return entry.state == state; });
 }
 
 bool PrefetchedBatches::HasWork() const {

@@ -313,7 +313,7 @@ TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfTheBlock) {
   token.set_slot_count(1);
   PrefetchFollowing(token, 4, &batches);
   const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 5}, {8, 4}, {8, 5},
-                                                          {9, 4}, {8, 4}, {9, 4}, {10, 4}};
+                                                             {9, 4}, {8, 4}, {9, 4}, {10, 4}};
   EXPECT_EQ(batches.hints, expected);
 }
 
