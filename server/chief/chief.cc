@@ -126,6 +126,7 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     RETURN_IF_ERROR(directory_->WriteRecord(record));
     Saver::Options saver_options;
     saver_options.fs = options_.fs;
+    saver_options.clock = options_.clock;
     saver_options.directory = options_.logdir;
     saver_options.keep = options_.config.checkpoint().keep();
     saver_options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
@@ -137,6 +138,8 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   events_ = std::move(events);
   saver_ = std::move(saver);
   if (events_ != nullptr) events_->WriteSessionLog(SessionLog::START, store->step());
+  // Here, where no worker waits for a step yet.
+  if (saver_ != nullptr) store->PrepareSnapshots();
   // As the original: the first checkpoint is made at once.
   if (saver_ != nullptr && !restored) saver_->Save(store->TakeSnapshot());
 

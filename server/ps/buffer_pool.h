@@ -18,6 +18,9 @@ class BufferPool {
 
   // Not initialized.
   std::shared_ptr<AlignedBuffer> Get();
+  // Keeps `max_spare` unused buffers from now on. Their memory has been touched: who gets one does not wait for the
+  // kernel to clear it.
+  void Fill();
   // Unused buffers that are kept.
   size_t num_spare() const;
 

@@ -121,14 +121,10 @@ void VariableStore::PublishAll() {
 
 std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() { return slot_pool_.Get(); }
 
-void VariableStore::Initialize(uint64_t seed) {
+void VariableStore::Clear() {
   step_ = 0;
   values_ = pool_.Get();
   std::memset(values_->data(), 0, values_->size());
-  for (const auto& variable : layout_->variables()) {
-    InitializeVariable(variable.spec, seed,
-                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
-  }
   slots_.clear();
   for (const auto& slot : optimizer_->slots()) {
     slots_.push_back(NewSlotBuffer());
@@ -142,6 +138,14 @@ void VariableStore::Initialize(uint64_t seed) {
     estimates->push_back(zeros);
   }
   estimates_ = std::move(estimates);
+}
+
+void VariableStore::Initialize(uint64_t seed) {
+  Clear();
+  for (const auto& variable : layout_->variables()) {
+    InitializeVariable(variable.spec, seed,
+                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
+  }
   PublishAll();
 }
 
@@ -209,7 +213,7 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
   if (step < 0) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
   }
-  Initialize(/*seed=*/0);
+  Clear();
   for (const auto& variable : layout_->variables()) {
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
   }
@@ -296,6 +300,13 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   next_slots_.clear();
   slots_shared_ = false;
   ++step_;
+}
+
+void VariableStore::PrepareSnapshots() {
+  pool_.Fill();
+  slot_pool_.Fill();
+  if (compression_.values != DT_FLOAT) encoded_pool_.Fill();
+  estimate_pool_.Fill();
 }
 
 VariableStore::Snapshot VariableStore::TakeSnapshot() {

@@ -118,6 +118,7 @@ LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string
   lifecycle.directory = directory;
   if (flags.quick) {
     lifecycle.repetitions = 2;
+    lifecycle.between_saves = absl::Seconds(2);
     lifecycle.saved_units = 512;
     lifecycle.memory_bytes = 4 << 20;
   }
