@@ -19,7 +19,10 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
       shelf_->spare.pop_back();
     }
   }
-  if (buffer == nullptr) buffer = std::make_unique<AlignedBuffer>(shelf_->bytes);
+  if (buffer == nullptr) {
+    buffer = std::make_unique<AlignedBuffer>(shelf_->shared ? AlignedBuffer::Shared(shelf_->bytes)
+                                                            : AlignedBuffer(shelf_->bytes));
+  }
   return std::shared_ptr<AlignedBuffer>(buffer.release(), [shelf = shelf_](AlignedBuffer* returned) {
     std::unique_ptr<AlignedBuffer> owned(returned);
     MutexLock lock(&shelf->mutex);

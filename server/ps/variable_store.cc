@@ -63,7 +63,7 @@ void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
                                                                      const OptimizerConfig& optimizer,
                                                                      const Compression& compression,
-                                                                     int64_t replicas_to_aggregate) {
+                                                                     int64_t replicas_to_aggregate, bool share_values) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());
@@ -82,16 +82,17 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
     return absl::ResourceExhaustedError(
         absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
   }
-  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression, estimates));
+  return std::unique_ptr<VariableStore>(
+      new VariableStore(std::move(layout), std::move(rule), compression, estimates, share_values));
 }
 
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
-                             const Compression& compression, int64_t num_estimates)
+                             const Compression& compression, int64_t num_estimates, bool share_values)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
       compression_(compression),
       num_estimates_(num_estimates),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers, share_values),
       slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), optimizer_->slots().size()),
       encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers),
       estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),

@@ -33,9 +33,11 @@ class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
+  // With `share_values` published() lies in memory that other processes may map.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
-                                                               int64_t replicas_to_aggregate = 1);
+                                                               int64_t replicas_to_aggregate = 1,
+                                                               bool share_values = false);
 
   // One flat array for each slot of a step.
   using Estimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
@@ -97,7 +99,7 @@ class VariableStore {
 
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
-                int64_t num_estimates);
+                int64_t num_estimates, bool share_values);
 
   // Publishes `flat` with memory for what is encoded, not initialized.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
