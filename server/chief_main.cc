@@ -114,6 +114,7 @@ int Main(int argc, char** argv) {
   options.clock = Clock::Real();
   options.logdir = flags.logdir;
   options.config = *config;
+  options.share_memory = config->cluster().shared_memory();
   auto created = Chief::Create(std::move(options));
   if (!created.ok()) {
     std::cerr << "chief: " << created.status().message() << "\n";

@@ -30,16 +30,22 @@ int NumShardsOf(FileSystem* fs, const std::string& prefix) {
 
 }  // namespace
 
-BundleWriter::BundleWriter(FileSystem* fs, std::string prefix, int num_shards, bool replaces)
-    : fs_(fs), prefix_(std::move(prefix)), num_shards_(num_shards), replaces_(replaces) {}
+BundleWriter::BundleWriter(FileSystem* fs, std::string prefix, BeforePiece before_piece, int num_shards, bool replaces)
+    : fs_(fs),
+      prefix_(std::move(prefix)),
+      before_piece_(std::move(before_piece)),
+      num_shards_(num_shards),
+      replaces_(replaces) {}
 
-absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem* fs, std::string prefix) {
+absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem* fs, std::string prefix,
+                                                                   BeforePiece before_piece) {
   if (Basename(prefix).empty()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", prefix, "\" is no checkpoint: it names a directory"));
   }
   const bool replaces = fs->Exists(IndexPath(prefix));
   const int num_shards = replaces && NumShardsOf(fs, prefix) == 1 ? 2 : 1;
-  std::unique_ptr<BundleWriter> writer(new BundleWriter(fs, std::move(prefix), num_shards, replaces));
+  std::unique_ptr<BundleWriter> writer(
+      new BundleWriter(fs, std::move(prefix), std::move(before_piece), num_shards, replaces));
   ASSIGN_OR_RETURN(writer->data_, fs->NewWritableFile(writer->data_path() + ".tmp"));
   return writer;
 }
@@ -84,6 +90,7 @@ absl::Status BundleWriter::AppendContent(absl::string_view content, BundleEntryP
   uint32_t crc = 0;
   for (; !content.empty(); content.remove_prefix(std::min(content.size(), kPieceSize))) {
     const absl::string_view piece = content.substr(0, kPieceSize);
+    if (before_piece_) RETURN_IF_ERROR(before_piece_(offset_));
     crc = ExtendCrc32c(crc, piece);
     RETURN_IF_ERROR(data_->Append(piece));
     offset_ += piece.size();

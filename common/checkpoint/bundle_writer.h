@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_WRITER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,8 +24,13 @@ namespace lockstep {
 // Not thread-safe.
 class BundleWriter {
  public:
-  // The directory must exist.
-  static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(FileSystem* fs, std::string prefix);
+  // Called in Add before each piece of at most 1 MiB is written, with its offset among all bytes that are added. Its
+  // error is that of Add.
+  using BeforePiece = std::function<absl::Status(uint64_t offset)>;
+
+  // The directory must exist. `before_piece` may block, and may be null.
+  static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(FileSystem* fs, std::string prefix,
+                                                              BeforePiece before_piece = nullptr);
   ~BundleWriter();
 
   // Adds a tensor; `content` is its elements, little-endian, row-major. Its memory is read before Add
@@ -39,7 +45,7 @@ class BundleWriter {
   uint64_t bytes_written() const { return offset_; }
 
  private:
-  BundleWriter(FileSystem* fs, std::string prefix, int num_shards, bool replaces);
+  BundleWriter(FileSystem* fs, std::string prefix, BeforePiece before_piece, int num_shards, bool replaces);
   absl::Status AppendContent(absl::string_view content, BundleEntryProto* entry);
   absl::Status WriteIndex();
   void RemoveReplacedData();
@@ -48,6 +54,7 @@ class BundleWriter {
 
   FileSystem* const fs_;
   const std::string prefix_;
+  const BeforePiece before_piece_;
   // 1, or 2 with the second one absent.
   const int num_shards_;
   const bool replaces_;

@@ -50,6 +50,31 @@ class BundleWriterTest : public ::testing::Test {
   FaultyFileSystem fs_{&memory_};
 };
 
+TEST_F(BundleWriterTest, SaysWhereEachPieceBegins) {
+  std::vector<uint64_t> offsets;
+  const auto note = [&](uint64_t offset) {
+    offsets.push_back(offset);
+    return absl::OkStatus();
+  };
+  auto writer = BundleWriter::Create(&fs_, "d/ckpt", note).value();
+  ASSERT_TRUE(writer->Add("a", DT_FLOAT, {1}, Bytes(1)).ok());
+  ASSERT_TRUE(writer->Add("b", DT_UINT8, {(2 << 20) + 1}, std::string((2 << 20) + 1, 'x')).ok());
+  ASSERT_TRUE(writer->Add("c", DT_UINT8, {0}, "").ok());
+  EXPECT_THAT(offsets, ElementsAre(0, 4, 4 + (1 << 20), 4 + (2 << 20)));
+}
+
+TEST_F(BundleWriterTest, EndsBeforeAPieceThatIsRefused) {
+  const auto refuse_second = [](uint64_t offset) {
+    return offset < 4 ? absl::OkStatus() : absl::CancelledError("refused");
+  };
+  auto writer = BundleWriter::Create(&fs_, "d/ckpt", refuse_second).value();
+  ASSERT_TRUE(writer->Add("a", DT_FLOAT, {1}, Bytes(1)).ok());
+  EXPECT_TRUE(absl::IsCancelled(writer->Add("b", DT_FLOAT, {1}, Bytes(1))));
+  EXPECT_TRUE(absl::IsCancelled(writer->Finish()));
+  writer.reset();
+  EXPECT_THAT(Files(), ElementsAre());
+}
+
 TEST_F(BundleWriterTest, WritesAnIndexAndADataFile) {
   auto writer = BundleWriter::Create(&fs_, "d/ckpt").value();
   ASSERT_TRUE(writer->Add("b", DT_FLOAT, {1}, Bytes(2)).ok());

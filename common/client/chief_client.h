@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/config/compression.h"
 #include "proto/chief.pb.h"
@@ -76,6 +77,8 @@ class ChiefClient {
     int64_t epoch = 0;
     int64_t startup_delay_steps = 0;
     Compression compression;
+    // OpenSessionReply.shared_memory: the channel shares memory with the chief if it can map this.
+    absl::optional<SharedMemoryHandle> chief_memory;
   };
   // Opens the Step stream of a session. `model` is what the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

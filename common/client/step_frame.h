@@ -16,6 +16,12 @@ namespace lockstep {
 // The messages of the Step stream (proto/chief.proto) as the two ends see them: decoded, with the
 // tensors still in the memory where they lie. Value types.
 
+// Bytes in memory that the two ends share.
+struct PlaceInMemory {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
 // Part of one variable's gradient, or value; `content` does not own its memory.
 struct StepPiece {
   int64_t variable = 0;
@@ -24,6 +30,8 @@ struct StepPiece {
   // Of top-k compression: the slot, and whether `content` is differences (common/tensor/sparse_differences.h).
   int64_t slot = 0;
   bool sparse = false;
+  // Travels in place of `content`.
+  absl::optional<PlaceInMemory> shared;
 };
 
 // A StepRequest.
@@ -37,6 +45,7 @@ struct StepFrame {
   bool end = false;
   bool leave = false;
   int64_t startup_delay_steps = 0;
+  absl::optional<SharedMemoryHandle> gradient_memory;
   // Of the message that it came in; 0 in process.
   int64_t encoded_bytes = 0;
 };
@@ -51,6 +60,7 @@ struct StepReplyFrame {
   int64_t estimates_step = 0;
   std::vector<StepPiece> estimates;
   std::shared_ptr<const void> estimates_owner;
+  absl::optional<SharedMemoryHandle> values_memory;
   absl::optional<Token> token;
   bool finished = false;
   std::string finish_message;

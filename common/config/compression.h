@@ -13,6 +13,8 @@ struct Compression {
   DataType values = DT_FLOAT;
   // The part of each segment of a gradient that is sent; 0: all of it.
   double top_k = 0;
+
+  bool any() const { return gradients != DT_FLOAT || values != DT_FLOAT || top_k > 0; }
 };
 
 // Of a validated configuration.

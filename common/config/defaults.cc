@@ -148,6 +148,7 @@ void ApplyDefaults(RunConfig* config) {
   auto* cluster = config->mutable_cluster();
   if (!cluster->has_lease_seconds()) cluster->set_lease_seconds(5);
   if (!cluster->has_chief_wait_seconds()) cluster->set_chief_wait_seconds(600);
+  if (!cluster->has_shared_memory()) cluster->set_shared_memory(true);
   if (cluster->compute_threads() == 0) cluster->set_compute_threads(1);
 }
 

@@ -25,7 +25,7 @@ TEST(DefaultsTest, AnEmptyConfigurationGetsThoseOfTheRun) {
   EXPECT_EQ(Defaulted("").ShortDebugString(),
             "training { replicas_to_aggregate: 1 } checkpoint { every_seconds: 600 keep: 5 } "
             "summary { every_steps: 100 } "
-            "cluster { lease_seconds: 5 chief_wait_seconds: 600 compute_threads: 1 }");
+            "cluster { lease_seconds: 5 chief_wait_seconds: 600 compute_threads: 1 shared_memory: true }");
 }
 
 TEST(DefaultsTest, LayersGetTheirNumbersAndInitializers) {
@@ -87,7 +87,7 @@ TEST(DefaultsTest, TheTestSplitIsEvaluatedWhenThereIsOne) {
 TEST(DefaultsTest, WhatIsSetStays) {
   const char* text =
       "training { replicas_to_aggregate: 4 } checkpoint { every_seconds: 0 keep: 0 } summary { every_steps: 0 } "
-      "cluster { lease_seconds: 1 chief_wait_seconds: 0 compute_threads: 2 }";
+      "cluster { lease_seconds: 1 chief_wait_seconds: 0 compute_threads: 2 shared_memory: false }";
   EXPECT_EQ(Defaulted(text).ShortDebugString(), Parse(text).ShortDebugString());
 }
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "glog/logging.h"
 
@@ -23,6 +24,18 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   CHECK(data_ != nullptr) << "no memory for a tensor of " << bytes << " bytes";
   // A hint: without huge pages all is well, only slower.
   if (huge) madvise(data_.get(), rounded, MADV_HUGEPAGE);
+}
+
+AlignedBuffer AlignedBuffer::Shared(size_t bytes) {
+  auto memory = SharedMemory::Create(bytes);
+  if (!memory.ok()) {
+    LOG_FIRST_N(WARNING, 1) << memory.status().message();
+    return AlignedBuffer(bytes);
+  }
+  AlignedBuffer buffer;
+  buffer.shared_ = *std::move(memory);
+  buffer.size_ = bytes;
+  return buffer;
 }
 
 }  // namespace lockstep

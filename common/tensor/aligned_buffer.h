@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "common/tensor/shared_memory.h"
+
 namespace lockstep {
 
 // Every tensor starts at a multiple of this many bytes, so that the position of Eigen's
@@ -17,26 +19,32 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Aborts when the machine has no such memory.
   explicit AlignedBuffer(size_t bytes);
+  // In memory that other processes may map, where the system has such memory.
+  static AlignedBuffer Shared(size_t bytes);
 
-  char* data() { return data_.get(); }
-  const char* data() const { return data_.get(); }
+  char* data() { return shared_ != nullptr ? shared_->data() : data_.get(); }
+  const char* data() const { return shared_ != nullptr ? shared_->data() : data_.get(); }
   // Bytes.
   size_t size() const { return size_; }
+  // Null when it is this process's alone.
+  const SharedMemoryHandle* handle() const { return shared_ != nullptr ? &shared_->handle() : nullptr; }
 
   template <typename T>
   T* as() {
-    return reinterpret_cast<T*>(data_.get());
+    return reinterpret_cast<T*>(data());
   }
   template <typename T>
   const T* as() const {
-    return reinterpret_cast<const T*>(data_.get());
+    return reinterpret_cast<const T*>(data());
   }
 
  private:
   struct Free {
     void operator()(char* p) const { std::free(p); }
   };
+  // One of the two, or neither.
   std::unique_ptr<char, Free> data_;
+  std::unique_ptr<SharedMemory> shared_;
   size_t size_ = 0;
 };
 

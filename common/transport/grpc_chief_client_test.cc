@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/tensor/shared_memory.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/security/server_credentials.h"
@@ -89,6 +91,7 @@ class GrpcChiefClientTest : public ::testing::Test {
     ChiefClient::StepOptions options;
     options.session_id = 5;
     options.epoch = 3;
+    options.chief_memory = offer_;
     auto channel = client_->OpenStepChannel(options, model);
     ASSERT_TRUE(channel.ok()) << channel.status();
     channel_ = *std::move(channel);
@@ -111,6 +114,8 @@ class GrpcChiefClientTest : public ::testing::Test {
     return std::string(assignment.status().message());
   }
 
+  // OpenSessionReply.shared_memory.
+  absl::optional<SharedMemoryHandle> offer_;
   ScriptedChief chief_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ChiefClient> client_;
@@ -193,6 +198,84 @@ TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
     seen.push_back(assignment->values[0][0]);
   }
   EXPECT_THAT(seen, ElementsAre(7, 7, 8));
+}
+
+TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
+  const auto chief_memory = SharedMemory::Create(1).value();
+  offer_ = chief_memory->handle();
+  const auto values = SharedMemory::Create((16 + 16) * sizeof(float)).value();
+  reinterpret_cast<float*>(values->data())[16] = 3;  // b, at the next multiple of 64 bytes
+  std::vector<StepRequest> requests(3);
+  float gradient = 0;
+  Open([&](StepStream* stream) {
+    StepReply reply = TokenFor(7);
+    stream->Read(&requests[0]);
+    stream->Write(Values(7));
+    stream->Write(reply);
+    stream->Read(&requests[1]);
+    *reply.mutable_values_memory() = values->handle();
+    stream->Write(reply);
+    stream->Read(&requests[2]);
+    const auto memory = SharedMemory::Map(requests[0].gradient_memory());
+    if (memory.ok() && requests[2].gradient_size() == 2) {
+      gradient = *reinterpret_cast<const float*>((*memory)->data() + requests[2].gradient(1).shared().offset());
+    }
+    reply.Clear();
+    reply.set_finished(true);
+    stream->Write(reply);
+    StepRequest leave;
+    stream->Read(&leave);
+    return grpc::Status::OK;
+  });
+  const auto send = [this](float b) {
+    ASSERT_TRUE(channel_->SendReports({SlotReport()}).ok());
+    channel_->GradientBuffer(1)[0] = b;
+    ASSERT_TRUE(channel_->SendGradient(0).ok());
+    ASSERT_TRUE(channel_->SendGradient(1).ok());
+  };
+  ASSERT_TRUE(channel_->AwaitToken().ok());
+  send(5);
+  const auto shared = channel_->AwaitToken();
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ(shared->values[1][0], 3);
+  send(6);
+  ASSERT_TRUE(channel_->AwaitToken().ok());
+  channel_->Leave();
+  EXPECT_TRUE(requests[0].has_gradient_memory());
+  ASSERT_EQ(requests[1].gradient_size(), 2);
+  EXPECT_EQ(requests[1].gradient(1).content().size(), sizeof(float)) << "the token came with values that travelled";
+  ASSERT_EQ(requests[2].gradient_size(), 2);
+  EXPECT_EQ(requests[2].gradient(1).content().size(), 0u);
+  EXPECT_EQ(requests[2].gradient(1).shared().bytes(), sizeof(float));
+  EXPECT_EQ(gradient, 6);
+}
+
+TEST_F(GrpcChiefClientTest, OffersNoMemoryToAChiefThatItCannotReach) {
+  const auto chief_memory = SharedMemory::Create(1).value();
+  offer_ = chief_memory->handle();
+  offer_->set_inode(offer_->inode() + 1);  // as in another container: the path names something else
+  StepRequest first;
+  Open([&first](StepStream* stream) {
+    stream->Read(&first);
+    return grpc::Status(grpc::StatusCode::ABORTED, "enough");
+  });
+  EXPECT_TRUE(absl::IsAborted(channel_->AwaitToken().status()));
+  EXPECT_FALSE(first.has_gradient_memory());
+}
+
+TEST_F(GrpcChiefClientTest, RefusesValuesInMemoryThatItCannotReach) {
+  const auto memory = SharedMemory::Create(32 * sizeof(float)).value();
+  StepReply reply = TokenFor(7);
+  *reply.mutable_values_memory() = memory->handle();
+  reply.mutable_values_memory()->set_machine("another");
+  EXPECT_THAT(ErrorAfter({reply}), HasSubstr("is not within reach"));
+}
+
+TEST_F(GrpcChiefClientTest, RefusesValuesInMemoryOfAnotherSize) {
+  const auto memory = SharedMemory::Create(31 * sizeof(float)).value();
+  StepReply reply = TokenFor(7);
+  *reply.mutable_values_memory() = memory->handle();
+  EXPECT_THAT(ErrorAfter({reply}), HasSubstr("the chief's memory has 124 bytes, the values 128"));
 }
 
 TEST_F(GrpcChiefClientTest, RefusesATokenWithoutItsValues) {

@@ -9,6 +9,7 @@
 #include "common/tensor/rounding.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
+#include "glog/logging.h"
 
 namespace lockstep {
 namespace {
@@ -23,14 +24,18 @@ constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 
 GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
                                  ParameterLayout layout)
-    : options_(options), layout_(std::move(layout)), stub_(std::move(channel)), estimates_(&layout_) {
+    : options_(options),
+      layout_(std::move(layout)),
+      stub_(std::move(channel)),
+      shared_values_(&layout_),
+      estimates_(&layout_) {
   const size_t bytes = static_cast<size_t>(layout_.flat_elements()) * sizeof(float);
-  gradients_ = std::make_shared<AlignedBuffer>(bytes);
+  gradients_ = std::make_shared<AlignedBuffer>(NewGradients(bytes));
   if (options_.compression.gradients != DT_FLOAT) {
     encoded_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(uint16_t));
   }
   for (Values& values : values_) {
-    values.flat = AlignedBuffer(bytes);
+    values.flat = AlignedBuffer(bytes);  // not touched if the values lie in the chief's memory
     for (const auto& variable : layout_.variables()) {
       values.variables.push_back(values.flat.as<float>() + variable.flat_offset);
     }
@@ -50,10 +55,23 @@ GrpcStepChannel::~GrpcStepChannel() {
   }
 }
 
+AlignedBuffer GrpcStepChannel::NewGradients(size_t bytes) const {
+  if (!options_.chief_memory) return AlignedBuffer(bytes);
+  const absl::Status status = SharedMemory::Map(*options_.chief_memory).status();
+  if (!status.ok()) LOG(INFO) << "tensors travel as bytes, the chief's memory is not shared: " << status.message();
+  return status.ok() ? AlignedBuffer::Shared(bytes) : AlignedBuffer(bytes);
+}
+
 void GrpcStepChannel::FlushFrame() {
   frame_.session_id = options_.session_id;
   frame_.epoch = options_.epoch;
-  if (first_frame_) frame_.startup_delay_steps = options_.startup_delay_steps;
+  if (first_frame_) {
+    frame_.startup_delay_steps = options_.startup_delay_steps;
+    if (gradients_->handle() != nullptr) {
+      frame_.gradient_memory = *gradients_->handle();
+      offered_gradients_ = gradients_.get();
+    }
+  }
   first_frame_ = false;
   frame_.step = token_.step();
   frame_.block = {token_.first_slot(), token_.slot_count()};
@@ -152,11 +170,7 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
   assignment.finished = reply.finished;
   assignment.finish_message = reply.finish_message;
   if (reply.token) {
-    if (back.step == reply.token->step() && back.received_elements == total_elements_) front_ = 1 - front_;
-    if (values_[front_].step != reply.token->step() || reply.token->slot_count() <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a token for step ", reply.token->step(), " without all values of that step"));
-    }
+    RETURN_IF_ERROR(TakeValues(reply));
     assignment.token = *reply.token;
     if (options_.compression.top_k > 0) {
       ASSIGN_OR_RETURN(token_estimates_,
@@ -165,6 +179,25 @@ absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
     }
   }
   assignment_ = std::move(assignment);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcStepChannel::TakeValues(const StepReplyFrame& reply) {
+  const int64_t step = reply.token->step();
+  if (reply.token->slot_count() <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without slots"));
+  }
+  shares_memory_ = reply.values_memory.has_value();
+  if (shares_memory_) {
+    ASSIGN_OR_RETURN(token_values_, shared_values_.Find(*reply.values_memory));
+    return absl::OkStatus();
+  }
+  const Values& back = values_[1 - front_];
+  if (back.step == step && back.received_elements == total_elements_) front_ = 1 - front_;
+  if (values_[front_].step != step) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
+  }
+  token_values_ = &values_[front_].variables;
   return absl::OkStatus();
 }
 
@@ -177,7 +210,7 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   Assignment assignment = *std::move(assignment_);
   assignment_.reset();
   assignment.fate = std::exchange(fate_, FATE_NONE);
-  assignment.values = values_[front_].variables;
+  if (token_values_ != nullptr) assignment.values = *token_values_;
   token_ = assignment.token;
   // Usually gRPC has let go of the gradients by now, since the chief has them; if not, it keeps them.
   std::shared_ptr<AlignedBuffer>& sent = encoded_ != nullptr ? encoded_ : gradients_;
@@ -212,7 +245,13 @@ absl::Status GrpcStepChannel::SendGradient(int variable) {
     StepPiece piece;
     piece.variable = variable;
     piece.offset = offset;
-    piece.content = EncodeGradient(variable, offset, std::min(kMaxPieceElements, place.elements - offset));
+    const int64_t elements = std::min(kMaxPieceElements, place.elements - offset);
+    if (shares_memory_ && gradients_.get() == offered_gradients_) {
+      piece.shared = PlaceInMemory{static_cast<uint64_t>(place.flat_offset + offset) * sizeof(float),
+                                   static_cast<uint64_t>(elements) * sizeof(float)};
+    } else {
+      piece.content = EncodeGradient(variable, offset, elements);
+    }
     AddPiece(std::move(piece));
   }
   return PollWrites();
@@ -231,7 +270,7 @@ absl::Status GrpcStepChannel::SendDifferences(int64_t slot, int variable, int64_
 }
 
 void GrpcStepChannel::AddPiece(StepPiece piece) {
-  frame_bytes_ += static_cast<int64_t>(piece.content.bytes());
+  frame_bytes_ += static_cast<int64_t>(piece.shared ? piece.shared->bytes : piece.content.bytes());
   frame_.gradients.push_back(std::move(piece));
   if (frame_bytes_ >= kFrameBytes) FlushFrame();
 }

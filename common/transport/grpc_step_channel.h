@@ -13,6 +13,7 @@
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
+#include "common/transport/shared_values.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
@@ -46,11 +47,15 @@ class GrpcStepChannel : public StepChannel {
   // One version of all values.
   struct Values {
     AlignedBuffer flat;
-    std::vector<const float*> variables;
+    std::vector<const float*> variables;  // one for each
     int64_t step = -1;
     int64_t received_elements = 0;
   };
 
+  // In shared memory if the chief's can be mapped.
+  AlignedBuffer NewGradients(size_t bytes) const;
+  // Sets token_values_ to those of the reply's token.
+  absl::Status TakeValues(const StepReplyFrame& reply);
   // A part of a gradient as it travels.
   FloatChunks EncodeGradient(int variable, int64_t offset, int64_t elements);
   // Into the frame that is being filled, which leaves when it is large enough.
@@ -87,11 +92,18 @@ class GrpcStepChannel : public StepChannel {
   grpc::ByteBuffer received_;
 
   std::shared_ptr<AlignedBuffer> gradients_;  // flat
-  std::shared_ptr<AlignedBuffer> encoded_;    // their 16-bit form; null when they travel as they are
-  HeldEstimates estimates_;                   // of top-k compression
+  // What the chief was offered, or null: `gradients_`, unless gRPC kept that.
+  const AlignedBuffer* offered_gradients_ = nullptr;
+  SharedValues shared_values_;
+  // The token's values lie in the chief's memory, and it has mapped what it was offered.
+  bool shares_memory_ = false;
+  std::shared_ptr<AlignedBuffer> encoded_;  // their 16-bit form; null when they travel as they are
+  HeldEstimates estimates_;                 // of top-k compression
   std::vector<float*> token_estimates_;
   Values values_[2];
   int front_ = 0;  // the one that the worker computes with
+  // Of the assignment, one for each variable.
+  const std::vector<const float*>* token_values_ = nullptr;
   absl::optional<Assignment> assignment_;
   Fate fate_ = FATE_NONE;
   Token token_;  // the one that is being computed; slot_count 0 before the first

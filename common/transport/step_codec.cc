@@ -67,6 +67,18 @@ void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
   out->append(fields);
 }
 
+// A piece that lies in shared memory: the message has no bytes of it.
+void AppendSharedPiece(int field, const StepPiece& piece, std::string* out) {
+  TensorPiece small;
+  small.set_variable(static_cast<uint32_t>(piece.variable));
+  small.set_offset(static_cast<uint64_t>(piece.offset));
+  small.mutable_shared()->set_offset(piece.shared->offset);
+  small.mutable_shared()->set_bytes(piece.shared->bytes);
+  AppendVarint(Tag(field), out);
+  AppendVarint(small.ByteSizeLong(), out);
+  small.AppendToString(out);
+}
+
 void ReleaseOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
 // Collects the slices of one message: small bytes are copied together, tensors are referenced.
@@ -123,6 +135,12 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* 
     if (field == TensorPiece::kContentFieldNumber && type == kLengthDelimited) {
       piece->content = FloatChunks();
       if (!reader->ReadVarint(&value) || !reader->ReadChunks(value, &piece->content)) return false;
+    } else if (field == TensorPiece::kSharedFieldNumber && type == kLengthDelimited) {
+      std::string bytes;
+      SharedRange range;
+      if (!reader->ReadVarint(&value) || value > reader->left() || !reader->ReadString(value, &bytes)) return false;
+      if (!range.ParseFromString(bytes)) return false;
+      piece->shared = PlaceInMemory{range.offset(), range.bytes()};
     } else if (field == TensorPiece::kVariableFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value) || value > UINT32_MAX) return false;
       piece->variable = static_cast<int64_t>(value);
@@ -213,9 +231,14 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr
   small.set_end(frame.end);
   small.set_startup_delay_steps(frame.startup_delay_steps);
   small.set_leave(frame.leave);
+  if (frame.gradient_memory) *small.mutable_gradient_memory() = *frame.gradient_memory;
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.gradients) {
+    if (piece.shared) {
+      AppendSharedPiece(StepRequest::kGradientFieldNumber, piece, collector.small());
+      continue;
+    }
     AppendPieceHeader(StepRequest::kGradientFieldNumber, piece, collector.small());
     if (piece.sparse && piece.content.bytes() > 0) {
       collector.small()->append(piece.content.SingleRun(), piece.content.bytes());
@@ -234,6 +257,7 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   small.set_finished(frame.finished);
   small.set_finish_message(frame.finish_message);
   small.set_estimates_step(frame.estimates_step);
+  if (frame.values_memory) *small.mutable_values_memory() = *frame.values_memory;
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.values) {
@@ -261,6 +285,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame
   frame.end = small.end();
   frame.startup_delay_steps = small.startup_delay_steps();
   frame.leave = small.leave();
+  if (small.has_gradient_memory()) frame.gradient_memory = std::move(*small.mutable_gradient_memory());
   frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();
 }
@@ -279,6 +304,7 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   frame.finished = small.finished();
   frame.finish_message = small.finish_message();
   frame.estimates_step = small.estimates_step();
+  if (small.has_values_memory()) frame.values_memory = std::move(*small.mutable_values_memory());
   return absl::OkStatus();
 }
 

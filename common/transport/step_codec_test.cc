@@ -55,6 +55,11 @@ TensorPiece ToProto(const StepPiece& piece) {
   TensorPiece proto;
   proto.set_variable(static_cast<uint32_t>(piece.variable));
   proto.set_offset(static_cast<uint64_t>(piece.offset));
+  if (piece.shared) {
+    proto.mutable_shared()->set_offset(piece.shared->offset);
+    proto.mutable_shared()->set_bytes(piece.shared->bytes);
+    return proto;
+  }
   proto.set_content(ContentOf(piece));
   if (piece.content.type() != DT_FLOAT) proto.set_dtype(piece.content.type());
   proto.set_slot(piece.slot);
@@ -74,6 +79,7 @@ StepRequest ToProto(const StepFrame& frame) {
   request.set_end(frame.end);
   request.set_startup_delay_steps(frame.startup_delay_steps);
   request.set_leave(frame.leave);
+  if (frame.gradient_memory) *request.mutable_gradient_memory() = *frame.gradient_memory;
   return request;
 }
 
@@ -87,6 +93,7 @@ StepReply ToProto(const StepReplyFrame& frame) {
   if (frame.token) *reply.mutable_token() = *frame.token;
   reply.set_finished(frame.finished);
   reply.set_finish_message(frame.finish_message);
+  if (frame.values_memory) *reply.mutable_values_memory() = *frame.values_memory;
   return reply;
 }
 
@@ -141,7 +148,10 @@ class FrameMaker {
       for (uint64_t m = random_.Below(3); m > 0; --m) report.add_update(random_.Bytes(random_.Below(20)));
       frame.reports.push_back(report);
     }
-    for (uint64_t n = random_.Below(4); n > 0; --n) frame.gradients.push_back(Piece());
+    for (uint64_t n = random_.Below(4); n > 0; --n) {
+      frame.gradients.push_back(random_.Coin() ? Piece() : SharedPiece());
+    }
+    if (random_.Coin()) frame.gradient_memory = Memory();
     frame.end = random_.Coin();
     frame.leave = random_.Coin();
     frame.startup_delay_steps = random_.Number();
@@ -163,6 +173,7 @@ class FrameMaker {
     }
     frame.finished = random_.Coin();
     frame.finish_message = random_.Ascii(random_.Below(20));
+    if (random_.Coin()) frame.values_memory = Memory();
     return frame;
   }
   Random* random() { return &random_; }
@@ -185,6 +196,24 @@ class FrameMaker {
       piece.content = FloatChunks(type, encoded_.back()->data(), size);
     }
     return piece;
+  }
+
+  StepPiece SharedPiece() {
+    StepPiece piece;
+    piece.variable = static_cast<int64_t>(random_.Below(5));
+    piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
+    piece.shared = PlaceInMemory{static_cast<uint64_t>(random_.Number()), static_cast<uint64_t>(random_.Number())};
+    return piece;
+  }
+  SharedMemoryHandle Memory() {
+    SharedMemoryHandle handle;
+    handle.set_machine(random_.Ascii(random_.Below(40)));
+    handle.set_process(random_.Number());
+    handle.set_file_descriptor(random_.Number());
+    handle.set_device(static_cast<uint64_t>(random_.Number()));
+    handle.set_inode(static_cast<uint64_t>(random_.Number()));
+    handle.set_bytes(static_cast<uint64_t>(random_.Number()));
+    return handle;
   }
 
   Random random_;
@@ -289,6 +318,33 @@ TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
             "2802"
             "1a04"        // estimate { slot content
             "0000803f");  // }
+}
+
+TEST(StepCodecTest, TheBytesOfPiecesInSharedMemoryAreTheseForEver) {
+  StepFrame frame;
+  frame.gradients.resize(1);
+  frame.gradients[0].variable = 1;
+  frame.gradients[0].shared = PlaceInMemory{256, 8};
+  frame.gradient_memory.emplace();
+  frame.gradient_memory->set_machine("m");
+  frame.gradient_memory->set_process(7);
+  frame.gradient_memory->set_file_descriptor(5);
+  frame.gradient_memory->set_device(1);
+  frame.gradient_memory->set_inode(300);
+  frame.gradient_memory->set_bytes(512);
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+            "5a0f"
+            "0a016d"
+            "1007"
+            "1805"
+            "2001"
+            "28ac02"
+            "308004"  // gradient_memory { machine process file_descriptor device inode bytes }
+            "3a09"
+            "0801"
+            "3a05"
+            "088002"
+            "1008");  // gradient { variable shared { offset bytes } }
 }
 
 TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {

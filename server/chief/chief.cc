@@ -40,6 +40,13 @@ Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : options_(std::move(options)), total_steps_(options_.config.training().steps()), directory_(std::move(directory)) {
   // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
   epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
+  if (!options_.share_memory || CompressionOf(options_.config.compression()).any()) return;
+  auto memory = SharedMemory::Create(1);
+  if (memory.ok()) {
+    shared_memory_ = *std::move(memory);
+  } else {
+    LOG(WARNING) << memory.status().message();
+  }
 }
 
 Chief::~Chief() {
@@ -103,9 +110,9 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     MutexLock lock(&mutex_);
     phase_ = RunStatus::RESTORING;
   }
-  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, options_.config.optimizer(),
-                                                     CompressionOf(options_.config.compression()),
-                                                     options_.config.training().replicas_to_aggregate()));
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(
+                                   model, options_.config.optimizer(), CompressionOf(options_.config.compression()),
+                                   options_.config.training().replicas_to_aggregate(), shares_memory()));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 
@@ -119,6 +126,7 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
     RETURN_IF_ERROR(directory_->WriteRecord(record));
     Saver::Options saver_options;
     saver_options.fs = options_.fs;
+    saver_options.clock = options_.clock;
     saver_options.directory = options_.logdir;
     saver_options.keep = options_.config.checkpoint().keep();
     saver_options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
@@ -130,6 +138,8 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   events_ = std::move(events);
   saver_ = std::move(saver);
   if (events_ != nullptr) events_->WriteSessionLog(SessionLog::START, store->step());
+  // Here, where no worker waits for a step yet.
+  if (saver_ != nullptr) store->PrepareSnapshots();
   // As the original: the first checkpoint is made at once.
   if (saver_ != nullptr && !restored) saver_->Save(store->TakeSnapshot());
 
@@ -275,6 +285,7 @@ absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& re
   reply.set_global_step(sync_->step());
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(options_.config.cluster().lease_seconds());
+  if (shared_memory_ != nullptr) *reply.mutable_shared_memory() = shared_memory_->handle();
   return reply;
 }
 
@@ -292,7 +303,8 @@ absl::StatusOr<HeartbeatReply> Chief::Heartbeat(const HeartbeatRequest& request)
   return reply;
 }
 
-absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch, bool stream_values,
+absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch,
+                                                                ValuePath value_path,
                                                                 std::shared_ptr<StepListener> listener) {
   std::string worker;
   {
@@ -302,7 +314,7 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
     session->streamed = true;
     worker = session->worker;
   }
-  return sync()->Connect(session_id, std::move(worker), stream_values, std::move(listener));
+  return sync()->Connect(session_id, std::move(worker), value_path, std::move(listener));
 }
 
 RunStatus Chief::GetStatus() const {

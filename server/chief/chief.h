@@ -14,6 +14,7 @@
 #include "common/base/periodic_task.h"
 #include "common/io/file_system.h"
 #include "common/summary/event_writer.h"
+#include "common/tensor/shared_memory.h"
 #include "proto/chief.pb.h"
 #include "proto/config.pb.h"
 #include "server/chief/run_directory.h"
@@ -35,6 +36,8 @@ class Chief {
     std::string logdir;
     // Validated, with defaults filled in.
     RunConfig config;
+    // Workers on this machine may share memory with the chief.
+    bool share_memory = false;
     // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
     absl::Duration housekeeping_period = absl::Milliseconds(100);
   };
@@ -50,8 +53,10 @@ class Chief {
   absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether ValuePath::kShared is possible.
+  bool shares_memory() const { return shared_memory_ != nullptr; }
   // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old epoch.
-  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t epoch, bool stream_values,
+  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t epoch, ValuePath value_path,
                                                            std::shared_ptr<StepListener> listener)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -104,6 +109,8 @@ class Chief {
   const Options options_;
   const int64_t total_steps_;
   const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
+  // For workers to find out whether they can map the chief's memory; null when none is shared.
+  std::unique_ptr<SharedMemory> shared_memory_;
   int64_t epoch_ = 0;
 
   mutable Mutex mutex_;

@@ -72,7 +72,7 @@ class ChiefTest : public ::testing::Test {
   }
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
     return std::make_unique<FrameWorker>(session, chief_->epoch(), [&](std::shared_ptr<StepListener> listener) {
-      return chief_->OpenStep(session, chief_->epoch(), true, std::move(listener)).value();
+      return chief_->OpenStep(session, chief_->epoch(), ValuePath::kStreamed, std::move(listener)).value();
     });
   }
   // With one worker, whose stream stays open, until the global step is `step`.
@@ -263,7 +263,7 @@ TEST_F(ChiefTest, CallsOfAnOlderEpochAreAborted) {
   const auto status = chief_->Heartbeat(heartbeat).status();
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("of epoch 1 is unknown; the chief's epoch is 2"));
-  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(session, 1, true, nullptr).status()));
+  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(session, 1, ValuePath::kStreamed, nullptr).status()));
   heartbeat.set_epoch(2);
   EXPECT_TRUE(absl::IsAborted(chief_->Heartbeat(heartbeat).status())) << "the session is of the life before";
 }
@@ -448,7 +448,7 @@ TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
   chief_->RequestStop();
   EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
   EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
-  EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, true, nullptr).status()));
+  EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
   ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
   EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-3"));
   EXPECT_EQ(Events(0).back(), "STOP 0");
@@ -501,7 +501,7 @@ TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {
     heartbeat.set_session_id(beating);
     EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
   }
-  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(silent, 1, true, nullptr).status()));
+  EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(silent, 1, ValuePath::kStreamed, nullptr).status()));
   EXPECT_TRUE(worker_->Push().ok()) << "a session with a stream stays";
   EXPECT_NE(OpenSession("silent")->session_id(), silent);
 }

@@ -6,14 +6,21 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_writer.h"
 #include "glog/logging.h"
+#include "server/chief/save_pace.h"
 
 namespace lockstep {
 namespace {
 
 // Below training. A thirtieth of a processor that training fills is left: a save takes longer then, but ends.
 constexpr int kNiceness = 15;
+
+uint64_t BytesOf(const VariableStore::Snapshot& snapshot) {
+  uint64_t bytes = snapshot.values->size();
+  for (const auto& slot : snapshot.slots) bytes += slot->size();
+  for (const auto& estimate : *snapshot.estimates) bytes += estimate->size();
+  return bytes;
+}
 
 }  // namespace
 
@@ -41,6 +48,9 @@ Saver::~Saver() {
 void Saver::Save(VariableStore::Snapshot snapshot) {
   MutexLock lock(&mutex_);
   if (writing_step_ && *writing_step_ == snapshot.step) return;
+  const absl::Time now = options_.clock->Now();
+  interval_ = now - last_snapshot_;
+  last_snapshot_ = now;
   waiting_ = std::move(snapshot);
   changed_.SignalAll();
 }
@@ -49,6 +59,7 @@ absl::Status Saver::WaitUntilIdle() {
   {
     MutexLock lock(&mutex_);
     ++callers_;
+    changed_.SignalAll();  // ends a pause
   }
   while (true) {
     VariableStore::Snapshot snapshot;
@@ -61,12 +72,12 @@ absl::Status Saver::WaitUntilIdle() {
       }
       snapshot = TakeWaiting();
     }
-    WriteAndTell(std::move(snapshot));
+    WriteAndTell(std::move(snapshot), /*paced=*/false);
   }
 }
 
 void Saver::Loop() {
-  // Of this thread alone: writing takes what training leaves of the processors.
+  // Of this thread alone: writing takes what training leaves of the processors, also when a newer snapshot waits.
   const auto thread = static_cast<id_t>(gettid());
   setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kNiceness);
   while (true) {
@@ -77,7 +88,7 @@ void Saver::Loop() {
       if (stopping_) return;
       snapshot = TakeWaiting();
     }
-    WriteAndTell(std::move(snapshot));
+    WriteAndTell(std::move(snapshot), /*paced=*/true);
   }
 }
 
@@ -88,10 +99,14 @@ VariableStore::Snapshot Saver::TakeWaiting() {
   return snapshot;
 }
 
-void Saver::WriteAndTell(VariableStore::Snapshot snapshot) {
+void Saver::WriteAndTell(VariableStore::Snapshot snapshot, bool paced) {
   const std::string prefix = manager_->PrefixOf(snapshot.step);
   const int64_t step = snapshot.step;
-  const absl::Status status = Write(snapshot, prefix);
+  const absl::Status status = Write(snapshot, prefix, paced);
+  if (paced && absl::IsCancelled(status)) {
+    PutBack(std::move(snapshot));
+    return;
+  }
   snapshot = VariableStore::Snapshot();  // its memory goes before anyone is told
   if (!status.ok()) {
     LOG(ERROR) << "cannot save step " << step << ", the checkpoints before are untouched: " << status.message();
@@ -103,13 +118,36 @@ void Saver::WriteAndTell(VariableStore::Snapshot snapshot) {
   changed_.SignalAll();
 }
 
-absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix) {
+absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced) {
   {
-    ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix));
+    ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix, paced ? NewPace(snapshot) : nullptr));
     RETURN_IF_ERROR(WriteSnapshot(snapshot, writer.get()));
     RETURN_IF_ERROR(writer->Finish());
   }
   return manager_->Record(prefix);
+}
+
+BundleWriter::BeforePiece Saver::NewPace(const VariableStore::Snapshot& snapshot) {
+  MutexLock lock(&mutex_);
+  const SavePace pace(options_.clock->Now(), BytesOf(snapshot), interval_);
+  return [this, pace](uint64_t offset) {
+    return offset < SavePace::kPieceBytes ? absl::OkStatus() : AwaitTurn(pace.TurnOf(offset));
+  };
+}
+
+absl::Status Saver::AwaitTurn(absl::Time turn) {
+  MutexLock lock(&mutex_);
+  while (callers_ == 0 && !waiting_ && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
+  }
+  // Going on here might take long: the caller has a higher priority, which this thread may not be allowed to take.
+  return callers_ == 0 ? absl::OkStatus() : absl::CancelledError("left to a caller who waits");
+}
+
+void Saver::PutBack(VariableStore::Snapshot snapshot) {
+  MutexLock lock(&mutex_);
+  if (!waiting_) waiting_ = std::move(snapshot);
+  writing_step_.reset();
+  changed_.SignalAll();
 }
 
 }  // namespace lockstep

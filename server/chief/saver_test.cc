@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/simulated_clock.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/checkpoint_state.h"
 #include "common/io/faulty_file_system.h"
@@ -11,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/chief/save_pace.h"
 
 namespace lockstep {
 namespace {
@@ -51,11 +54,13 @@ class Gate {
 
 class SaverTest : public ::testing::Test {
  protected:
-  SaverTest() {
+  // A checkpoint holds three times so many floats. One of the usual size is written without a pause.
+  explicit SaverTest(int64_t elements = 1000) : elements_(elements) {
     EXPECT_TRUE(memory_.CreateDirectory("d").ok());
     ModelSpec model;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        R"(variables { name: "w" dtype: DT_FLOAT shape: 1000 trainable: true })", &model));
+        R"(variables { name: "w" dtype: DT_FLOAT trainable: true })", &model));
+    model.mutable_variables(0)->add_shape(elements);
     OptimizerConfig optimizer;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("adam {}", &optimizer));
     store_ = VariableStore::Create(model, optimizer).value();
@@ -65,6 +70,7 @@ class SaverTest : public ::testing::Test {
   std::unique_ptr<Saver> NewSaver(int64_t keep = 5) {
     Saver::Options options;
     options.fs = &fs_;
+    options.clock = &clock_;
     options.directory = "d";
     options.keep = keep;
     options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
@@ -80,7 +86,10 @@ class SaverTest : public ::testing::Test {
   // Runs one step and returns its snapshot.
   VariableStore::Snapshot NextStep() {
     store_->BeginUpdate(1);
-    store_->ApplySegment(0, std::vector<float>(1000, 1).data(), 1);
+    const std::vector<float> sum(elements_, 1);
+    for (size_t i = 0; i < store_->layout().segments().size(); ++i) {
+      store_->ApplySegment(static_cast<int>(i), sum.data(), 1);
+    }
     store_->CommitUpdate({});
     return store_->TakeSnapshot();
   }
@@ -97,6 +106,8 @@ class SaverTest : public ::testing::Test {
     return {state.all_model_checkpoint_paths().begin(), state.all_model_checkpoint_paths().end()};
   }
 
+  const int64_t elements_;
+  SimulatedClock clock_;
   MemoryFileSystem memory_;
   FaultyFileSystem fs_{&memory_};
   std::unique_ptr<VariableStore> store_;
@@ -207,8 +218,150 @@ TEST_F(SaverTest, ABadStateFileIsAnError) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "d/checkpoint", "not a state file {").ok());
   Saver::Options options;
   options.fs = &memory_;
+  options.clock = &clock_;
   options.directory = "d";
   EXPECT_TRUE(absl::IsInvalidArgument(Saver::Create(std::move(options)).status()));
+}
+
+// A checkpoint is 12 MiB and a few bytes: 13 pieces, each of which but the first waits for its turn.
+class PacedSaverTest : public SaverTest {
+ protected:
+  PacedSaverTest() : SaverTest(/*elements=*/1 << 20) {}
+
+  static constexpr int kPieces = 13;
+  const absl::Duration per_piece_ = absl::Seconds(SavePace::kPieceBytes / SavePace::kBytesPerSecond);
+
+  void Save(Saver* saver) {
+    VariableStore::Snapshot snapshot = NextStep();
+    operations_before_ = fs_.operations();
+    saver->Save(std::move(snapshot));
+  }
+  // Until the saver pauses.
+  void AwaitPause() { clock_.AwaitWaiters(1); }
+  // Of the first checkpoint that is being written since Save.
+  int64_t PiecesWritten() {
+    constexpr int64_t kCreate = 1;
+    return fs_.operations() - operations_before_ - kCreate;
+  }
+
+ private:
+  int64_t operations_before_ = 0;
+};
+
+TEST_F(PacedSaverTest, WritesPieceByPiece) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  for (int written = 1; written < kPieces; ++written) {
+    AwaitPause();
+    EXPECT_EQ(PiecesWritten(), written);
+    EXPECT_THAT(saved(), ElementsAre());
+    clock_.Advance(per_piece_);
+  }
+  gate_.AwaitArrived(1);
+  EXPECT_THAT(saved(), ElementsAre(1));
+  EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
+}
+
+TEST_F(PacedSaverTest, ACallerWhoWaitsWritesAtOnce) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  AwaitPause();
+  EXPECT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1));
+  EXPECT_THAT(failed(), ElementsAre()) << "nobody hears that it was begun twice";
+  EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
+  Save(saver.get());
+  EXPECT_TRUE(saver->WaitUntilIdle().ok()) << "nor does the next save pause";
+  EXPECT_THAT(saved(), ElementsAre(1, 2));
+}
+
+TEST_F(PacedSaverTest, ACallerMayComeAfterANewerSnapshot) {
+  const auto saver = NewSaver();
+  gate_.Close();
+  Save(saver.get());
+  AwaitPause();
+  Save(saver.get());
+  gate_.AwaitArrived(1);
+  Save(saver.get());
+  gate_.Open();
+  EXPECT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 3));
+}
+
+TEST_F(PacedSaverTest, PausesAgainAfterACallerHasWaited) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  clock_.Advance(absl::Hours(1));
+  Save(saver.get());
+  AwaitPause();
+  EXPECT_EQ(PiecesWritten(), 1);
+}
+
+TEST_F(PacedSaverTest, ANewerSnapshotEndsThePauses) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  AwaitPause();
+  clock_.Advance(per_piece_ / 2);
+  Save(saver.get());
+  gate_.AwaitArrived(1);
+  AwaitPause();
+  EXPECT_THAT(saved(), ElementsAre(1)) << "the newer one has pauses of its own";
+}
+
+TEST_F(PacedSaverTest, TheSnapshotThatIsBeingWrittenEndsNoPause) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  AwaitPause();
+  saver->Save(store_->TakeSnapshot());
+  clock_.Advance(per_piece_);
+  AwaitPause();
+  EXPECT_EQ(PiecesWritten(), 2);
+}
+
+TEST_F(PacedSaverTest, IsDoneHalfWayToTheNextSnapshot) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  const absl::Duration interval = kPieces * per_piece_;  // a save without hurry takes almost as long
+  clock_.Advance(interval);
+  Save(saver.get());
+  AwaitPause();
+  clock_.Advance(interval / 2);
+  gate_.AwaitArrived(2);
+  EXPECT_THAT(saved(), ElementsAre(1, 2));
+}
+
+TEST_F(PacedSaverTest, AnErrorBetweenPausesEndsTheSaveAndHarmsNoOther) {
+  const auto saver = NewSaver();
+  fs_.FillDiskAfter(3 << 20);
+  Save(saver.get());
+  AwaitPause();
+  clock_.Advance(absl::Minutes(1));
+  gate_.AwaitArrived(1);
+  EXPECT_THAT(failed(), ElementsAre(1));
+  EXPECT_THAT(memory_.ListDirectory("d").value(), ElementsAre());
+  fs_.Heal();
+  Save(saver.get());
+  EXPECT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(2));
+}
+
+TEST_F(PacedSaverTest, ACallerWhoWaitsHearsOfAnErrorAfterThePauses) {
+  const auto saver = NewSaver();
+  fs_.FillDiskAfter(3 << 20);
+  Save(saver.get());
+  AwaitPause();
+  EXPECT_TRUE(absl::IsResourceExhausted(saver->WaitUntilIdle()));
+}
+
+TEST_F(PacedSaverTest, TheEndWritesOnWithoutPauses) {
+  auto saver = NewSaver();
+  Save(saver.get());
+  AwaitPause();
+  saver.reset();
+  EXPECT_THAT(saved(), ElementsAre(1));
+  EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
 }
 
 }  // namespace

@@ -63,9 +63,9 @@ void SyncReplicas::StartStep() {
   current_ = std::make_shared<ContributionSet>(store_, options_.slots);
 }
 
-std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, bool stream_values,
+std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::string name, ValuePath value_path,
                                                       std::shared_ptr<StepListener> listener) {
-  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_, stream_values));
+  std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_, value_path));
   connection->listener_ = std::move(listener);
   connection->stats_.set_name(std::move(name));
   connection->stats_.set_session_id(session);
@@ -212,7 +212,8 @@ absl::Status SyncReplicas::CheckPiece(const StepConnection& connection, const St
 }
 
 absl::Status SyncReplicas::CheckType(const StepConnection& connection, const StepPiece& piece) const {
-  const DataType type = connection.stream_values_ ? store_->compression().gradients : DT_FLOAT;
+  const bool in_process = connection.value_path_ == ValuePath::kHandedOver;
+  const DataType type = in_process ? DT_FLOAT : store_->compression().gradients;
   if (piece.content.type() == type) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the gradient of ", layout_.variables()[piece.variable].spec.name(),
                                                  " is sent as ", NameOf(piece.content.type()),
@@ -259,6 +260,7 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
   }
   tokens_.Release(connection->session_);
   connection->awaiting_ = true;
+  connection->token_values_.reset();  // kept, they would be a third version during the next step
   return absl::OkStatus();
 }
 
@@ -333,7 +335,8 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   if (connection->closed_ || connection->finish_sent_) return false;
   *reply = StepReplyFrame();
   const bool pushing_current = connection->pushing_ && connection->pushing_step_ == store_->step();
-  if (!connection->awaiting_ && !pushing_current) return false;
+  const bool streams = StreamsValues(*connection);
+  if (!connection->awaiting_ && !(streams && pushing_current)) return false;
   reply->fate = connection->awaiting_ ? connection->fate_ : FATE_NONE;
   if (connection->awaiting_ && (finished_ || failed_)) {
     if (!finished_) return false;
@@ -342,17 +345,10 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     connection->finish_sent_ = true;
     return true;
   }
-  if (connection->stream_values_) FeedValues(connection, reply);
-  const bool holds_values = !connection->stream_values_ || connection->feed_.holds(store_->step());
-  if (connection->awaiting_ && connection->token_ && holds_values && FeedEstimates(connection, reply)) {
-    reply->token = connection->token_;
-    connection->token_.reset();
-    connection->awaiting_ = false;
-    // A worker behind a socket has them in its own memory: held here, they would be a third version during a step.
-    if (!connection->stream_values_) {
-      connection->token_values_ = store_->published();
-      connection->token_estimates_ = store_->estimates();
-    }
+  if (streams) FeedValues(connection, reply);
+  const bool has_values = !streams || connection->feed_.holds(store_->step());
+  if (connection->awaiting_ && connection->token_ && has_values && FeedEstimates(connection, reply)) {
+    GiveToken(connection, reply);
   }
   const bool any = reply->token.has_value() || !reply->values.empty() || !reply->estimates.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
@@ -363,8 +359,23 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   return any;
 }
 
+void SyncReplicas::GiveToken(StepConnection* connection, StepReplyFrame* reply) {
+  reply->token = connection->token_;
+  connection->token_.reset();
+  connection->awaiting_ = false;
+  if (StreamsValues(*connection)) return;  // the worker has them in its own memory
+  connection->token_values_ = store_->published();
+  connection->token_estimates_ = store_->estimates();
+  if (connection->value_path_ == ValuePath::kShared) reply->values_memory = *store_->values()->handle();
+}
+
+bool SyncReplicas::StreamsValues(const StepConnection& connection) const {
+  return connection.value_path_ == ValuePath::kStreamed ||
+         (connection.value_path_ == ValuePath::kShared && store_->values()->handle() == nullptr);
+}
+
 bool SyncReplicas::FeedEstimates(StepConnection* connection, StepReplyFrame* reply) {
-  if (!connection->stream_values_ || !sparse()) return true;
+  if (connection->value_path_ != ValuePath::kStreamed || !sparse()) return true;
   const Token& token = *connection->token_;
   return connection->estimates_.Feed(*store_, {token.first_slot(), token.slot_count()}, reply);
 }

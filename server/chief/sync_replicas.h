@@ -39,6 +39,16 @@ class StepListener {
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
+// How a worker gets the values of its token's step.
+enum class ValuePath {
+  // StepConnection::values(): in process. Gradients are float32 (rounded, if the run compresses them).
+  kHandedOver,
+  // In replies, piece by piece.
+  kStreamed,
+  // Replies name the memory that they lie in, which stays as it is until the worker ends its contribution.
+  kShared,
+};
+
 // The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
 // time, and so is NextReply; the two and Close may run side by side.
 class StepConnection {
@@ -59,19 +69,18 @@ class StepConnection {
  private:
   friend class SyncReplicas;
   StepConnection(SyncReplicas* owner, uint64_t session, std::string name, const ParameterLayout* layout,
-                 bool stream_values)
+                 ValuePath value_path)
       : owner_(owner),
         session_(session),
         name_(std::move(name)),
-        stream_values_(stream_values),
+        value_path_(value_path),
         incoming_(layout),
         feed_(layout) {}
 
   SyncReplicas* const owner_;
   const uint64_t session_;
   const std::string name_;
-  // False in process: values are handed over, and gradients are taken, where they lie.
-  const bool stream_values_;
+  const ValuePath value_path_;
 
   // For OnFrame alone.
   IncomingContribution incoming_;
@@ -134,10 +143,9 @@ class SyncReplicas {
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas();
 
-  // Registers a stream. With `stream_values` the values are sent in replies, else only tokens are,
-  // StepConnection::values() has the values, and gradients are float32 (rounded, if the run compresses them). A second
-  // stream of a session closes the first with Aborted.
-  std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, bool stream_values,
+  // Registers a stream. kShared is for a store that shares its values and compresses nothing. A second stream of a
+  // session closes the first with Aborted.
+  std::shared_ptr<StepConnection> Connect(uint64_t session, std::string name, ValuePath value_path,
                                           std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Renews the lease of the session's token.
@@ -182,6 +190,10 @@ class SyncReplicas {
   // Gradients travel as differences of each slot's from its estimate.
   bool sparse() const { return store_->compression().top_k > 0; }
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Puts the token into the reply, and what its values lie in.
+  void GiveToken(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The values go in replies: nothing is shared, or the system gave no shared memory for this version.
+  bool StreamsValues(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the connection out; returns its listener.

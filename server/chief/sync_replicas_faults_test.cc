@@ -45,7 +45,7 @@ struct TestRun {
 
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
     return std::make_unique<FrameWorker>(session, kEpoch, [this, session](std::shared_ptr<StepListener> listener) {
-      return sync->Connect(session, absl::StrCat("worker-", session), true, std::move(listener));
+      return sync->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
     });
   }
   // A whole contribution for the token.

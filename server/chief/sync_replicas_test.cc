@@ -48,7 +48,7 @@ class SyncReplicasTest : public ::testing::Test {
 
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
     return std::make_unique<FrameWorker>(session, kEpoch, [this, session](std::shared_ptr<StepListener> listener) {
-      return sync_->Connect(session, absl::StrCat("worker-", session), /*stream_values=*/true, std::move(listener));
+      return sync_->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
     });
   }
   // Step 0 is over and all of them have their tokens for step 1.

@@ -193,7 +193,7 @@ class LocalChiefClient : public ChiefClient {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
     auto doorbell = std::make_shared<Doorbell>();
     ASSIGN_OR_RETURN(auto connection,
-                     chief_->OpenStep(options.session_id, options.epoch, /*stream_values=*/false, doorbell));
+                     chief_->OpenStep(options.session_id, options.epoch, ValuePath::kHandedOver, doorbell));
     return std::unique_ptr<StepChannel>(
         new LocalStepChannel(options, std::move(layout), std::move(doorbell), std::move(connection)));
   }

@@ -3,6 +3,12 @@
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+// The smallest there is.
+constexpr size_t kPage = 4096;
+
+}  // namespace
 
 std::shared_ptr<AlignedBuffer> BufferPool::Get() {
   std::unique_ptr<AlignedBuffer> buffer;
@@ -13,12 +19,24 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
       shelf_->spare.pop_back();
     }
   }
-  if (buffer == nullptr) buffer = std::make_unique<AlignedBuffer>(shelf_->bytes);
+  if (buffer == nullptr) {
+    buffer = std::make_unique<AlignedBuffer>(shelf_->shared ? AlignedBuffer::Shared(shelf_->bytes)
+                                                            : AlignedBuffer(shelf_->bytes));
+  }
   return std::shared_ptr<AlignedBuffer>(buffer.release(), [shelf = shelf_](AlignedBuffer* returned) {
     std::unique_ptr<AlignedBuffer> owned(returned);
     MutexLock lock(&shelf->mutex);
     if (shelf->spare.size() < shelf->max_spare) shelf->spare.push_back(std::move(owned));
   });
+}
+
+void BufferPool::Fill() {
+  // Of those that were got here each goes to the shelf at the end, also when it was there before.
+  std::vector<std::shared_ptr<AlignedBuffer>> buffers;
+  while (buffers.size() < shelf_->max_spare) {
+    buffers.push_back(Get());
+    for (size_t i = 0; i < buffers.back()->size(); i += kPage) buffers.back()->data()[i] = 0;
+  }
 }
 
 size_t BufferPool::num_spare() const {

@@ -40,6 +40,21 @@ TEST(BufferPoolTest, KeepsAtMostSoManySpareBuffers) {
   EXPECT_EQ(pool.num_spare(), 1u);
 }
 
+TEST(BufferPoolTest, FillsItsShelf) {
+  BufferPool pool(10000, /*max_spare=*/2);
+  const auto owned = pool.Get();
+  owned->data()[0] = 'x';
+  pool.Fill();
+  EXPECT_EQ(pool.num_spare(), 2u);
+  pool.Fill();
+  EXPECT_EQ(pool.num_spare(), 2u);
+  EXPECT_EQ(owned->data()[0], 'x');
+  const auto first = pool.Get();
+  EXPECT_EQ(pool.num_spare(), 1u);
+  pool.Fill();
+  EXPECT_EQ(pool.num_spare(), 2u);
+}
+
 TEST(BufferPoolTest, ABufferMayOutliveThePool) {
   std::shared_ptr<AlignedBuffer> buffer;
   {

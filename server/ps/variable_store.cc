@@ -64,7 +64,7 @@ void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
                                                                      const OptimizerConfig& optimizer,
                                                                      const Compression& compression,
-                                                                     int64_t replicas_to_aggregate) {
+                                                                     int64_t replicas_to_aggregate, bool share_values) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());
@@ -83,16 +83,17 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
     return absl::ResourceExhaustedError(
         absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
   }
-  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression, estimates));
+  return std::unique_ptr<VariableStore>(
+      new VariableStore(std::move(layout), std::move(rule), compression, estimates, share_values));
 }
 
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
-                             const Compression& compression, int64_t num_estimates)
+                             const Compression& compression, int64_t num_estimates, bool share_values)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
       compression_(compression),
       num_estimates_(num_estimates),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers, share_values),
       slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), optimizer_->slots().size()),
       encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers),
       estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),
@@ -121,14 +122,10 @@ void VariableStore::PublishAll() {
 
 std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() { return slot_pool_.Get(); }
 
-void VariableStore::Initialize(uint64_t seed) {
+void VariableStore::Clear() {
   step_ = 0;
   values_ = pool_.Get();
   std::memset(values_->data(), 0, values_->size());
-  for (const auto& variable : layout_->variables()) {
-    InitializeVariable(variable.spec, seed,
-                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
-  }
   slots_.clear();
   for (const auto& slot : optimizer_->slots()) {
     slots_.push_back(NewSlotBuffer());
@@ -142,6 +139,14 @@ void VariableStore::Initialize(uint64_t seed) {
     estimates->push_back(zeros);
   }
   estimates_ = std::move(estimates);
+}
+
+void VariableStore::Initialize(uint64_t seed) {
+  Clear();
+  for (const auto& variable : layout_->variables()) {
+    InitializeVariable(variable.spec, seed,
+                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
+  }
   PublishAll();
 }
 
@@ -209,7 +214,7 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
   if (step < 0) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
   }
-  Initialize(/*seed=*/0);
+  Clear();
   for (const auto& variable : layout_->variables()) {
     RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
   }
@@ -300,6 +305,13 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   next_slots_.clear();
   slots_shared_ = false;
   ++step_;
+}
+
+void VariableStore::PrepareSnapshots() {
+  pool_.Fill();
+  slot_pool_.Fill();
+  if (compression_.values != DT_FLOAT) encoded_pool_.Fill();
+  estimate_pool_.Fill();
 }
 
 VariableStore::Snapshot VariableStore::TakeSnapshot() {

@@ -33,9 +33,11 @@ class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong; ResourceExhausted when the
   // machine has less memory than the variables and slots need.
+  // With `share_values` published() lies in memory that other processes may map.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
-                                                               int64_t replicas_to_aggregate = 1);
+                                                               int64_t replicas_to_aggregate = 1,
+                                                               bool share_values = false);
 
   // One flat array for each slot of a step.
   using Estimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
@@ -88,6 +90,9 @@ class VariableStore {
   // The version that the update in progress writes: segments that were applied are final. Null when there is none.
   std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
+  // Gets the memory that updates need while snapshots are held, after Initialize or Restore. Without it the first
+  // update after the first snapshot would wait for the kernel to clear it.
+  void PrepareSnapshots();
   // Between updates only, or in one in which no segment was applied yet.
   Snapshot TakeSnapshot();
 
@@ -97,11 +102,13 @@ class VariableStore {
 
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
-                int64_t num_estimates);
+                int64_t num_estimates, bool share_values);
 
   // Publishes `flat` with memory for what is encoded, not initialized.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                  std::shared_ptr<AlignedBuffer>* encoded);
+  // Step 0, memory for all state; slots and estimates at their start, values zeros.
+  void Clear();
   // Publishes values_ whole.
   void PublishAll();
   // Not initialized.
@@ -117,7 +124,7 @@ class VariableStore {
   const Compression compression_;
   const int64_t num_estimates_;
   BufferPool pool_;
-  // Keeps one more set of slots from the first snapshot on: clearing fresh memory in the update after each would cost
+  // Keeps one more set of slots for the time of a snapshot: clearing fresh memory in the update after each would cost
   // training more than the save.
   BufferPool slot_pool_;
   BufferPool encoded_pool_;

@@ -1,5 +1,9 @@
 #include "server/ps/variable_store.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -43,6 +47,14 @@ OptimizerConfig Optimizer(const std::string& text) {
 }
 
 constexpr char kAdam[] = "adam {} learning_rate { initial: 0.1 }";
+
+// Every page of the buffer has memory. It must begin with a page.
+bool IsResident(const AlignedBuffer& buffer) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((buffer.size() + page - 1) / page);
+  EXPECT_EQ(mincore(const_cast<char*>(buffer.data()), buffer.size(), pages.data()), 0);
+  return std::all_of(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; });
+}
 
 class VariableStoreTest : public ::testing::Test {
  protected:
@@ -244,6 +256,27 @@ TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatHasAppliedNothingKeepsTheOldBit
   RunStep(undisturbed.get());
   RunStep(undisturbed.get());
   EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(undisturbed->TakeSnapshot())) << "a snapshot changed the training";
+}
+
+TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
+  ModelSpec model;
+  *model.add_variables() = Model().variables(2);
+  model.mutable_variables(0)->set_shape(0, 4 << 20);  // memory of its own from the kernel
+  for (const bool prepared : {false, true}) {
+    const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
+    store->Initialize(7);
+    if (prepared) store->PrepareSnapshots();
+    const VariableStore::Snapshot snapshot = store->TakeSnapshot();
+    store->BeginUpdate(0.1f);
+    store->CommitUpdate({});
+    const VariableStore::Snapshot next = store->TakeSnapshot();
+    EXPECT_EQ(IsResident(*next.values), prepared);
+    ASSERT_EQ(next.slots.size(), 2u);
+    for (size_t i = 0; i < next.slots.size(); ++i) {
+      EXPECT_NE(next.slots[i], snapshot.slots[i]);
+      EXPECT_EQ(IsResident(*next.slots[i]), prepared);
+    }
+  }
 }
 
 // SM-06

@@ -7,13 +7,35 @@
 #include "common/base/status_macros.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
+#include "glog/logging.h"
 
 namespace lockstep {
 namespace {
 
-// Messages from this size on are worked on while another thread waits for the next: below it, passing the waiting on
-// (about 5 us) costs more than it brings.
+// Messages that stand for so many bytes are worked on while another thread waits for the next: below it, passing the
+// waiting on (about 5 us) costs more than it brings.
 constexpr size_t kLongMessageBytes = 32 << 10;
+
+// Points the pieces that lie in shared memory to it. `memory` is null when the stream has none.
+absl::Status FindSharedPieces(const SharedMemory* memory, StepFrame* frame) {
+  for (StepPiece& piece : frame->gradients) {
+    if (!piece.shared) continue;
+    const PlaceInMemory& place = *piece.shared;
+    if (memory == nullptr) {
+      return absl::InvalidArgumentError("a gradient lies in shared memory; the stream has none");
+    }
+    if (place.offset % sizeof(float) != 0 || place.offset > memory->size() ||
+        place.bytes > memory->size() - place.offset) {
+      return absl::InvalidArgumentError(absl::StrCat("a gradient lies at byte ", place.offset, " with ", place.bytes,
+                                                     " bytes in shared memory of ", memory->size()));
+    }
+    const DataType type = piece.content.type();
+    piece.content = FloatChunks();
+    piece.content.Append({memory->data() + place.offset, place.bytes});
+    piece.content.set_type(type);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -42,7 +64,11 @@ void StepCall::Tag::OnEvent(bool ok) {
 }
 
 bool StepCall::Tag::IsLong() const {
-  return message_ != nullptr && message_->Valid() && message_->Length() >= kLongMessageBytes;
+  if (message_ == nullptr || !message_->Valid()) return false;
+  // A short message may stand for gradients in shared memory.
+  const bool received = message_ == &call_->received_;
+  const size_t shared = received && call_->gradient_memory_ != nullptr ? call_->gradient_memory_->size() : 0;
+  return message_->Length() + shared >= kLongMessageBytes;
 }
 
 void StepCall::BeginOperation() { ++operations_; }
@@ -70,6 +96,27 @@ void StepCall::OnSilent(bool expired) {
       absl::StrCat("the stream's first frame did not come for ", absl::FormatDuration(options_.silence_limit))));
 }
 
+absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFrame& first) {
+  if (first.gradient_memory && options_.chief->shares_memory()) {
+    auto memory = SharedMemory::Map(*first.gradient_memory);
+    if (memory.ok()) {
+      gradient_memory_ = *std::move(memory);
+    } else {
+      LOG(INFO) << "a worker's memory is not shared: " << memory.status().message();
+    }
+  }
+  const ValuePath path = gradient_memory_ != nullptr ? ValuePath::kShared : ValuePath::kStreamed;
+  ASSIGN_OR_RETURN(auto connection, options_.chief->OpenStep(first.session_id, first.epoch, path, shared_from_this()));
+  bool closed = false;
+  {
+    MutexLock lock(&mutex_);
+    connection_ = connection;
+    closed = finish_wanted_;
+  }
+  if (closed) connection->Close();
+  return connection;
+}
+
 absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
   Decoded<StepFrame> decoded;
   RETURN_IF_ERROR(DecodeStepRequest(message, &decoded));
@@ -80,16 +127,9 @@ absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave)
     connection = connection_;
   }
   if (connection == nullptr) {
-    ASSIGN_OR_RETURN(connection, options_.chief->OpenStep(decoded.frame.session_id, decoded.frame.epoch,
-                                                          /*stream_values=*/true, shared_from_this()));
-    bool closed = false;
-    {
-      MutexLock lock(&mutex_);
-      connection_ = connection;
-      closed = finish_wanted_;
-    }
-    if (closed) connection->Close();
+    ASSIGN_OR_RETURN(connection, Connect(decoded.frame));
   }
+  RETURN_IF_ERROR(FindSharedPieces(gradient_memory_.get(), &decoded.frame));
   return connection->OnFrame(decoded.frame);
 }
 

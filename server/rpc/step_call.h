@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/tensor/shared_memory.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/async_stream.h"
@@ -67,6 +68,8 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   void OnFinished(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Status HandleFrame(const grpc::ByteBuffer& message, bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The connection of a stream whose first frame this is.
+  absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the connection's next reply, or lets the writer rest when there is none.
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream, now or when the write that is under way is done.
@@ -81,7 +84,9 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   const LivingCalls::Member living_;
   grpc::ServerContext context_;
   grpc::Alarm silence_;
-  bool silent_ = true;  // for OnRead alone
+  // For OnRead alone.
+  bool silent_ = true;
+  std::unique_ptr<SharedMemory> gradient_memory_;  // the worker's; null when it sends bytes
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;

@@ -33,7 +33,7 @@ struct Flags {
   std::string json;
   std::string sizes = "4,4096,1048576,2678824,67108864,104857600";
   std::string workers = "1,2";
-  std::string sockets = "tcp,unix";
+  std::string wires = "tcp,unix,shared";
   double seconds = 5;
   bool naive = true;
   int step_threads = 2;
@@ -66,6 +66,18 @@ bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
   return true;
 }
 
+absl::Status ParseWires(const std::string& text, std::vector<StepBenchmarkOptions::Wire>* out) {
+  using Wire = StepBenchmarkOptions::Wire;
+  out->clear();
+  for (const auto& word : absl::StrSplit(text, ',')) {
+    if (word != "tcp" && word != "unix" && word != "shared") {
+      return absl::InvalidArgumentError(absl::StrCat("--wires takes tcp, unix and shared, not ", word));
+    }
+    out->push_back(word == "tcp" ? Wire::kTcp : word == "unix" ? Wire::kUnix : Wire::kSharedMemory);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StepBenchmarkOptions> StepOptions(const Flags& flags, const std::string& directory) {
   StepBenchmarkOptions step;
   std::vector<int64_t> workers;
@@ -73,8 +85,7 @@ absl::StatusOr<StepBenchmarkOptions> StepOptions(const Flags& flags, const std::
     return absl::InvalidArgumentError("--sizes and --workers take positive numbers separated by commas");
   }
   step.workers.assign(workers.begin(), workers.end());
-  step.unix_socket.clear();
-  for (const auto& word : absl::StrSplit(flags.sockets, ',')) step.unix_socket.push_back(word == "unix");
+  RETURN_IF_ERROR(ParseWires(flags.wires, &step.wires));
   step.seconds = flags.seconds;
   step.naive = flags.naive;
   step.step_threads = flags.step_threads;
@@ -86,6 +97,7 @@ absl::StatusOr<StepBenchmarkOptions> StepOptions(const Flags& flags, const std::
 
 TrainingBenchmarkOptions TrainingOptions(const Flags& flags, const std::string& directory) {
   TrainingBenchmarkOptions training;
+  training.share_memory = absl::StrContains(flags.wires, "shared");
   training.seconds = flags.seconds;
   training.directory = directory;
   if (flags.quick) {
@@ -106,6 +118,7 @@ LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string
   lifecycle.directory = directory;
   if (flags.quick) {
     lifecycle.repetitions = 2;
+    lifecycle.between_saves = absl::Seconds(2);
     lifecycle.saved_units = 512;
     lifecycle.memory_bytes = 4 << 20;
   }
@@ -167,7 +180,9 @@ void Declare(Flags* declared, CommandLine* parser) {
   command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
   command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
   command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
-  command_line.AddFlag("sockets", "KINDS", "of: tcp, unix", &flags.sockets);
+  command_line.AddFlag("wires", "KINDS",
+                       "how tensors travel, of: tcp, unix, shared (memory); without the last, training uses tcp",
+                       &flags.wires);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
   command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);

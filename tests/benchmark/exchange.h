@@ -20,6 +20,8 @@ struct ExchangeSpec {
   int workers = 1;
   // A unix socket instead of loopback TCP.
   bool unix_socket = false;
+  // Lockstep's workers share memory with the chief; the others do not know of it.
+  bool share_memory = false;
   // Of the chief.
   int step_threads = 2;
   // For the unix socket; exists.

@@ -11,11 +11,15 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/report/quantity.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_system.h"
+#include "server/chief/saver.h"
+#include "server/ps/variable_store.h"
 #include "tests/benchmark/exchange.h"
 #include "tests/benchmark/process_group.h"
 #include "tests/benchmark/spread.h"
@@ -25,9 +29,11 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Minutes(4);
+// Four times what saving takes, since a machine that is busy otherwise leaves a save little.
+constexpr absl::Duration kLimit = absl::Minutes(8);
 constexpr int kImages = 2048;
-constexpr int kStepsBetweenSaves = 10;
+// The steps before touch fresh memory, in all processes.
+constexpr int64_t kFirstUsualStep = 3;
 // Between two contributions, for the peak of memory: much more than one takes.
 constexpr absl::Duration kStagger = absl::Milliseconds(400);
 constexpr int kContributors = 4;
@@ -54,68 +60,51 @@ struct Save {
   absl::Time begin, end;
 };
 
-// What was seen of a run that saves every kStepsBetweenSaves steps.
+// What was seen of a run that saves at its start and every LifecycleBenchmarkOptions::between_saves.
 struct Timeline {
   std::vector<Commit> commits;
   std::vector<Save> saves;
 };
 
+void Record(const RunStatus& status, std::string* checkpoint, Timeline* timeline) {
+  const absl::Time now = absl::Now();
+  if (status.global_step() >= kFirstUsualStep &&
+      (timeline->commits.empty() || timeline->commits.back().step < status.global_step())) {
+    timeline->commits.push_back({now, status.global_step()});
+  }
+  if (status.checkpoint() == *checkpoint || timeline->commits.empty()) return;
+  *checkpoint = status.checkpoint();
+  int64_t saved = 0;
+  if (!absl::SimpleAtoi(checkpoint->substr(checkpoint->rfind('-') + 1), &saved)) return;
+  const auto holds = [saved](const Commit& commit) { return commit.step >= saved; };
+  const auto commit = std::find_if(timeline->commits.begin(), timeline->commits.end(), holds);
+  timeline->saves.push_back({commit->time, now});
+}
+
+// Until so many saves were seen.
 absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves) {
   Timeline timeline;
   std::string checkpoint;
-  RETURN_IF_ERROR(cluster->Await([&](const RunStatus& status) {
-    const absl::Time now = absl::Now();
-    if (status.global_step() > 0 && (timeline.commits.empty() || timeline.commits.back().step < status.global_step()))
-      timeline.commits.push_back({now, status.global_step()});
-    if (status.checkpoint() != checkpoint) {
-      checkpoint = status.checkpoint();
-      for (const Commit& commit : timeline.commits) {
-        if (absl::EndsWith(checkpoint, absl::StrCat("-", commit.step))) timeline.saves.push_back({commit.time, now});
-      }
-    }
-    // Half a period more, so that steps without a save follow the last one.
-    return timeline.saves.size() == static_cast<size_t>(saves) &&
-           status.global_step() % kStepsBetweenSaves >= kStepsBetweenSaves - 2;
-  }));
+  // One at a time: Await is patient for one save, not for all.
+  for (int i = 1; i <= saves; ++i) {
+    RETURN_IF_ERROR(cluster->Await([&](const RunStatus& status) {
+      Record(status, &checkpoint, &timeline);
+      return timeline.saves.size() == static_cast<size_t>(i);
+    }));
+  }
   return timeline;
 }
 
-// For each save the part of the steps of that time that was done all the same: 1 - (what the steps that it overlapped
-// took beyond the median of the others) / (its time). Empty when there are no others: so small a model saves all the
-// time.
-std::vector<double> StepsWhileSaving(const Timeline& timeline) {
-  struct Interval {
-    absl::Time begin;
-    double per_step, steps;
-  };
-  std::vector<Interval> intervals;
-  for (size_t i = 1; i < timeline.commits.size(); ++i) {
-    const auto steps = static_cast<double>(timeline.commits[i].step - timeline.commits[i - 1].step);
-    const absl::Time begin = timeline.commits[i - 1].time;
-    intervals.push_back({begin, absl::ToDoubleSeconds(timeline.commits[i].time - begin) / steps, steps});
+// Steps a second between the first and the last commit of that time; NaN when there are fewer than two.
+double StepsPerSecond(const std::vector<Commit>& commits, absl::Time begin, absl::Time end) {
+  const Commit *first = nullptr, *last = nullptr;
+  for (const Commit& commit : commits) {
+    if (commit.time < begin || commit.time > end) continue;
+    if (first == nullptr) first = &commit;
+    last = &commit;
   }
-  const auto overlaps = [](const Interval& interval, const Save& save) {
-    return interval.begin >= save.begin && interval.begin < save.end;
-  };
-  std::vector<double> undisturbed;
-  for (const Interval& interval : intervals) {
-    if (interval.begin < timeline.saves.front().begin) continue;
-    if (std::none_of(timeline.saves.begin(), timeline.saves.end(),
-                     [&](const Save& save) { return overlaps(interval, save); })) {
-      undisturbed.push_back(interval.per_step);
-    }
-  }
-  if (undisturbed.empty()) return {};
-  const double usual = SpreadOf(undisturbed).median();
-  std::vector<double> ratios;
-  for (const Save& save : timeline.saves) {
-    double cost = 0;
-    for (const Interval& interval : intervals) {
-      if (overlaps(interval, save)) cost += (interval.per_step - usual) * interval.steps;
-    }
-    ratios.push_back(1 - cost / absl::ToDoubleSeconds(save.end - save.begin));
-  }
-  return ratios;
+  if (first == last) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(last->step - first->step) / absl::ToDoubleSeconds(last->time - first->time);
 }
 
 double SecondsOf(const std::function<void()>& work) {
@@ -161,13 +150,16 @@ absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
 }
 
 struct SavingResult {
-  std::vector<double> save, steps, bare_write, restore, bare_read;
+  // Those of a save in seconds: awaited by a caller, and beside training. Steps a second while a save is written, and
+  // until the next one.
+  std::vector<double> save, bare_write, restore, bare_read, paced_save, steps, usual_steps;
   double checkpoint_bytes = 0, chief_peak = 0, worker_peak = 0;
 
-  // To and from the numbers that a process hands over.
-  static constexpr int kSeries = 5;
+  // To and from the numbers that a process hands over: the first `kAwaited` of them have one for each repetition, the
+  // others one for each save beside training.
+  static constexpr int kSeries = 7, kAwaited = 4;
   std::vector<double>* series(int i) {
-    std::vector<double>* const all[] = {&save, &steps, &bare_write, &restore, &bare_read};
+    std::vector<double>* const all[] = {&save, &bare_write, &restore, &bare_read, &paced_save, &steps, &usual_steps};
     return all[i];
   }
 };
@@ -179,35 +171,78 @@ ClusterProcesses::Options SavingCluster(const LifecycleBenchmarkOptions& options
   cluster.logdir = JoinPath(options.directory, "logdir");
   cluster.config = TrainingConfig(TrainingOf(options.directory, {options.saved_units, options.saved_units}), 1);
   cluster.config.mutable_optimizer()->mutable_adam();
-  cluster.config.mutable_checkpoint()->set_every_seconds(0);
-  cluster.config.mutable_checkpoint()->set_every_steps(kStepsBetweenSaves);
+  cluster.config.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(options.between_saves));
   cluster.config.mutable_checkpoint()->set_keep(1);
   return cluster;
 }
 
+// Trains and saves beside it. The steps between two saves are the usual ones, for the save before and the one after.
+absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult* result) {
+  ASSIGN_OR_RETURN(auto cluster, ClusterProcesses::Start(SavingCluster(options)));
+  ASSIGN_OR_RETURN(const Timeline timeline, Watch(cluster.get(), options.paced_saves));
+  result->chief_peak = PeakBytesOf(cluster->chief());
+  result->worker_peak = PeakBytesOf(cluster->worker(0));
+  for (size_t i = 0; i < timeline.saves.size(); ++i) {
+    const Save& save = timeline.saves[i];
+    const size_t after = std::max<size_t>(i, 1);
+    result->paced_save.push_back(absl::ToDoubleSeconds(save.end - save.begin));
+    result->steps.push_back(StepsPerSecond(timeline.commits, save.begin, save.end));
+    result->usual_steps.push_back(
+        StepsPerSecond(timeline.commits, timeline.saves[after - 1].end, timeline.saves[after].begin));
+  }
+  return absl::OkStatus();
+}
+
+// Saves that a caller waits for, in turns with bare writes of as many bytes.
+absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingResult* result) {
+  ModelSpec model;
+  VariableSpec* const variable = model.add_variables();
+  variable->set_name("w");
+  variable->set_dtype(DT_FLOAT);
+  variable->set_trainable(true);
+  const auto bytes = static_cast<int64_t>(result->checkpoint_bytes);
+  variable->add_shape(bytes / (3 * static_cast<int64_t>(sizeof(float))));  // Adam: a value and two slots
+  OptimizerConfig optimizer;
+  optimizer.mutable_adam();
+  ASSIGN_OR_RETURN(const auto store, VariableStore::Create(model, optimizer));
+  store->Initialize(1);
+  Saver::Options saver_options;
+  saver_options.fs = FileSystem::Real();
+  saver_options.clock = Clock::Real();
+  saver_options.directory = JoinPath(options.directory, "awaited");
+  saver_options.keep = 1;
+  RETURN_IF_ERROR(saver_options.fs->CreateDirectory(saver_options.directory));
+  ASSIGN_OR_RETURN(const auto saver, Saver::Create(saver_options));
+  for (int i = 0; i < options.repetitions; ++i) {
+    VariableStore::Snapshot snapshot = store->TakeSnapshot();
+    snapshot.step = i;
+    absl::Status status;
+    result->save.push_back(SecondsOf([&] {
+      saver->Save(std::move(snapshot));
+      status = saver->WaitUntilIdle();
+    }));
+    RETURN_IF_ERROR(status);
+    result->bare_write.push_back(BareWriteSeconds(JoinPath(options.directory, "bare"), bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<double>> RunSaving(const LifecycleBenchmarkOptions& options) {
-  ClusterProcesses::Options cluster_options = SavingCluster(options);
   SavingResult result;
-  ASSIGN_OR_RETURN(auto cluster, ClusterProcesses::Start(cluster_options));
-  ASSIGN_OR_RETURN(const Timeline timeline, Watch(cluster.get(), options.repetitions));
-  result.chief_peak = PeakBytesOf(cluster->chief());
-  result.worker_peak = PeakBytesOf(cluster->worker(0));
-  cluster.reset();
-  for (const Save& save : timeline.saves) result.save.push_back(absl::ToDoubleSeconds(save.end - save.begin));
-  result.steps = StepsWhileSaving(timeline);
-  if (result.steps.empty()) result.steps.assign(options.repetitions, std::numeric_limits<double>::quiet_NaN());
-  ASSIGN_OR_RETURN(const std::string data, DataFileIn(cluster_options.logdir));
+  RETURN_IF_ERROR(RunTraining(options, &result));
+  ClusterProcesses::Options restored = SavingCluster(options);
+  restored.workers = 0;
+  ASSIGN_OR_RETURN(const std::string data, DataFileIn(restored.logdir));
   ASSIGN_OR_RETURN(const auto file, FileSystem::Real()->NewRandomAccessFile(data));
   result.checkpoint_bytes = static_cast<double>(file->size());
-  cluster_options.workers = 0;
   for (int i = 0; i < options.repetitions; ++i) {
     // The chief listens when the checkpoint is restored.
     absl::Status status;
-    result.restore.push_back(SecondsOf([&] { status = ClusterProcesses::Start(cluster_options).status(); }));
+    result.restore.push_back(SecondsOf([&] { status = ClusterProcesses::Start(restored).status(); }));
     RETURN_IF_ERROR(status);
     result.bare_read.push_back(BareReadSeconds(data));
-    result.bare_write.push_back(BareWriteSeconds(JoinPath(options.directory, "bare"), file->size()));
   }
+  RETURN_IF_ERROR(RunAwaitedSaves(options, &result));
   std::vector<double> numbers = {result.checkpoint_bytes, result.chief_peak, result.worker_peak};
   for (int i = 0; i < SavingResult::kSeries; ++i) {
     numbers.insert(numbers.end(), result.series(i)->begin(), result.series(i)->end());
@@ -228,10 +263,14 @@ void ReportSaving(SavingResult result, Report* report) {
   Row* const save = AddRow("saving", absl::StrCat("save ", size), "s", report);
   save->set_against("bare write and fsync");
   Compare(result.save, result.bare_write, save);
-  if (!std::isnan(result.steps[0])) {
-    Row* const steps = AddRow("saving", absl::StrCat("steps while ", size, " is saved"), "of usual", report);
+  *AddRow("saving", absl::StrCat("save ", size, " beside training"), "s", report)->mutable_ours() =
+      SpreadOf(result.paced_save);
+  const auto none = [](double rate) { return std::isnan(rate); };
+  if (std::none_of(result.steps.begin(), result.steps.end(), none) &&
+      std::none_of(result.usual_steps.begin(), result.usual_steps.end(), none)) {
+    Row* const steps = AddRow("saving", absl::StrCat("steps while ", size, " is saved"), "steps/s", report);
     steps->set_against("without saving");
-    Compare(result.steps, std::vector<double>(result.steps.size(), 1.0), steps);
+    Compare(result.steps, result.usual_steps, steps);
     steps->set_at_least(kSavingBar);
   }
   Row* const restore = AddRow("saving", absl::StrCat("start chief and restore ", size), "s", report);
@@ -258,8 +297,9 @@ absl::Status MeasureSaving(const LifecycleBenchmarkOptions& options, Report* rep
   result.worker_peak = numbers[2];
   auto next = numbers.begin() + 3;
   for (int i = 0; i < SavingResult::kSeries; ++i) {
-    result.series(i)->assign(next, next + options.repetitions);
-    next += options.repetitions;
+    const int count = i < SavingResult::kAwaited ? options.repetitions : options.paced_saves;
+    result.series(i)->assign(next, next + count);
+    next += count;
   }
   ReportSaving(result, report);
   return absl::OkStatus();

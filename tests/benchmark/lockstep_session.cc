@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const RunConfig& c
   Chief::Options options;
   options.clock = Clock::Real();
   options.config = config;
+  options.share_memory = spec.share_memory;
   ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
   ChiefServer::Options rpc;
   rpc.step_threads = spec.step_threads;
@@ -66,6 +67,7 @@ absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::uniq
   ChiefClient::StepOptions options;
   options.session_id = session->session_id();
   options.epoch = session->epoch();
+  if (session->has_shared_memory()) options.chief_memory = session->shared_memory();
   ASSIGN_OR_RETURN(self->channel_, self->client_->OpenStepChannel(options, model));
   self->heartbeat_.set_session_id(session->session_id());
   self->heartbeat_.set_epoch(session->epoch());

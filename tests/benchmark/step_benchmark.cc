@@ -10,6 +10,8 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
+using Wire = StepBenchmarkOptions::Wire;
+
 constexpr int64_t kMlpBytes = 2678824;
 constexpr int64_t kMegabyte = 1000000;
 // A turn of one contestant lasts about this long: long against a wake-up, short against what else the machine does.
@@ -51,12 +53,14 @@ void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
   if (against == "gRPC round trip" && bytes <= 4096 && workers == 1) row->set_at_most(kRoundTripBar);
 }
 
-absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int workers, bool unix_socket,
-                        Report* report) {
+const char* NameOf(Wire wire) { return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory"; }
+
+absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int workers, Wire wire, Report* report) {
   ExchangeSpec spec;
   spec.model = ModelOfSize(bytes);
   spec.workers = workers;
-  spec.unix_socket = unix_socket;
+  spec.unix_socket = wire == Wire::kUnix;
+  spec.share_memory = wire == Wire::kSharedMemory;
   spec.directory = options.directory;
   spec.step_threads = options.step_threads;
   Contest contest(kTurnSeconds);
@@ -70,7 +74,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   for (int i = options.alone ? 0 : 1; i < contest.size(); ++i) {
     Row* const row = report->add_row();
     row->set_group("step");
-    row->set_what(absl::StrCat(BytesText(bytes), ", ", CountText(workers, "worker"), unix_socket ? ", unix" : ", tcp"));
+    row->set_what(absl::StrCat(BytesText(bytes), ", ", CountText(workers, "worker"), ", ", NameOf(wire)));
     row->set_unit("ms");
     row->set_against(i == 0 ? "" : contest.name(i));
     SetBar(bytes, contest.name(i), workers, row);
@@ -89,10 +93,9 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
 }  // namespace
 
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report) {
-  for (const bool unix_socket : options.unix_socket) {
+  for (const Wire wire : options.wires) {
     for (const int64_t bytes : options.sizes) {
-      for (const int workers : options.workers)
-        RETURN_IF_ERROR(MeasureOne(options, bytes, workers, unix_socket, report));
+      for (const int workers : options.workers) RETURN_IF_ERROR(MeasureOne(options, bytes, workers, wire, report));
     }
   }
   return absl::OkStatus();

@@ -15,8 +15,11 @@ struct StepBenchmarkOptions {
   // Bytes of the model; 2678824 stands for the MLP 784-512-512-10 with its six variables.
   std::vector<int64_t> sizes;
   std::vector<int> workers = {1, 2};
-  std::vector<bool> unix_socket = {false, true};
-  // For each size, number of workers and kind of socket.
+  // How tensors travel: over sockets on loopback, or, Lockstep's, in memory that chief and workers share; the others
+  // use TCP then.
+  enum class Wire { kTcp, kUnix, kSharedMemory };
+  std::vector<Wire> wires = {Wire::kTcp, Wire::kUnix, Wire::kSharedMemory};
+  // For each size, number of workers and wire.
   double seconds = 8;
   bool naive = true;
   // Of the chief.

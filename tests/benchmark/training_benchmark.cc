@@ -47,6 +47,7 @@ std::vector<Workload> Workloads(const TrainingBenchmarkOptions& options) {
 ExchangeSpec SpecOf(const TrainingBenchmarkOptions& options, int workers) {
   ExchangeSpec spec;
   spec.workers = workers;
+  spec.share_memory = options.share_memory;
   spec.directory = options.directory;
   return spec;
 }

@@ -13,6 +13,8 @@ namespace lockstep {
 namespace benchmark {
 
 struct TrainingBenchmarkOptions {
+  // Workers in processes of their own share memory with the chief, as they do unless they are told not to.
+  bool share_memory = true;
   // Examples in each worker's part of a step.
   std::vector<int64_t> batches = {64, 256};
   // Processes.

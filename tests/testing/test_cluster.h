@@ -32,6 +32,7 @@ class TestCluster {
     // No sockets: workers call the chief directly.
     bool local = false;
     bool with_logdir = true;
+    bool share_memory = false;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
     // Called by a worker before it reads the batch of a slot of this step; may block.
     std::function<void(int64_t step)> before_batch;

@@ -12,7 +12,7 @@ PrefetchedBatches::~PrefetchedBatches() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    changed_.SignalAll();
+    work_.Signal();
   }
   thread_.join();
 }
@@ -30,6 +30,7 @@ absl::StatusOr<Batch> PrefetchedBatches::Get(int64_t step, int64_t slot) {
       absl::optional<absl::StatusOr<Batch>> result = std::move(entry->result);
       entries_.erase(entry);
       changed_.SignalAll();
+      if (HasWork()) work_.Signal();
       if (result.has_value()) {
         ++hits_;
         return *std::move(result);
@@ -50,13 +51,15 @@ void PrefetchedBatches::Prefetch(int64_t step, int64_t slot) {
     entries_.erase(oldest);
   }
   entries_.push_back({step, slot});
-  changed_.SignalAll();
+  if (HasWork()) work_.Signal();
 }
 
 void PrefetchedBatches::AwaitIdle() {
   MutexLock lock(&mutex_);
-  const auto is_open = [](const Entry& entry) { return entry.state != State::kPrepared; };
-  while (std::any_of(entries_.begin(), entries_.end(), is_open)) changed_.Wait(&mutex_);
+  ++awaiting_idle_;
+  work_.Signal();
+  while (Count(State::kPrepared) != static_cast<int64_t>(entries_.size())) changed_.Wait(&mutex_);
+  --awaiting_idle_;
 }
 
 int64_t PrefetchedBatches::hits() const {
@@ -66,12 +69,13 @@ int64_t PrefetchedBatches::hits() const {
 
 void PrefetchedBatches::Run() {
   mutex_.Lock();
-  while (!stopping_) {
-    const auto entry = NextHint();
+  while (true) {
+    auto entry = NextHint();
     if (entry == entries_.end()) {
-      changed_.Wait(&mutex_);
-      continue;
+      while (!HasWork() && !stopping_) work_.Wait(&mutex_);
+      entry = NextHint();
     }
+    if (stopping_) break;
     // Nobody erases an entry in preparation, so the iterator stays good.
     entry->state = State::kInPreparation;
     mutex_.Unlock();
@@ -87,6 +91,15 @@ void PrefetchedBatches::Run() {
 std::list<PrefetchedBatches::Entry>::iterator PrefetchedBatches::Find(int64_t step, int64_t slot) {
   return std::find_if(entries_.begin(), entries_.end(),
                       [&](const Entry& entry) { return entry.step == step && entry.slot == slot; });
+}
+
+int64_t PrefetchedBatches::Count(State state) const {
+  return std::count_if(entries_.begin(), entries_.end(), [state](const Entry& entry) { return entry.state == state; });
+}
+
+bool PrefetchedBatches::HasWork() const {
+  const int64_t hints = Count(State::kHinted);
+  return hints > 1 || (hints == 1 && (Count(State::kPrepared) == 0 || awaiting_idle_ > 0));
 }
 
 std::list<PrefetchedBatches::Entry>::iterator PrefetchedBatches::NextHint() {

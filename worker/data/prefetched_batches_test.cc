@@ -106,9 +106,33 @@ TEST_F(PrefetchedBatchesTest, ANewHintDisplacesTheOldest) {
   EXPECT_EQ(fake_->calls(), 5);
   EXPECT_EQ(batches_->Get(4, 0)->size, 400);
   EXPECT_EQ(batches_->Get(3, 0)->size, 300);
-  EXPECT_EQ(fake_->calls(), 5);
   EXPECT_EQ(batches_->Get(2, 0)->size, 200);
+  EXPECT_EQ(fake_->calls(), 5);
+  EXPECT_EQ(batches_->Get(1, 0)->size, 100);
   EXPECT_EQ(fake_->calls(), 6);
+}
+
+TEST_F(PrefetchedBatchesTest, AHintWaitsForAnotherWhileABatchIsReady) {
+  batches_->Prefetch(1, 0);
+  batches_->AwaitIdle();
+  batches_->Prefetch(2, 0);
+  EXPECT_EQ(fake_->calls(), 1);
+  batches_->Prefetch(3, 0);
+  fake_->AwaitCalls(3);
+  EXPECT_EQ(batches_->Get(1, 0)->size, 100);
+  batches_->AwaitIdle();
+  EXPECT_EQ(batches_->Get(3, 0)->size, 300);
+  EXPECT_EQ(batches_->hits(), 2);
+}
+
+TEST_F(PrefetchedBatchesTest, AHintWaitsNoLongerWhenNoBatchIsReady) {
+  batches_->Prefetch(1, 0);
+  batches_->AwaitIdle();
+  batches_->Prefetch(2, 0);
+  EXPECT_EQ(batches_->Get(1, 0)->size, 100);
+  fake_->AwaitCalls(2);
+  EXPECT_EQ(batches_->Get(2, 0)->size, 200);
+  EXPECT_EQ(batches_->hits(), 2);
 }
 
 TEST_F(PrefetchedBatchesTest, ARepeatedHintIsOneHint) {

@@ -35,7 +35,7 @@ bool IsRetryable(const absl::Status& status) {
 
 void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches) {
   int64_t step = token.step();
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 3; ++i) {
     if (++slot == token.first_slot() + token.slot_count()) {
       slot = token.first_slot();
       ++step;
@@ -113,6 +113,7 @@ absl::Status TrainingWorker::RunSession() {
   step_options.startup_delay_steps =
       options_.startup_delay_steps.value_or(run.config().training().startup_delay_steps());
   step_options.compression = CompressionOf(run.config().compression());
+  if (session.has_shared_memory()) step_options.chief_memory = session.shared_memory();
   ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
                    client_->OpenStepChannel(step_options, task_.model->spec()));
   wanted_ = true;

@@ -23,8 +23,8 @@
 
 namespace lockstep {
 
-// Hints at the two batches that most likely follow (token.step(), slot): the worker's block will be the same in the
-// next step. With two, one is ready even when a step takes no longer than a thread takes to wake up.
+// Hints at the three batches that most likely follow (token.step(), slot): the worker's block will be the same in the
+// next step. With three, one is ready while two are prepared at once (PrefetchedBatches).
 void PrefetchFollowing(const Token& token, int64_t slot, BatchSource* batches);
 
 // A worker: gets the run's configuration from the chief, builds model and input, and computes the slots that

@@ -302,7 +302,7 @@ class RecordedHints : public EmptyBatches {
   std::vector<std::pair<int64_t, int64_t>> hints;
 };
 
-TEST(PrefetchFollowingTest, HintsAtTheNextTwoBatchesOfTheBlock) {
+TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfTheBlock) {
   Token token;
   token.set_step(7);
   token.set_first_slot(4);
@@ -312,7 +312,8 @@ TEST(PrefetchFollowingTest, HintsAtTheNextTwoBatchesOfTheBlock) {
   PrefetchFollowing(token, 5, &batches);
   token.set_slot_count(1);
   PrefetchFollowing(token, 4, &batches);
-  const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 4}, {8, 5}, {8, 4}, {9, 4}};
+  const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 5}, {8, 4}, {8, 5},
+                                                             {9, 4}, {8, 4}, {9, 4}, {10, 4}};
   EXPECT_EQ(batches.hints, expected);
 }
 

@@ -138,7 +138,10 @@ void FrameWorker::Drain() {
                            flat.data() + layout_.variables()[piece.variable].flat_offset + piece.offset);
       ++pieces_[reply.values_step];
     }
-    if (reply.token) token_ = reply.token;
+    if (reply.token) {
+      token_ = reply.token;
+      values_memory_ = reply.values_memory;
+    }
     if (reply.finished) {
       finished_ = true;
       finish_message_ = reply.finish_message;

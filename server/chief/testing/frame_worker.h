@@ -62,6 +62,9 @@ class FrameWorker {
   // The numbers of pieces that came for each step.
   const std::map<int64_t, int>& pieces() const { return pieces_; }
 
+  // Of the last token.
+  const absl::optional<SharedMemoryHandle>& values_memory() const { return values_memory_; }
+
   // From the chief's calls of the listener.
   int rings() const;
   absl::Status closed() const;
@@ -78,6 +81,7 @@ class FrameWorker {
   std::map<int64_t, int> pieces_;
   std::vector<std::unique_ptr<std::vector<float>>> gradients_;
   absl::optional<Token> token_;
+  absl::optional<SharedMemoryHandle> values_memory_;
   std::vector<Fate> fates_;
   bool finished_ = false;
   std::string finish_message_;

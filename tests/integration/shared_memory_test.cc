@@ -1,0 +1,199 @@
+// Chief and workers of one machine hand tensors over in memory that both have mapped.
+#include "common/tensor/shared_memory.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/client/chief_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/stranger.h"
+#include "tests/testing/test_cluster.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+TestCluster::Options SharingCluster(int64_t slots) {
+  TestCluster::Options options;
+  options.config = SmallRunConfig(/*steps=*/40, slots);
+  options.share_memory = true;
+  return options;
+}
+
+TEST(SharedMemoryTest, TheBitsAreThoseOfTheOtherWays) {
+  TestCluster::Options local = SharingCluster(4);
+  local.local = true;
+  const auto reference = TrainAndDigest(local, 1);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  for (const int workers : {1, 2, 3, 6}) {
+    EXPECT_EQ(TrainAndDigest(SharingCluster(4), workers).value_or("none"), *reference) << workers << " workers";
+  }
+}
+
+// What one worker's step stream has carried when it has its token for step 1.
+struct Carried {
+  int64_t received = 0, sent = 0;
+};
+
+Carried CarriedInAStep(bool share, int64_t* model_bytes) {
+  TestCluster::Options cluster_options = SharingCluster(1);
+  cluster_options.config.mutable_model()->mutable_layer(0)->mutable_dense()->set_units(2000);
+  TestCluster cluster(cluster_options);
+  EXPECT_TRUE(cluster.StartChief().ok());
+  Stranger stranger(cluster.address(), "model", 1);
+  stranger.Open();
+  *model_bytes = 0;
+  for (const VariableSpec& variable : stranger.model().variables()) {
+    int64_t elements = sizeof(float);
+    for (const int64_t dimension : variable.shape()) elements *= dimension;
+    *model_bytes += elements;
+  }
+  ChiefClient::StepOptions options;
+  options.session_id = stranger.session().session_id();
+  options.epoch = stranger.session().epoch();
+  EXPECT_TRUE(stranger.session().has_shared_memory());
+  if (share) options.chief_memory = stranger.session().shared_memory();
+  const auto client = cluster.NewClient();
+  const auto channel = client->OpenStepChannel(options, stranger.model()).value();
+  const auto token = channel->AwaitToken();
+  EXPECT_TRUE(token.ok()) << token.status();
+  SlotReport report;
+  for (const UpdateOpSpec& op : stranger.model().update_ops()) {
+    int64_t elements = sizeof(float);
+    for (const VariableSpec& variable : stranger.model().variables()) {
+      if (variable.name() != op.variable()) continue;
+      for (const int64_t dimension : variable.shape()) elements *= dimension;
+    }
+    report.add_update(std::string(static_cast<size_t>(elements), '\0'));
+  }
+  EXPECT_TRUE(channel->SendReports({report}).ok());
+  for (int i = 0; i < stranger.model().variables_size(); ++i) {
+    const VariableSpec& variable = stranger.model().variables(i);
+    if (!variable.trainable()) continue;
+    int64_t elements = 1;
+    for (const int64_t dimension : variable.shape()) elements *= dimension;
+    std::fill_n(channel->GradientBuffer(i), elements, 0.25f);
+    EXPECT_TRUE(channel->SendGradient(i).ok());
+  }
+  const auto next = channel->AwaitToken();
+  EXPECT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->token.step(), 1);
+  EXPECT_EQ(next->fate, ACCEPTED);
+  const RunStatus status = cluster.chief()->GetStatus();
+  EXPECT_EQ(status.worker_size(), 1);
+  const Carried carried = {status.worker(0).bytes_received(), status.worker(0).bytes_sent()};
+  channel->Leave();
+  return carried;
+}
+
+TEST(SharedMemoryTest, TensorsDoNotTravel) {
+  int64_t model_bytes = 0;
+  const Carried streamed = CarriedInAStep(/*share=*/false, &model_bytes);
+  const Carried shared = CarriedInAStep(/*share=*/true, &model_bytes);
+  EXPECT_GT(streamed.sent, model_bytes) << "two versions of the values";
+  EXPECT_LT(shared.sent, 2000);
+  EXPECT_LT(shared.received, streamed.received - model_bytes / 2) << "reports travel in both";
+}
+
+// A stream of a stranger that has sent its first frame.
+class StrangerStream {
+ public:
+  StrangerStream(TestCluster* cluster, const SharedMemoryHandle* gradient_memory)
+      : stranger_(cluster->address(), "stranger", 1) {
+    stranger_.Open();
+    stream_ = stranger_.NewStream(&context_);
+    StepRequest ask = stranger_.AskForToken();
+    if (gradient_memory != nullptr) *ask.mutable_gradient_memory() = *gradient_memory;
+    EXPECT_TRUE(stream_->Write(ask));
+    EXPECT_TRUE(stranger_.ReadToken(stream_.get(), &token_));
+  }
+
+  bool values_are_shared() const { return stranger_.reply().has_values_memory(); }
+  // A frame with reports and one piece that lies there.
+  StepRequest Piece(uint64_t offset, uint64_t bytes) {
+    // With values that travelled the contribution could be computed; its reports are all that is needed.
+    StepRequest request = stranger_.NewRequest(token_);
+    SlotReport* const report = request.add_report();
+    for (const UpdateOpSpec& op : stranger_.model().update_ops()) {
+      for (const VariableSpec& variable : stranger_.model().variables()) {
+        if (variable.name() != op.variable()) continue;
+        report->add_update(std::string(static_cast<size_t>(variable.shape(0)) * sizeof(float), '\0'));
+      }
+    }
+    TensorPiece* const piece = request.add_gradient();
+    piece->mutable_shared()->set_offset(offset);
+    piece->mutable_shared()->set_bytes(bytes);
+    return request;
+  }
+  // How the stream ends after the frame.
+  grpc::Status EndAfter(const StepRequest& request) {
+    stream_->Write(request);
+    Token token;
+    EXPECT_FALSE(stranger_.ReadToken(stream_.get(), &token));
+    return stream_->Finish();
+  }
+
+ private:
+  Stranger stranger_;
+  grpc::ClientContext context_;
+  std::unique_ptr<Stranger::Stream> stream_;
+  Token token_;
+};
+
+TEST(SharedMemoryTest, MemoryOutOfReachIsAnsweredWithBytes) {
+  TestCluster cluster(SharingCluster(1));
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const auto memory = SharedMemory::Create(64).value();
+  SharedMemoryHandle handle = memory->handle();
+  handle.set_machine("another");
+  EXPECT_FALSE(StrangerStream(&cluster, &handle).values_are_shared());
+  handle = memory->handle();
+  handle.set_inode(handle.inode() + 1);
+  EXPECT_FALSE(StrangerStream(&cluster, &handle).values_are_shared());
+  EXPECT_TRUE(StrangerStream(&cluster, &memory->handle()).values_are_shared());
+  EXPECT_FALSE(StrangerStream(&cluster, nullptr).values_are_shared());
+}
+
+TEST(SharedMemoryTest, AChiefThatDoesNotShareTakesNoMemory) {
+  TestCluster::Options options = SharingCluster(1);
+  options.share_memory = false;
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const auto memory = SharedMemory::Create(64).value();
+  StrangerStream stream(&cluster, &memory->handle());
+  EXPECT_FALSE(stream.values_are_shared());
+  const grpc::Status status = stream.EndAfter(stream.Piece(0, 4));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("a gradient lies in shared memory; the stream has none"));
+}
+
+TEST(SharedMemoryTest, APieceThatDoesNotLieInTheMemoryIsNamed) {
+  TestCluster cluster(SharingCluster(1));
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const auto memory = SharedMemory::Create(64).value();
+  const struct {
+    uint64_t offset, bytes;
+    std::string text;
+  } cases[] = {{0, 68, "lies at byte 0 with 68 bytes in shared memory of 64"},
+               {64, 4, "lies at byte 64 with 4 bytes"},
+               {2, 4, "lies at byte 2 "},
+               {68, 0, "lies at byte 68 "},
+               {~uint64_t{3}, 8, "in shared memory of 64"},
+               {4, ~uint64_t{0}, "in shared memory of 64"},
+               {0, 0, "with 0 bytes has no whole number"},
+               {0, 3, "with 3 bytes has no whole number"},
+               {0, 64, "is not made of whole pieces of 65536 elements"}};
+  for (const auto& test : cases) {
+    StrangerStream stream(&cluster, &memory->handle());
+    const grpc::Status status = stream.EndAfter(stream.Piece(test.offset, test.bytes));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr(test.text));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
