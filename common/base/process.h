@@ -22,8 +22,8 @@ enum ExitCode {
 int ExitCodeOf(const absl::Status& status);
 
 // First call of every main: logging to stderr, the C library told to keep freed memory (it halves the time of a
-// step), as many open files as allowed, no SIGPIPE. Ends the process with a line when the processor lacks the
-// instructions that everything is compiled for (AVX2 and FMA).
+// step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE. Ends the process with a line
+// when the processor lacks the instructions that everything is compiled for (AVX2 and FMA).
 void InitializeProcess(const char* program);
 
 // "worker-1234@host": the role, process id and host name.

@@ -42,7 +42,7 @@ class ConfigProblems {
   void RequireText(absl::string_view field, absl::string_view value) {
     if (value.empty()) Add(field, "is empty");
   }
-  // An ECMAScript regular expression that std::regex takes.
+  // See variable_expression.h.
   void RequireExpression(absl::string_view field, const std::string& value);
 
   template <typename T>

@@ -44,9 +44,9 @@ class Optimizer {
   virtual void EndStep() {}
 
   // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and
-  // their number), one float division. Pointers need no alignment; `out_*` may be
-  // the same memory as the input of the same kind, but must not overlap it otherwise.
-  // slots_in[k] and slots_out[k] are the arrays of slots()[k].
+  // their number), one float division. Pointers need no alignment; `*_out` may be
+  // the same memory as the input of the same kind, and `value_out` as the gradient, but must not overlap them
+  // otherwise. slots_in[k] and slots_out[k] are the arrays of slots()[k].
   virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
                      absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const = 0;
 

@@ -193,9 +193,12 @@ class Shifted {
   size_t shift_;
 };
 
+// Where the new value and slots are written.
+enum class Place { kElsewhere, kInPlace, kOverTheGradient };
+
 // Applies the rule to [0, n) in pieces of at most `piece` elements and returns value and slots, one after another.
 std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& problem, size_t piece, size_t shift,
-                                 bool in_place) {
+                                 Place place) {
   const size_t n = problem.value.size();
   Shifted gradient(problem.gradient, shift % 16);
   std::vector<Shifted> in, out;
@@ -204,7 +207,8 @@ std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& prob
     in.emplace_back(values, (shift + k) % 16);
     out.emplace_back(std::vector<float>(n), (shift + 3 * k) % 16);
   }
-  std::vector<Shifted>& target = in_place ? in : out;
+  std::vector<Shifted>& target = place == Place::kInPlace ? in : out;
+  float* const value = place == Place::kOverTheGradient ? gradient.data() : target[0].data();
   for (size_t begin = 0; begin < n; begin += piece) {
     std::vector<const float*> slots_in;
     std::vector<float*> slots_out;
@@ -212,11 +216,11 @@ std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& prob
       slots_in.push_back(in[k].data() + begin);
       slots_out.push_back(target[k].data() + begin);
     }
-    optimizer.Apply(std::min(piece, n - begin), gradient.data() + begin, 3.0f, in[0].data() + begin,
-                    target[0].data() + begin, slots_in, slots_out);
+    optimizer.Apply(std::min(piece, n - begin), gradient.data() + begin, 3.0f, in[0].data() + begin, value + begin,
+                    slots_in, slots_out);
   }
-  std::vector<float> result;
-  for (Shifted& array : target) result.insert(result.end(), array.data(), array.data() + n);
+  std::vector<float> result(value, value + n);
+  for (size_t k = 1; k < target.size(); ++k) result.insert(result.end(), target[k].data(), target[k].data() + n);
   return result;
 }
 
@@ -227,13 +231,13 @@ TEST(OptimizerTest, BitsDoNotDependOnSplitAlignmentOrPlace) {
     optimizer->BeginStep(0.07f);
     const Problem problem(1003, optimizer->slots().size());
     // One element at a time: no vector instruction is used.
-    const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, false);
+    const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, Place::kElsewhere);
     for (const size_t piece : {1003, 1, 7, 8, 13, 64, 500}) {
       for (size_t shift = 0; shift < 16; shift += 3) {
-        for (const bool in_place : {false, true}) {
-          const std::vector<float> actual = ApplyInPieces(*optimizer, problem, piece, shift, in_place);
+        for (const Place place : {Place::kElsewhere, Place::kInPlace, Place::kOverTheGradient}) {
+          const std::vector<float> actual = ApplyInPieces(*optimizer, problem, piece, shift, place);
           ASSERT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)), 0)
-              << "piece " << piece << " shift " << shift << " in place " << in_place;
+              << "piece " << piece << " shift " << shift << " place " << static_cast<int>(place);
         }
       }
     }

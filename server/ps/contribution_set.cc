@@ -35,11 +35,14 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots)
       segments_left_(layout_.num_trainable_segments()),
       reports_(slots) {
   segments_.reserve(layout_.segments().size());
-  for (const auto& segment : layout_.segments()) {
+  for (size_t i = 0; i < layout_.segments().size(); ++i) {
+    const auto& segment = layout_.segments()[i];
     const bool trainable = layout_.variables()[segment.variable].spec.trainable();
-    BufferPool* const pool = segment.elements == kSegmentElements ? store->segment_pool() : nullptr;
+    SlotTree::Memory memory;
+    memory.home = store->NextValues(static_cast<int>(i));
+    if (segment.elements == kSegmentElements) memory.pool = store->segment_pool();
     const DataType type = store->compression().gradients;
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, pool, type) : nullptr);
+    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, memory, type) : nullptr);
   }
   finished_.reserve(segments_.size());
 }

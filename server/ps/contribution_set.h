@@ -22,7 +22,8 @@ namespace lockstep {
 
 // Everything that was contributed to one step. Gradients are summed segment by segment as their pieces
 // arrive (SlotTree), and the optimizer is applied to a segment the moment its sum is complete. What is
-// named by (step, slot) is taken once, from whoever sends it first.
+// named by (step, slot) is taken once, from whoever sends it first. The first partial sum of a segment lies where its
+// next values will.
 // Thread-safe; pieces of different segments proceed side by side. `store` must have begun the update
 // and must outlive this.
 class ContributionSet {
@@ -63,7 +64,8 @@ class ContributionSet {
 
  private:
   struct Segment {
-    Segment(int64_t slots, int64_t elements, BufferPool* pool, DataType type) : tree(slots, elements, pool, type) {}
+    Segment(int64_t slots, int64_t elements, const SlotTree::Memory& memory, DataType type)
+        : tree(slots, elements, memory, type) {}
     Mutex mutex;
     SlotTree tree ABSL_GUARDED_BY(mutex);
   };

@@ -12,6 +12,19 @@ bool SlotTree::Covers(const SlotBlock& block) const {
          std::any_of(nodes_.begin(), nodes_.end(), [&block](const Node& node) { return node.block.Contains(block); });
 }
 
+void SlotTree::Place(Node* node) const {
+  const bool home_is_taken =
+      std::any_of(nodes_.begin(), nodes_.end(), [this](const Node& other) { return other.sum == memory_.home; });
+  if (memory_.home != nullptr && !home_is_taken) {
+    node->sum = memory_.home;
+    return;
+  }
+  node->buffer = memory_.pool != nullptr
+                     ? memory_.pool->Get()
+                     : std::make_shared<AlignedBuffer>(static_cast<size_t>(elements_) * sizeof(float));
+  node->sum = node->buffer->as<float>();
+}
+
 SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& content, int64_t first) {
   Result result;
   if (Covers(block)) return result;
@@ -34,8 +47,8 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
   // not matter which of the two siblings came first.
   Node node;
   if (take_sibling(block, &node)) {
-    content.AddTo(first, elements_, node.sum->as<float>());
-    RoundTo(type_, elements_, node.sum->as<float>());
+    content.AddTo(first, elements_, node.sum);
+    RoundTo(type_, elements_, node.sum);
     node.block = Join(node.block, block);
   } else {
     node.block = block;
@@ -45,20 +58,19 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
       result.sum = content.Contiguous(first, elements_);
       if (result.sum != nullptr) return result;
     }
-    node.sum = pool_ != nullptr ? pool_->Get()
-                                : std::make_shared<AlignedBuffer>(static_cast<size_t>(elements_) * sizeof(float));
-    content.CopyTo(first, elements_, node.sum->as<float>());
+    Place(&node);
+    content.CopyTo(first, elements_, node.sum);
   }
   for (Node sibling; take_sibling(node.block, &sibling);) {
-    FloatChunks(sibling.sum->as<float>(), elements_).AddTo(0, elements_, node.sum->as<float>());
-    RoundTo(type_, elements_, node.sum->as<float>());
+    FloatChunks(sibling.sum, elements_).AddTo(0, elements_, node.sum);
+    RoundTo(type_, elements_, node.sum);
     node.block = Join(node.block, sibling.block);
   }
   nodes_.push_back(std::move(node));
   if (nodes_.back().block.count == slots_) {
     complete_ = true;
     result.outcome = Outcome::kComplete;
-    result.sum = nodes_.back().sum->as<float>();
+    result.sum = nodes_.back().sum;
   }
   return result;
 }

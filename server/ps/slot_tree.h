@@ -19,10 +19,17 @@ namespace lockstep {
 // missing. Not thread-safe.
 class SlotTree {
  public:
-  // `slots` = replicas_to_aggregate; `elements` = floats of the segment. Partial sums lie in buffers of `pool`, each
-  // of at least as many, which must outlive the tree; null: in memory of their own. `type` = what sums are rounded to.
-  SlotTree(int64_t slots, int64_t elements, BufferPool* pool = nullptr, DataType type = DT_FLOAT)
-      : slots_(slots), elements_(elements), pool_(pool), type_(type) {}
+  // Where partial sums lie. All of it must outlive the tree.
+  struct Memory {
+    // One of them lies here, as many floats as the segment has; null: none does.
+    float* home = nullptr;
+    // The others, in buffers of at least as many floats; null: in memory of their own.
+    BufferPool* pool = nullptr;
+  };
+
+  // `slots` = replicas_to_aggregate; `elements` = floats of the segment. `type` = what sums are rounded to.
+  SlotTree(int64_t slots, int64_t elements, Memory memory, DataType type = DT_FLOAT)
+      : slots_(slots), elements_(elements), memory_(memory), type_(type) {}
 
   enum class Outcome {
     kCovered,   // the block was covered already; nothing changed
@@ -49,12 +56,16 @@ class SlotTree {
  private:
   struct Node {
     SlotBlock block;
-    std::shared_ptr<AlignedBuffer> sum;
+    float* sum = nullptr;
+    std::shared_ptr<AlignedBuffer> buffer;  // null: the sum lies at home
   };
+
+  // Finds memory for the node's sum.
+  void Place(Node* node) const;
 
   const int64_t slots_;
   const int64_t elements_;
-  BufferPool* const pool_;
+  const Memory memory_;
   const DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;

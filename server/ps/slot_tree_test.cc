@@ -56,7 +56,7 @@ TEST(SlotTreeTest, TheSumHasTheSameBitsInEveryOrderOfArrival) {
     std::vector<int64_t> order(slots);
     for (int64_t i = 0; i < slots; ++i) order[i] = i;
     do {
-      SlotTree tree(slots, kElements);
+      SlotTree tree(slots, kElements, SlotTree::Memory());
       std::vector<float> storage;
       for (int64_t i = 0; i < slots; ++i) {
         const auto result = AddBlock(&tree, {order[i], 1}, slots, &storage);
@@ -81,7 +81,10 @@ TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
       }
     }
     for (uint64_t seed = 0; seed < 200; ++seed) {
-      SlotTree tree(slots, kElements);
+      std::vector<float> home(kElements);
+      SlotTree::Memory memory;
+      if (seed % 2 == 0) memory.home = home.data();
+      SlotTree tree(slots, kElements, memory);
       std::vector<float> storage;
       SlotTree::Result result;
       for (uint64_t i = 0; result.outcome != SlotTree::Outcome::kComplete; ++i) {
@@ -103,7 +106,7 @@ TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
         EXPECT_FALSE(SameBits(BlockSum({0, slots}, slots).data(), expected)) << "rounding changes something";
       }
       for (uint64_t seed = 0; seed < 100; ++seed) {
-        SlotTree tree(slots, kElements, nullptr, type);
+        SlotTree tree(slots, kElements, SlotTree::Memory(), type);
         SlotTree::Result result;
         for (uint64_t i = 0; result.outcome != SlotTree::Outcome::kComplete; ++i) {
           ASSERT_LT(i, 10000u);
@@ -122,7 +125,7 @@ TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
 }
 
 TEST(SlotTreeTest, ASecondCopyOfACoveredBlockChangesNothing) {
-  SlotTree tree(4, kElements);
+  SlotTree tree(4, kElements, SlotTree::Memory());
   std::vector<float> storage;
   EXPECT_EQ(AddBlock(&tree, {0, 2}, 4, &storage).outcome, SlotTree::Outcome::kAdded);
   const std::vector<float> wrong(kElements, 1e9f);
@@ -135,7 +138,7 @@ TEST(SlotTreeTest, ASecondCopyOfACoveredBlockChangesNothing) {
 }
 
 TEST(SlotTreeTest, AWholeBlockIsUsedWhereItLies) {
-  SlotTree tree(4, kElements);
+  SlotTree tree(4, kElements, SlotTree::Memory());
   std::vector<float> storage;
   const auto result = AddBlock(&tree, {0, 4}, 4, &storage);
   ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
@@ -144,13 +147,43 @@ TEST(SlotTreeTest, AWholeBlockIsUsedWhereItLies) {
 
 TEST(SlotTreeTest, GivesPartialSumsBackToThePool) {
   BufferPool pool(kElements * sizeof(float), 8);
-  SlotTree tree(4, kElements, &pool);
+  SlotTree::Memory memory;
+  memory.pool = &pool;
+  SlotTree tree(4, kElements, memory);
   std::vector<float> storage;
   for (const int64_t slot : {0, 2, 1}) AddBlock(&tree, {slot, 1}, 4, &storage);
   EXPECT_EQ(pool.num_spare(), 0u);
   ASSERT_EQ(AddBlock(&tree, {3, 1}, 4, &storage).outcome, SlotTree::Outcome::kComplete);
   tree.ReleaseMemory();
   EXPECT_EQ(pool.num_spare(), 2u);
+}
+
+TEST(SlotTreeTest, ContributionsInOrderTakeOneBufferForFourSlotsAndTwoForEightBesideTheHome) {
+  for (const int64_t slots : {1, 2, 4, 8}) {
+    BufferPool pool(kElements * sizeof(float), 8);
+    std::vector<float> home(kElements);
+    SlotTree tree(slots, kElements, {home.data(), &pool});
+    std::vector<float> storage;
+    for (int64_t slot = 0; slot < slots; ++slot) AddBlock(&tree, {slot, 1}, slots, &storage);
+    tree.ReleaseMemory();
+    EXPECT_EQ(pool.num_spare(), slots == 8 ? 2u : slots == 4 ? 1u : 0u) << slots << " slots";
+  }
+}
+
+TEST(SlotTreeTest, ALargerBlockTakesTheHomeOfTheOnesItReplaces) {
+  BufferPool pool(kElements * sizeof(float), 8);
+  std::vector<float> home(kElements);
+  SlotTree tree(4, kElements, {home.data(), &pool});
+  std::vector<float> storage;
+  AddBlock(&tree, {0, 1}, 4, &storage);
+  EXPECT_TRUE(SameBits(home.data(), BlockSum({0, 1}, 4)));
+  AddBlock(&tree, {0, 2}, 4, &storage);
+  EXPECT_TRUE(SameBits(home.data(), BlockSum({0, 2}, 4)));
+  const auto result = AddBlock(&tree, {2, 2}, 4, &storage);
+  ASSERT_EQ(result.outcome, SlotTree::Outcome::kComplete);
+  EXPECT_EQ(result.sum, home.data());
+  EXPECT_TRUE(SameBits(result.sum, BlockSum({0, 4}, 4)));
+  EXPECT_EQ(pool.num_spare(), 0u);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ namespace {
 constexpr char kGlobalStep[] = "global_step";
 // Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
 constexpr size_t kSpareValueBuffers = 2;
-// For each segment: contributions that arrive in order need no more partial sums for up to four slots.
+// For each segment, beside the one that lies in the next values: contributions that arrive in order need no more
+// partial sums for up to eight slots.
 constexpr size_t kSpareSums = 2;
 
 Shape ShapeOf(const VariableSpec& spec) {
@@ -251,6 +252,10 @@ void VariableStore::BeginUpdate(float learning_rate) {
   for (int64_t slot = 0; slot < num_estimates_; ++slot) next_estimates_.push_back(estimate_pool_.Get());
 }
 
+float* VariableStore::NextValues(int segment) {
+  return next_values_->as<float>() + layout_->segments()[segment].flat_offset;
+}
+
 void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   const ParameterLayout::Segment& place = layout_->segments()[segment];
   absl::InlinedVector<const float*, 3> slots_in;
@@ -259,10 +264,10 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
     slots_in.push_back(slots_[k]->as<float>() + place.flat_offset);
     slots_out.push_back(next_slots_[k]->as<float>() + place.flat_offset);
   }
-  optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset,
-                    next_values_->as<float>() + place.flat_offset, slots_in, absl::MakeConstSpan(slots_out));
+  optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset, NextValues(segment),
+                    slots_in, absl::MakeConstSpan(slots_out));
   if (next_encoded_ != nullptr) {
-    Encode16(compression_.values, place.elements, next_values_->as<float>() + place.flat_offset,
+    Encode16(compression_.values, place.elements, NextValues(segment),
              next_encoded_->as<uint16_t>() + place.flat_offset);
   }
 }

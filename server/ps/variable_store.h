@@ -64,7 +64,10 @@ class VariableStore {
 
   // The update from step() to step() + 1 starts.
   void BeginUpdate(float learning_rate);
-  // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`.
+  // Where the update in progress writes the new values of a segment: scratch memory until ApplySegment.
+  float* NextValues(int segment);
+  // Applies the optimizer to one trainable segment, once in each update. `sum`, which may lie in NextValues, is divided
+  // by `divisor`.
   void ApplySegment(int segment, const float* sum, float divisor);
   // With top-k compression: a segment of the next estimate of a slot's gradient, which is the present one plus
   // `differences`; returned, it is the gradient to be summed. Once for each trainable segment and slot in each update,

@@ -91,20 +91,25 @@ class IdxDataset : public Dataset {
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
-    const int64_t pixels = images_->row_bytes();
     float* features = out->features.flat<float>().data();
     int32_t* labels = out->labels.flat<int32_t>().data();
-    std::vector<uint8_t> row(images_->memory() == nullptr ? pixels : 0);
-    for (const int64_t index : indices) {
-      const uint8_t* image = row.data();
-      if (images_->memory() != nullptr) {
-        image = images_->memory() + index * pixels;
+    std::vector<uint8_t> read;
+    for (size_t i = 0, run = 0; i < indices.size(); i += run) {
+      // Examples that follow each other are read at once.
+      run = 1;
+      while (i + run < indices.size() && indices[i + run] == indices[i] + static_cast<int64_t>(run)) ++run;
+      const size_t bytes = run * static_cast<size_t>(images_->row_bytes());
+      const uint8_t* images = images_->memory();
+      if (images != nullptr) {
+        images += indices[i] * images_->row_bytes();
       } else {
-        RETURN_IF_ERROR(images_->Read(index, 1, row.data()));
+        read.resize(bytes);
+        RETURN_IF_ERROR(images_->Read(indices[i], static_cast<int64_t>(run), read.data()));
+        images = read.data();
       }
-      normalization_.FromBytes({image, static_cast<size_t>(pixels)}, features);
-      features += pixels;
-      *labels++ = labels_[index];
+      normalization_.FromBytes({images, bytes}, features);
+      features += bytes;
+      labels = std::copy_n(labels_.begin() + indices[i], run, labels);
     }
     return absl::OkStatus();
   }
@@ -117,7 +122,7 @@ class IdxDataset : public Dataset {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const std::string& path, int min_rank,
-                                                         int max_rank) {
+                                                         int max_rank, uint64_t held_bytes) {
   ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, fs->NewRandomAccessFile(path));
   ASSIGN_OR_RETURN(const bool gzipped, IsGzipped(*file));
   SequentialReader reader(file.get(), path, gzipped);
@@ -130,7 +135,12 @@ absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const s
   if (!gzipped) {
     const uint64_t actual = file->size() - array->header_bytes_;
     if (actual != expected) return WrongLength(path, array->dims_, actual);
-    array->file_ = std::move(file);
+    if (expected > held_bytes) {
+      array->file_ = std::move(file);
+      return array;
+    }
+    array->contents_.resize(expected);
+    RETURN_IF_ERROR(file->Read(array->header_bytes_, expected, &array->contents_[0]));
     return array;
   }
   if (expected / kGreatestRatio > file->size()) {
@@ -153,9 +163,9 @@ absl::Status IdxArray::Read(int64_t row, int64_t count, uint8_t* out) const {
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path,
-                                                        const Normalization& normalization) {
-  ASSIGN_OR_RETURN(std::unique_ptr<IdxArray> images, IdxArray::Open(fs, images_path, 3, 4));
-  ASSIGN_OR_RETURN(const std::unique_ptr<IdxArray> labels, IdxArray::Open(fs, labels_path, 1, 1));
+                                                        const Normalization& normalization, uint64_t held_bytes) {
+  ASSIGN_OR_RETURN(std::unique_ptr<IdxArray> images, IdxArray::Open(fs, images_path, 3, 4, held_bytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<IdxArray> labels, IdxArray::Open(fs, labels_path, 1, 1, held_bytes));
   if (images->dims()[0] != labels->dims()[0]) {
     return absl::DataLossError(absl::StrCat(images_path, " holds ", images->dims()[0], " images, ", labels_path,
                                             " holds ", labels->dims()[0], " labels"));

@@ -15,13 +15,17 @@ namespace lockstep {
 
 // An array of unsigned bytes in an IDX file, as MNIST has them: two zero bytes, the type (8), the number of
 // dimensions, each dimension as a big-endian 32-bit number, then the elements, row-major.
-// A gzipped file is inflated into memory; a plain one stays on disk and is read in ranges. Thread-safe.
+// A gzipped file is inflated into memory, and a plain one read into it; a large plain one stays on disk and is read in
+// ranges. Thread-safe.
 class IdxArray {
  public:
+  // The largest plain array that is held in memory. On disk every example out of order is a system call.
+  static constexpr uint64_t kHeldBytes = 256 << 20;
+
   // Errors: NotFound; DataLoss when the header is not that of an IDX array of bytes with `min_rank` to `max_rank`
   // dimensions, or the length contradicts it.
   static absl::StatusOr<std::unique_ptr<IdxArray>> Open(FileSystem* fs, const std::string& path, int min_rank,
-                                                        int max_rank);
+                                                        int max_rank, uint64_t held_bytes = kHeldBytes);
 
   // At least one; the first is the number of rows.
   const std::vector<int64_t>& dims() const { return dims_; }
@@ -46,10 +50,12 @@ class IdxArray {
 
 // Images [rows, columns, 1] (or [rows, columns, channels] where the file has four dimensions), bytes scaled to
 // [0, 1] and normalized; labels are classes 0 .. the greatest label.
-// Errors: those of IdxArray; DataLoss when the two files disagree in number or hold no example.
+// Errors: those of IdxArray, and OutOfRange from a read when a file on disk has become shorter; DataLoss when the two
+// files disagree in number or hold no example.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path,
-                                                        const Normalization& normalization);
+                                                        const Normalization& normalization,
+                                                        uint64_t held_bytes = IdxArray::kHeldBytes);
 
 }  // namespace lockstep
 

@@ -18,7 +18,9 @@ class IdxTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, path, contents).ok());
   }
 
-  absl::StatusOr<std::unique_ptr<Dataset>> Open() { return OpenIdxDataset(&fs_, "images", "labels", Normalization()); }
+  absl::StatusOr<std::unique_ptr<Dataset>> Open(uint64_t held_bytes = IdxArray::kHeldBytes) {
+    return OpenIdxDataset(&fs_, "images", "labels", Normalization(), held_bytes);
+  }
 
   // Opening fails with DataLoss, and the message has the text.
   void ExpectDataLoss(const std::string& text) {
@@ -37,7 +39,7 @@ TEST_F(IdxTest, ReadsPlainAndGzippedFilesAlike) {
   for (const bool gzipped : {false, true}) {
     Write("images", gzipped ? Gzip(images_) : images_);
     Write("labels", gzipped ? labels_ : Gzip(labels_));
-    auto dataset = Open();
+    auto dataset = Open(/*held_bytes=*/0);
     ASSERT_TRUE(dataset.ok()) << dataset.status();
     EXPECT_EQ((*dataset)->size(), 3);
     EXPECT_EQ((*dataset)->spec().features_shape, Shape({2, 2, 1}));
@@ -52,6 +54,30 @@ TEST_F(IdxTest, ReadsPlainAndGzippedFilesAlike) {
                                                           0.6f, 1.0f, 1 / 255.0f, 2 / 255.0f, 3 / 255.0f));
     EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 2, 0));
     EXPECT_EQ(batch.weights.num_elements(), 0);
+  }
+}
+
+TEST_F(IdxTest, ReadsRunsOfExamplesFromMemoryAndFromDiskAlike) {
+  const int64_t examples = 40;
+  std::string pixels, classes;
+  for (int64_t i = 0; i < examples; ++i) {
+    for (int64_t pixel = 0; pixel < 6; ++pixel) pixels.push_back(static_cast<char>(i * 6 + pixel));
+    classes.push_back(static_cast<char>(i));
+  }
+  Write("images", EncodeIdx({examples, 2, 3}, pixels));
+  Write("labels", EncodeIdx({examples}, classes));
+  const std::vector<int64_t> indices = {5, 6, 7, 39, 0, 1, 1, 2, 9, 8, 38, 39};
+  for (const uint64_t held_bytes : {uint64_t{0}, IdxArray::kHeldBytes}) {
+    auto dataset = Open(held_bytes);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    Batch batch;
+    ASSERT_TRUE((*dataset)->Read(indices, &batch).ok());
+    for (size_t i = 0; i < indices.size(); ++i) {
+      EXPECT_EQ(batch.labels.flat<int32_t>()[i], indices[i]);
+      for (int64_t pixel = 0; pixel < 6; ++pixel) {
+        EXPECT_FLOAT_EQ(batch.features.flat<float>()[i * 6 + pixel], (indices[i] * 6 + pixel) / 255.0f);
+      }
+    }
   }
 }
 

@@ -109,7 +109,7 @@ absl::Status GraphModel::ComputeGradients(VariableValues values, const Batch& ba
   RETURN_IF_ERROR(CheckBatch(values, batch));
   RETURN_IF_ERROR(CheckLabels(batch, examples_));
   const Pass pass = MakePass(values, batch, key, true);
-  RETURN_IF_ERROR(Forward(pass, batch, &GraphNode::in_loss));
+  RETURN_IF_ERROR(Forward(pass, batch, {&GraphNode::in_loss}));
   FreeGradients();
   if (!sink->OnLoss(ComputeLoss(pass, batch, true))) return absl::CancelledError("nobody wants the gradients any more");
   for (const GraphNode& node : graph_.nodes) node.op->ReportUpdates(sink);
@@ -123,7 +123,11 @@ absl::Status GraphModel::ComputeGradients(VariableValues values, const Batch& ba
 absl::StatusOr<Tensor> GraphModel::Predict(VariableValues values, const Batch& batch) {
   RETURN_IF_ERROR(CheckBatch(values, batch));
   const Pass pass = MakePass(values, batch, {}, false);
-  RETURN_IF_ERROR(Forward(pass, batch, &GraphNode::in_prediction));
+  RETURN_IF_ERROR(Forward(pass, batch, {&GraphNode::in_prediction}));
+  return Prediction(batch);
+}
+
+Tensor GraphModel::Prediction(const Batch& batch) {
   const int last = static_cast<int>(graph_.nodes.size()) - 1;
   Tensor result(DT_FLOAT, BatchShape(batch.size, graph_.nodes[last].op->output_shape()));
   std::copy_n(ValueOf(last, batch), result.num_elements(), result.flat<float>().begin());
@@ -134,15 +138,25 @@ absl::StatusOr<float> GraphModel::EvaluateLoss(VariableValues values, const Batc
   RETURN_IF_ERROR(CheckBatch(values, batch));
   RETURN_IF_ERROR(CheckLabels(batch, examples_));
   const Pass pass = MakePass(values, batch, {}, false);
-  RETURN_IF_ERROR(Forward(pass, batch, &GraphNode::in_loss));
+  RETURN_IF_ERROR(Forward(pass, batch, {&GraphNode::in_loss}));
   return ComputeLoss(pass, batch, false);
 }
 
-absl::Status GraphModel::Forward(const Pass& pass, const Batch& batch, bool GraphNode::*wanted) {
+absl::StatusOr<Model::Evaluation> GraphModel::PredictAndEvaluateLoss(VariableValues values, const Batch& batch) {
+  RETURN_IF_ERROR(CheckBatch(values, batch));
+  RETURN_IF_ERROR(CheckLabels(batch, examples_));
+  const Pass pass = MakePass(values, batch, {}, false);
+  RETURN_IF_ERROR(Forward(pass, batch, {&GraphNode::in_loss, &GraphNode::in_prediction}));
+  return Evaluation{Prediction(batch), ComputeLoss(pass, batch, false)};
+}
+
+absl::Status GraphModel::Forward(const Pass& pass, const Batch& batch,
+                                 std::initializer_list<bool GraphNode::*> wanted) {
   absl::InlinedVector<const float*, 4> inputs;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const GraphNode& node = graph_.nodes[i];
-    if (!(node.*wanted) || node.op->is_view()) continue;
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&node](const auto flag) { return node.*flag; });
+    if (!is_wanted || node.op->is_view()) continue;
     inputs.clear();
     for (const int input : node.inputs) inputs.push_back(ValueOf(input, batch));
     RETURN_IF_ERROR(node.op->Forward(pass, inputs, memory_[i].value.Get(pass.batch * ElementsOf(i))));

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_WORKER_NN_GRAPH_MODEL_H_
 #define LOCKSTEP_WORKER_NN_GRAPH_MODEL_H_
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -36,6 +37,7 @@ class GraphModel : public Model {
                                 GradientSink* sink) override;
   absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override;
   absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override;
+  absl::StatusOr<Evaluation> PredictAndEvaluateLoss(VariableValues values, const Batch& batch) override;
 
  private:
   class Gradients;
@@ -52,8 +54,10 @@ class GraphModel : public Model {
 
   absl::Status CheckBatch(VariableValues values, const Batch& batch) const;
   Pass MakePass(VariableValues values, const Batch& batch, const SlotKey& key, bool training);
-  // Computes the nodes for which `wanted` holds.
-  absl::Status Forward(const Pass& pass, const Batch& batch, bool GraphNode::*wanted);
+  // Computes the nodes for which one of `wanted` holds.
+  absl::Status Forward(const Pass& pass, const Batch& batch, std::initializer_list<bool GraphNode::*> wanted);
+  // A copy of what the last node has computed.
+  Tensor Prediction(const Batch& batch);
   // The losses and the regularizers; with gradients, writes those of the losses' nodes.
   float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
   void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);

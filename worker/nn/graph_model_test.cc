@@ -278,6 +278,28 @@ TEST(GraphModelTest, DropoutIsTheIdentityInEvaluation) {
   EXPECT_EQ(output->bytes(), batch.features.bytes());
 }
 
+// One layer is only in the prediction, another only in the loss.
+TEST(GraphModelTest, OnePassPredictsAndEvaluatesTheLossToTheSameBits) {
+  const ExampleSpec examples = Vectors(6, 3);
+  const auto model = Create(
+      "layer { name: 'a' dense { units: 8 activation: RELU } } layer { name: 'b' batch_norm {} } "
+      "layer { name: 'side' dense { units: 3 } } layer { name: 'scores' input: 'b' dense { units: 3 } } "
+      "layer { name: 'p' activation { kind: SIGMOID } } "
+      "loss { input: 'scores' softmax_cross_entropy {} } loss { input: 'side' hinge {} }",
+      examples);
+  TestVariables variables(model->spec(), 1);
+  const Batch batch = RandomBatch(examples, 9, 2);
+  const absl::StatusOr<Tensor> predictions = model->Predict(variables.values(), batch);
+  ASSERT_EQ(predictions.status(), absl::OkStatus());
+  const absl::StatusOr<float> loss = model->EvaluateLoss(variables.values(), batch);
+  ASSERT_EQ(loss.status(), absl::OkStatus());
+  const auto both = model->PredictAndEvaluateLoss(variables.values(), batch);
+  ASSERT_EQ(both.status(), absl::OkStatus());
+  EXPECT_EQ(both->predictions.shape(), Shape({9, 3}));
+  EXPECT_EQ(both->predictions.bytes(), predictions->bytes());
+  EXPECT_EQ(both->loss, *loss);
+}
+
 TEST(GraphModelTest, TakesBatchesOfAnySize) {
   const ExampleSpec examples = Vectors(6, 3);
   const std::string text =
@@ -307,6 +329,7 @@ TEST(GraphModelTest, RefusesBatchesThatDoNotFit) {
     const absl::Status status = model->ComputeGradients(variables.values(), batch, {}, &sink);
     EXPECT_TRUE(absl::IsInvalidArgument(status));
     EXPECT_EQ(model->EvaluateLoss(variables.values(), batch).status(), status);
+    EXPECT_EQ(model->PredictAndEvaluateLoss(variables.values(), batch).status(), status);
     return std::string(status.message());
   };
   EXPECT_THAT(error(Batch()), HasSubstr("0 examples"));

@@ -133,11 +133,13 @@ std::vector<BadModel> BadLosses() {
       {with("loss { hinge {} }"), Targets({4}, {4, 1}), {"'x'", "[4]", "[4,1]"}},
       {with("loss { huber { delta: 0 } }"), Spec({4}, 4), {"delta is 0"}},
       {with("loss { weight: inf hinge {} }"), Spec({4}, 4), {"'x'", "inf"}},
-      {good + "regularizer { variables: '(' l2: 1 }", Spec({4}, 4), {"'('", "malformed"}},
-      {good + "regularizer { variables: 'kernels' l2: 1 }", Spec({4}, 4), {"'kernels'", "no trainable"}},
+      {good + "regularizer { variables: '(' l2: 1 }",
+       Spec({4}, 4),
+       {"regularizer[0]", "\"(\"", "not a regular expression"}},
+      {good + "regularizer { variables: 'kernels' l2: 1 }", Spec({4}, 4), {"\"kernels\"", "no trainable"}},
       {good + "regularizer { variables: 'kernel' l2: -1 }", Spec({4}, 4), {"'kernel'", "-1"}},
       {good + "regularizer { variables: 'kernel' l1: nan }", Spec({4}, 4), {"'kernel'", "nan"}},
-      {good + "regularizer { variables: '" + std::string(1001, 'a') + "' }", Spec({4}, 4), {"1000 characters"}},
+      {good + "regularizer { variables: '" + std::string(1001, 'a') + "' }", Spec({4}, 4), {"1001 characters"}},
   };
 }
 

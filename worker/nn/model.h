@@ -2,6 +2,7 @@
 #define LOCKSTEP_WORKER_NN_MODEL_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +69,19 @@ class Model {
 
   // Mean loss of the batch in evaluation mode, regularizers included.
   virtual absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) = 0;
+
+  // Both, to the same bits; a model that can does it in one forward pass.
+  struct Evaluation {
+    Tensor predictions;
+    float loss = 0;
+  };
+  virtual absl::StatusOr<Evaluation> PredictAndEvaluateLoss(VariableValues values, const Batch& batch) {
+    absl::StatusOr<Tensor> predictions = Predict(values, batch);
+    if (!predictions.ok()) return predictions.status();
+    const absl::StatusOr<float> loss = EvaluateLoss(values, batch);
+    if (!loss.ok()) return loss.status();
+    return Evaluation{*std::move(predictions), *loss};
+  }
 };
 
 }  // namespace lockstep

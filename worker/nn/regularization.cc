@@ -1,10 +1,11 @@
 #include "worker/nn/regularization.h"
 
 #include <cmath>
-#include <regex>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/config_source.h"
+#include "common/config/variable_expression.h"
 #include "worker/nn/simd.h"
 
 namespace lockstep {
@@ -12,8 +13,6 @@ namespace {
 
 // Elements whose penalty is summed together.
 constexpr int64_t kBlock = 8192;
-// Longer expressions are refused: std::regex recurses.
-constexpr size_t kMaxExpression = 1000;
 
 Float8 Abs8(Float8 x) { return x < Set8(0) ? -x : x; }
 Float8 Sign8(Float8 x) { return x > Set8(0) ? Set8(1) : (x < Set8(0) ? Set8(-1) : Set8(0)); }
@@ -38,32 +37,21 @@ absl::StatusOr<Regularization> Regularization::Create(const ModelConfig& config,
   result.factors_.resize(spec.variables_size());
   for (int r = 0; r < config.regularizer_size(); ++r) {
     const Regularizer& regularizer = config.regularizer(r);
-    const auto error = [&](const auto&... parts) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model.regularizer[", r, "]: '", regularizer.variables(), "': ", parts...));
-    };
+    const std::string field = absl::StrCat("model.regularizer[", r, "]");
     for (const float factor : {regularizer.l1(), regularizer.l2()}) {
-      if (!(factor >= 0) || !std::isfinite(factor)) return error("factor ", factor, " is not in [0, infinity)");
+      if (factor >= 0 && std::isfinite(factor)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": '", regularizer.variables(), "': factor ", factor, " is not in [0, infinity)"));
     }
-    if (regularizer.variables().size() > kMaxExpression) return error("longer than ", kMaxExpression, " characters");
-    std::regex expression;
-    try {  // std::regex has no other way to say it.
-      expression = std::regex(regularizer.variables(), std::regex::ECMAScript);
-    } catch (const std::regex_error& e) {
-      return error("malformed regular expression: ", e.what());
-    }
-    bool found = false;
-    for (int i = 0; i < spec.variables_size(); ++i) {
-      const VariableSpec& variable = spec.variables(i);
-      if (!variable.trainable() || !std::regex_search(variable.name(), expression)) continue;
-      found = true;
+    const auto matched = FindTrainableVariables(regularizer.variables(), spec);
+    if (!matched.ok()) return InField(field, matched.status());
+    for (const int i : *matched) {
       Factors& factors = result.factors_[i];
       factors.l1 += regularizer.l1();
       factors.l2 += regularizer.l2();
       factors.elements = 1;
-      for (const int64_t dim : variable.shape()) factors.elements *= dim;
+      for (const int64_t dim : spec.variables(i).shape()) factors.elements *= dim;
     }
-    if (!found) return error("matches no trainable variable");
   }
   return result;
 }

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
-#include <string>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/config_source.h"
+#include "common/config/variable_expression.h"
 
 namespace lockstep {
 namespace {
@@ -73,21 +72,9 @@ GradientTransforms::GradientTransforms(const OptimizerConfig::Clip& clip, const 
 }
 
 absl::Status GradientTransforms::Multiply(const OptimizerConfig::Multiplier& multiplier, const ModelSpec& model) {
-  std::regex expression;
-  try {  // std::regex has no other way to say it.
-    expression = std::regex(multiplier.variables(), std::regex::ECMAScript);
-  } catch (const std::regex_error& e) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", multiplier.variables(), "': malformed regular expression: ", e.what()));
-  }
-  bool found = false;
-  for (int i = 0; i < model.variables_size(); ++i) {
-    if (!model.variables(i).trainable() || !std::regex_search(model.variables(i).name(), expression)) continue;
-    variables_[i].factor *= multiplier.factor();
-    found = true;
-  }
-  if (found) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", multiplier.variables(), "': matches no trainable variable"));
+  ASSIGN_OR_RETURN(const std::vector<int> matched, FindTrainableVariables(multiplier.variables(), model));
+  for (const int i : matched) variables_[i].factor *= multiplier.factor();
+  return absl::OkStatus();
 }
 
 bool GradientTransforms::OnLoss(float loss) {

@@ -1,6 +1,7 @@
 #include "worker/train/evaluation.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "absl/status/status.h"
@@ -55,11 +56,14 @@ absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, c
                                       [](const std::unique_ptr<Metric>& metric) { return metric->needs_loss(); });
   EvaluationResult result;
   RETURN_IF_ERROR(ForEachBatch(dataset, options, [&](int64_t, const Batch& batch) -> absl::Status {
-    ASSIGN_OR_RETURN(const Tensor predictions, model->Predict(values, batch));
-    MetricInput input{batch, predictions};
+    Model::Evaluation evaluation;
     if (needs_loss) {
-      ASSIGN_OR_RETURN(input.loss, model->EvaluateLoss(values, batch));
+      ASSIGN_OR_RETURN(evaluation, model->PredictAndEvaluateLoss(values, batch));
+    } else {
+      ASSIGN_OR_RETURN(evaluation.predictions, model->Predict(values, batch));
+      evaluation.loss = std::numeric_limits<float>::quiet_NaN();
     }
+    const MetricInput input{batch, evaluation.predictions, evaluation.loss};
     for (const auto& metric : metrics) RETURN_IF_ERROR(metric->Update(input));
     result.examples += batch.size;
     return absl::OkStatus();
