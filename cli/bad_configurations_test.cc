@@ -64,7 +64,7 @@ std::vector<BadConfiguration> BadConfigurations() {
       {"adam {}", "adam {} sgd {}", 9, {"Field \"sgd\" is specified along with field \"adam\""}},
       {"adam {}", "", 9, {"optimizer has no kind, must have one of sgd, momentum"}},
       {"adam {}", "adam { beta1: 1.5 }", 9, {"optimizer.adam.beta1 is 1.5, must be in [0, 1)"}},
-      {"adam {}", "adam {} multipliers { variables: \"kernle\" factor: 2 }", 9, {"optimizer.multipliers[0]: 'kernle'"}},
+      {"adam {}", "adam {} multipliers { variables: \"kernle\" factor: 2 }", 9, {"optimizer.multipliers[0]: variables is \"kernle\""}},
       {"initial: 0.05", "", 9, {"optimizer.learning_rate.initial is 0, must be a finite number above 0"}},
       {"}\ntraining",
        "}\ncheckpoint { warm_start: \"/none/model.ckpt-1\" } training",

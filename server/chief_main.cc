@@ -40,7 +40,8 @@ struct Flags {
 void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &flags->config);
   command_line->AddFlag("logdir", "DIR", "checkpoints and events go here; none: nothing is kept", &flags->logdir);
-  command_line->AddFlag("listen", "HOST:PORT", "where workers connect; port 0 takes any; also unix:/path",
+  command_line->AddFlag("listen", "HOST:PORT,...",
+                        "where workers connect; port 0 takes any; also unix:/path and unix-abstract:name",
                         &flags->listen);
   command_line->AddFlag("port_file", "FILE", "the port that was taken is written to this file", &flags->port_file);
   command_line->AddFlag("steps", "N", "the global step at which the run is finished", &flags->steps);

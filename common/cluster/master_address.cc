@@ -13,6 +13,9 @@
 namespace lockstep {
 namespace {
 
+// A name that is no file, known to the machine alone.
+constexpr absl::string_view kAbstract = "unix-abstract:";
+
 absl::Status Wrong(absl::string_view part, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat("master address \"", part, "\" ", reason,
                                                  "; an address is like grpc://127.0.0.1:2222 or unix:/run/chief.sock"));
@@ -24,6 +27,10 @@ absl::StatusOr<std::string> ParseTarget(absl::string_view part) {
     if (absl::StartsWith(path, "//")) path.remove_prefix(2);
     if (path.empty()) return Wrong(part, "names no path");
     return absl::StrCat("unix:", path);
+  }
+  if (absl::StartsWith(part, kAbstract)) {
+    if (part.size() == kAbstract.size()) return Wrong(part, "names no socket");
+    return std::string(part);
   }
   absl::string_view target = part;
   absl::ConsumePrefix(&target, "grpc://");

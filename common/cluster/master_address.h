@@ -11,15 +11,16 @@ namespace lockstep {
 
 // Where the chief is, as the master string of a worker or of a command line says it.
 struct MasterAddress {
-  // As gRPC spells them, "host:port" or "unix:/path", to be tried in this order. Empty: in this very process,
-  // without a socket.
+  // As gRPC spells them, "host:port", "unix:/path" or "unix-abstract:name", to be tried in this order. Empty: in this
+  // very process, without a socket.
   std::vector<std::string> targets;
 
   bool in_process() const { return targets.empty(); }
 };
 
-// Reads "" (in process), "grpc://host:port" (or "host:port"; an IPv6 host in brackets), "unix:/path", or several
-// of the last two separated by commas. InvalidArgument names the part that is wrong and gives an example.
+// Reads "" (in process), "grpc://host:port" (or "host:port"; an IPv6 host in brackets), "unix:/path",
+// "unix-abstract:name", or several of these but the first separated by commas. InvalidArgument names the part that is
+// wrong and gives an example.
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master);
 
 }  // namespace lockstep

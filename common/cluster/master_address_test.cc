@@ -21,6 +21,7 @@ TEST(MasterAddressTest, ReadsHostsPathsAndLists) {
   EXPECT_THAT(TargetsOf("grpc://[::1]:65535/"), ElementsAre("[::1]:65535"));
   EXPECT_THAT(TargetsOf("unix:/run/chief.sock"), ElementsAre("unix:/run/chief.sock"));
   EXPECT_THAT(TargetsOf("unix:///run/chief.sock"), ElementsAre("unix:/run/chief.sock"));
+  EXPECT_THAT(TargetsOf("unix-abstract:chief"), ElementsAre("unix-abstract:chief"));
   EXPECT_THAT(TargetsOf("grpc://a:1, b:2,unix:c"), ElementsAre("a:1", "b:2", "unix:c"));
 }
 
@@ -42,6 +43,7 @@ TEST(MasterAddressTest, SaysWhatIsWrong) {
       {"grpc://chief:0", "has the port \"0\""},
       {"http://chief:80", "a scheme that is neither grpc:// nor unix:"},
       {"unix:", "names no path"},
+      {"unix-abstract:", "names no socket"},
       {"a:1,,b:2", "\"\" has no port"},
   };
   for (const auto& [master, message] : cases) {

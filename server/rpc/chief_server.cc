@@ -7,6 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/base/mutex.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
@@ -121,7 +123,11 @@ class GrpcChiefServer : public ChiefServer {
     // Step streams included, and hand each over to a thread of our queue: 150 us for the smallest step, not 80.
     grpc::EnableDefaultHealthCheckService(false);
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
+    for (const absl::string_view address : absl::StrSplit(options.address, ',')) {
+      const bool first_port = !absl::StartsWith(address, "unix") && address_.empty();
+      builder.AddListeningPort(std::string(address), grpc::InsecureServerCredentials(), first_port ? &port_ : nullptr);
+      if (first_port) address_ = std::string(address);
+    }
     builder.RegisterService(&service_);
     builder.RegisterService(&health_);
     builder.RegisterService(&reflection_);
@@ -145,10 +151,10 @@ class GrpcChiefServer : public ChiefServer {
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address, " (is the port in use?)"));
     }
-    address_ = options.address;
-    const size_t colon = address_.rfind(':');
-    if (!absl::StartsWith(address_, "unix:") && colon != std::string::npos) {
-      address_ = absl::StrCat(address_.substr(0, colon), ":", port_);
+    if (address_.empty()) {
+      address_ = options.address.substr(0, options.address.find(','));
+    } else {
+      address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port_);
     }
     StepCall::Options step;
     step.service = &service_;

@@ -16,7 +16,7 @@ namespace lockstep {
 class ChiefServer {
  public:
   struct Options {
-    // "host:port" (port 0: any) or "unix:/path".
+    // "host:port" (port 0: any), "unix:/path" or "unix-abstract:name"; several, separated by commas.
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
     // After so long a connection ends that does not speak HTTP/2, and a Step stream that has had no frame.
@@ -28,7 +28,7 @@ class ChiefServer {
   // Ends all calls and waits for their handlers.
   virtual ~ChiefServer() = default;
 
-  // What clients connect to: the address with the port that was bound.
+  // What clients connect to: the first "host:port" with the port that was bound, or else the first of all.
   virtual const std::string& address() const = 0;
   virtual int port() const = 0;
 };

@@ -47,7 +47,9 @@ std::vector<Workload> Workloads(const TrainingBenchmarkOptions& options) {
 ExchangeSpec SpecOf(const TrainingBenchmarkOptions& options, int workers) {
   ExchangeSpec spec;
   spec.workers = workers;
+  // As `./lockstep run` starts its workers.
   spec.share_memory = options.share_memory;
+  spec.unix_socket = options.share_memory;
   spec.directory = options.directory;
   return spec;
 }

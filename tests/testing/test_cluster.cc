@@ -63,7 +63,7 @@ RunConfig SmallRunConfig(int64_t steps, int64_t slots) {
   return config;
 }
 
-TestCluster::TestCluster(Options options) : options_(std::move(options)) {}
+TestCluster::TestCluster(Options options) : options_(std::move(options)), address_(options_.server.address) {}
 
 TestCluster::~TestCluster() {
   for (const auto& worker : workers_) worker->worker->RequestStop();

@@ -79,7 +79,7 @@ class TestCluster {
 
   const Options options_;
   MemoryFileSystem fs_;
-  std::string address_ = "127.0.0.1:0";
+  std::string address_;
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<ChiefServer> server_;
   std::vector<std::unique_ptr<Worker>> workers_;
