@@ -1,12 +1,12 @@
 // Chief and workers of one machine hand tensors over in memory that both have mapped.
 #include "common/tensor/shared_memory.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 
-#include "absl/strings/str_cat.h"
 #include "common/client/chief_client.h"
+#include "common/tensor/parameter_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/stranger.h"
@@ -34,6 +34,15 @@ TEST(SharedMemoryTest, TheBitsAreThoseOfTheOtherWays) {
   }
 }
 
+// Of slot 0, with zeros for the update ops.
+SlotReport ReportOf(const ParameterLayout& layout) {
+  SlotReport report;
+  for (const auto& op : layout.update_ops()) {
+    report.add_update(std::string(static_cast<size_t>(layout.variables()[op.variable].elements) * sizeof(float), '\0'));
+  }
+  return report;
+}
+
 // What one worker's step stream has carried when it has its token for step 1.
 struct Carried {
   int64_t received = 0, sent = 0;
@@ -46,12 +55,8 @@ Carried CarriedInAStep(bool share, int64_t* model_bytes) {
   EXPECT_TRUE(cluster.StartChief().ok());
   Stranger stranger(cluster.address(), "model", 1);
   stranger.Open();
-  *model_bytes = 0;
-  for (const VariableSpec& variable : stranger.model().variables()) {
-    int64_t elements = sizeof(float);
-    for (const int64_t dimension : variable.shape()) elements *= dimension;
-    *model_bytes += elements;
-  }
+  const ParameterLayout layout = ParameterLayout::Create(stranger.model()).value();
+  *model_bytes = layout.flat_elements() * static_cast<int64_t>(sizeof(float));
   ChiefClient::StepOptions options;
   options.session_id = stranger.session().session_id();
   options.epoch = stranger.session().epoch();
@@ -61,23 +66,12 @@ Carried CarriedInAStep(bool share, int64_t* model_bytes) {
   const auto channel = client->OpenStepChannel(options, stranger.model()).value();
   const auto token = channel->AwaitToken();
   EXPECT_TRUE(token.ok()) << token.status();
-  SlotReport report;
-  for (const UpdateOpSpec& op : stranger.model().update_ops()) {
-    int64_t elements = sizeof(float);
-    for (const VariableSpec& variable : stranger.model().variables()) {
-      if (variable.name() != op.variable()) continue;
-      for (const int64_t dimension : variable.shape()) elements *= dimension;
-    }
-    report.add_update(std::string(static_cast<size_t>(elements), '\0'));
-  }
-  EXPECT_TRUE(channel->SendReports({report}).ok());
-  for (int i = 0; i < stranger.model().variables_size(); ++i) {
-    const VariableSpec& variable = stranger.model().variables(i);
-    if (!variable.trainable()) continue;
-    int64_t elements = 1;
-    for (const int64_t dimension : variable.shape()) elements *= dimension;
-    std::fill_n(channel->GradientBuffer(i), elements, 0.25f);
-    EXPECT_TRUE(channel->SendGradient(i).ok());
+  EXPECT_TRUE(channel->SendReports({ReportOf(layout)}).ok());
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const auto& variable = layout.variables()[i];
+    if (!variable.spec.trainable()) continue;
+    std::fill_n(channel->GradientBuffer(static_cast<int>(i)), variable.elements, 0.25f);
+    EXPECT_TRUE(channel->SendGradient(static_cast<int>(i)).ok());
   }
   const auto next = channel->AwaitToken();
   EXPECT_TRUE(next.ok()) << next.status();
@@ -115,15 +109,8 @@ class StrangerStream {
   bool values_are_shared() const { return stranger_.reply().has_values_memory(); }
   // A frame with reports and one piece that lies there.
   StepRequest Piece(uint64_t offset, uint64_t bytes) {
-    // With values that travelled the contribution could be computed; its reports are all that is needed.
     StepRequest request = stranger_.NewRequest(token_);
-    SlotReport* const report = request.add_report();
-    for (const UpdateOpSpec& op : stranger_.model().update_ops()) {
-      for (const VariableSpec& variable : stranger_.model().variables()) {
-        if (variable.name() != op.variable()) continue;
-        report->add_update(std::string(static_cast<size_t>(variable.shape(0)) * sizeof(float), '\0'));
-      }
-    }
+    *request.add_report() = ReportOf(ParameterLayout::Create(stranger_.model()).value());
     TensorPiece* const piece = request.add_gradient();
     piece->mutable_shared()->set_offset(offset);
     piece->mutable_shared()->set_bytes(bytes);
