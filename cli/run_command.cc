@@ -113,7 +113,7 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
   options.listen = flags.listen;
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
-  const std::string socket = absl::StartsWith(flags.listen, "unix") ? "" : WorkersSocket();
+  const std::string socket = IsUnixAddress(flags.listen) ? "" : WorkersSocket();
   options.chief_command = [chief, logdir, socket, port_file = options.port_file,
                            words = flags.config.ToWords()](const std::string& listen) {
     std::vector<std::string> command = {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/master_address.h"
 
 namespace lockstep {
 namespace {
@@ -72,7 +72,7 @@ void RunSupervisor::Poll() {
 }
 
 void RunSupervisor::AwaitPort() {
-  if (absl::StartsWith(listen_, "unix:")) {
+  if (IsUnixAddress(listen_)) {
     master_ = listen_;
   } else {
     const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);

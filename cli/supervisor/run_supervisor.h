@@ -34,7 +34,7 @@ class RunSupervisor {
     int workers = 2;
     // Of each process.
     int64_t max_restarts = 10;
-    // "host:port", port 0 being any, or "unix:/path".
+    // "host:port", port 0 being any, "unix:/path" or "unix-abstract:name".
     std::string listen = "127.0.0.1:0";
     std::string port_file;
     // The logs are chief.log, worker-0.log, ... in this directory, which must exist.
@@ -64,7 +64,7 @@ class RunSupervisor {
 
   // When Poll has something to do, signals aside.
   absl::Time next_poll() const;
-  // The chief's address, "grpc://host:port" or "unix:/path", once it is known.
+  // The chief's address, "grpc://host:port" or the unix socket's, once it is known.
   const std::string& master() const { return master_; }
   const absl::optional<Outcome>& outcome() const { return outcome_; }
 

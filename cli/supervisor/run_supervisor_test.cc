@@ -141,10 +141,12 @@ TEST_F(RunSupervisorTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
 }
 
 TEST_F(RunSupervisorTest, NeedsNoPortForAUnixSocket) {
-  Make(1, "unix:/run/chief.sock");
-  ASSERT_TRUE(supervisor_->Start().ok());
-  supervisor_->Poll();
-  EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-0 unix:/run/chief.sock");
+  for (const std::string listen : {"unix:/run/chief.sock", "unix-abstract:chief"}) {
+    Make(1, listen);
+    ASSERT_TRUE(supervisor_->Start().ok());
+    supervisor_->Poll();
+    EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-0 " + listen);
+  }
 }
 
 TEST_F(RunSupervisorTest, EndsWithZeroWhenTheChiefHasFinished) {

@@ -53,6 +53,10 @@ absl::StatusOr<std::string> ParseTarget(absl::string_view part) {
 
 }  // namespace
 
+bool IsUnixAddress(absl::string_view address) {
+  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, kAbstract);
+}
+
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master) {
   MasterAddress address;
   if (master.empty()) return address;

@@ -23,6 +23,9 @@ struct MasterAddress {
 // wrong and gives an example.
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master);
 
+// Whether an address as gRPC spells it is a unix socket, so that it has no port.
+bool IsUnixAddress(absl::string_view address);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CLUSTER_MASTER_ADDRESS_H_

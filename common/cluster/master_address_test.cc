@@ -32,6 +32,13 @@ TEST(MasterAddressTest, TakesTheEmptyAddressForThisProcess) {
   EXPECT_FALSE(ParseMasterAddress("grpc://chief:2222")->in_process());
 }
 
+TEST(MasterAddressTest, KnowsUnixSockets) {
+  EXPECT_TRUE(IsUnixAddress("unix:/run/chief.sock"));
+  EXPECT_TRUE(IsUnixAddress("unix-abstract:chief"));
+  EXPECT_FALSE(IsUnixAddress("127.0.0.1:0"));
+  EXPECT_FALSE(IsUnixAddress("unix-host:2222"));
+}
+
 TEST(MasterAddressTest, SaysWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"grpc://chief", "\"grpc://chief\" has no port"},

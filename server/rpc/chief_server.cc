@@ -5,11 +5,11 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/mutex.h"
+#include "common/cluster/master_address.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
@@ -124,7 +124,7 @@ class GrpcChiefServer : public ChiefServer {
     grpc::EnableDefaultHealthCheckService(false);
     grpc::ServerBuilder builder;
     for (const absl::string_view address : absl::StrSplit(options.address, ',')) {
-      const bool first_port = !absl::StartsWith(address, "unix") && address_.empty();
+      const bool first_port = !IsUnixAddress(address) && address_.empty();
       builder.AddListeningPort(std::string(address), grpc::InsecureServerCredentials(), first_port ? &port_ : nullptr);
       if (first_port) address_ = std::string(address);
     }
