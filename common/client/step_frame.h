@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/sync/slot_block.h"
 #include "common/tensor/float_chunks.h"
@@ -33,6 +34,17 @@ struct StepPiece {
   // Travels in place of `content`.
   absl::optional<PlaceInMemory> shared;
 };
+
+// The differences of a segment, which starts at element `offset` of the variable, of a slot's gradient.
+inline StepPiece SparsePiece(int64_t slot, int64_t variable, int64_t offset, absl::string_view differences) {
+  StepPiece piece;
+  piece.variable = variable;
+  piece.offset = offset;
+  piece.slot = slot;
+  piece.sparse = true;
+  piece.content.Append(differences);
+  return piece;
+}
 
 // A StepRequest.
 struct StepFrame {

@@ -259,13 +259,7 @@ absl::Status GrpcStepChannel::SendGradient(int variable) {
 
 absl::Status GrpcStepChannel::SendDifferences(int64_t slot, int variable, int64_t offset,
                                               absl::string_view differences) {
-  StepPiece piece;
-  piece.variable = variable;
-  piece.offset = offset;
-  piece.slot = slot;
-  piece.sparse = true;
-  piece.content.Append(differences);
-  AddPiece(std::move(piece));
+  AddPiece(SparsePiece(slot, variable, offset, differences));
   return PollWrites();
 }
 

@@ -106,12 +106,7 @@ class LocalStepChannel : public StepChannel {
 
   absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override {
     StepFrame frame = NewFrame();
-    frame.gradients.resize(1);
-    frame.gradients[0].variable = variable;
-    frame.gradients[0].offset = offset;
-    frame.gradients[0].slot = slot;
-    frame.gradients[0].sparse = true;
-    frame.gradients[0].content.Append(differences);
+    frame.gradients.push_back(SparsePiece(slot, variable, offset, differences));
     return connection_->OnFrame(frame);
   }
 
