@@ -46,6 +46,21 @@ TEST(BitsTest, DoNotDependOnThreeLocalWorkers) {
   EXPECT_EQ(*digest, Reference());
 }
 
+// To the end with two workers, one with so many threads; kills the other one and the chief three times.
+void TrainAndKill(TestCluster* cluster, int compute_threads = 1) {
+  ASSERT_TRUE(cluster->StartChief().ok());
+  int worker = cluster->StartWorker();
+  cluster->StartWorker(compute_threads);
+  for (const int64_t step : {15, 30, 45}) {
+    while (cluster->chief()->GetStatus().global_step() < step) std::this_thread::yield();
+    cluster->KillWorker(worker);
+    worker = cluster->StartWorker();
+    cluster->KillChief();
+    ASSERT_TRUE(cluster->StartChief().ok());
+  }
+  ASSERT_TRUE(cluster->Wait().ok());
+}
+
 struct Kind {
   const char* name;
   const char* compression;
@@ -93,17 +108,7 @@ TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersWhenSlotsAreNoPowerOfT
 TEST_P(CompressedBitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
   options_.config.mutable_checkpoint()->set_every_steps(7);
   TestCluster cluster(options_);
-  ASSERT_TRUE(cluster.StartChief().ok());
-  int worker = cluster.StartWorker();
-  cluster.StartWorker();
-  for (const int64_t step : {15, 30, 45}) {
-    while (cluster.chief()->GetStatus().global_step() < step) std::this_thread::yield();
-    cluster.KillWorker(worker);
-    worker = cluster.StartWorker();
-    cluster.KillChief();
-    ASSERT_TRUE(cluster.StartChief().ok());
-  }
-  ASSERT_TRUE(cluster.Wait().ok());
+  ASSERT_NO_FATAL_FAILURE(TrainAndKill(&cluster));
   EXPECT_EQ(cluster.Digest().value_or("none"), LocalDigest());
 }
 
@@ -127,17 +132,7 @@ TEST(BitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
   TestCluster::Options options = SmallCluster();
   options.config.mutable_checkpoint()->set_every_steps(7);
   TestCluster cluster(options);
-  ASSERT_TRUE(cluster.StartChief().ok());
-  int worker = cluster.StartWorker();
-  cluster.StartWorker(/*compute_threads=*/2);
-  for (const int64_t step : {15, 30, 45}) {
-    while (cluster.chief()->GetStatus().global_step() < step) std::this_thread::yield();
-    cluster.KillWorker(worker);
-    worker = cluster.StartWorker();
-    cluster.KillChief();
-    ASSERT_TRUE(cluster.StartChief().ok());
-  }
-  ASSERT_TRUE(cluster.Wait().ok());
+  ASSERT_NO_FATAL_FAILURE(TrainAndKill(&cluster, /*compute_threads=*/2));
   const auto digest = cluster.Digest();
   ASSERT_TRUE(digest.ok()) << digest.status();
   EXPECT_EQ(*digest, Reference());

@@ -13,6 +13,16 @@
 namespace lockstep {
 namespace {
 
+// To the end of the run.
+void Train(TestCluster* cluster, Stranger* stranger) {
+  absl::Status waited;
+  std::thread waiter([&] { waited = cluster->Wait(); });
+  stranger->Train();
+  if (testing::Test::HasFatalFailure()) cluster->chief()->RequestStop();
+  waiter.join();
+  ASSERT_TRUE(waited.ok()) << waited;
+}
+
 void ExpectTheSameBits(const RunConfig& config) {
   TestCluster::Options options;
   options.config = config;
@@ -20,12 +30,7 @@ void ExpectTheSameBits(const RunConfig& config) {
   ASSERT_TRUE(cluster.StartChief().ok());
   Stranger stranger(cluster.address(), "stranger", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
-  absl::Status waited;
-  std::thread waiter([&] { waited = cluster.Wait(); });
-  stranger.Train();
-  if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
-  waiter.join();
-  ASSERT_TRUE(waited.ok()) << waited;
+  ASSERT_NO_FATAL_FAILURE(Train(&cluster, &stranger));
   EXPECT_EQ(stranger.fates()[ACCEPTED], config.training().steps());
   EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
 }
@@ -52,12 +57,7 @@ TEST(WireTest, AChiefListensOnSeveralAddresses) {
   Stranger by_port(cluster.address(), "by port", 1), by_name(socket, "by name", 2);
   ASSERT_NO_FATAL_FAILURE(by_port.Open());
   ASSERT_NO_FATAL_FAILURE(by_name.Open());
-  absl::Status waited;
-  std::thread waiter([&] { waited = cluster.Wait(); });
-  by_name.Train();
-  if (testing::Test::HasFatalFailure()) cluster.chief()->RequestStop();
-  waiter.join();
-  EXPECT_TRUE(waited.ok()) << waited;
+  ASSERT_NO_FATAL_FAILURE(Train(&cluster, &by_name));
   EXPECT_EQ(by_name.fates()[ACCEPTED], 5);
 }
 
