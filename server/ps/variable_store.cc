@@ -120,15 +120,13 @@ void VariableStore::PublishAll() {
   }
 }
 
-std::shared_ptr<AlignedBuffer> VariableStore::NewSlotBuffer() { return slot_pool_.Get(); }
-
 void VariableStore::Clear() {
   step_ = 0;
   values_ = pool_.Get();
   std::memset(values_->data(), 0, values_->size());
   slots_.clear();
   for (const auto& slot : optimizer_->slots()) {
-    slots_.push_back(NewSlotBuffer());
+    slots_.push_back(slot_pool_.Get());
     std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
   }
   slots_shared_ = false;
@@ -247,7 +245,7 @@ void VariableStore::BeginUpdate(float learning_rate) {
   next_published_ = Publish(next_values_, &next_encoded_);
   next_slots_ = slots_;
   if (slots_shared_) {
-    for (auto& slot : next_slots_) slot = NewSlotBuffer();
+    for (auto& slot : next_slots_) slot = slot_pool_.Get();
   }
   for (int64_t slot = 0; slot < num_estimates_; ++slot) next_estimates_.push_back(estimate_pool_.Get());
 }
@@ -329,7 +327,7 @@ VariableStore::Snapshot VariableStore::TakeSnapshot() {
   if (next_values_ != nullptr) {
     // An update has begun that would write into the slots in place; it has applied nothing yet.
     for (size_t k = 0; k < next_slots_.size(); ++k) {
-      if (next_slots_[k] == slots_[k]) next_slots_[k] = NewSlotBuffer();
+      if (next_slots_[k] == slots_[k]) next_slots_[k] = slot_pool_.Get();
     }
   }
   return snapshot;

@@ -111,8 +111,6 @@ class VariableStore {
   void Clear();
   // Publishes values_ whole.
   void PublishAll();
-  // Not initialized.
-  std::shared_ptr<AlignedBuffer> NewSlotBuffer();
   absl::Status RestoreSlots(const BundleReader& reader, std::vector<std::shared_ptr<AlignedBuffer>>* slots) const;
   absl::Status ReadVariable(const BundleReader& reader, const std::string& key,
                             const ParameterLayout::Variable& variable, AlignedBuffer* flat) const;
