@@ -1,5 +1,7 @@
 #include "common/base/clock.h"
 
+#include <chrono>
+
 #include "absl/time/clock.h"
 
 namespace lockstep {
@@ -7,13 +9,17 @@ namespace {
 
 class RealClock : public Clock {
  public:
-  absl::Time Now() override { return absl::Now(); }
+  absl::Time Now() override {
+    return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  }
+
+  absl::Time WallTime() override { return absl::Now(); }
 
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - Now();
     if (left <= absl::ZeroDuration()) return true;
     cv->WaitWithTimeout(mutex, left);
-    return absl::Now() >= deadline;
+    return Now() >= deadline;
   }
 };
 

@@ -9,15 +9,21 @@ namespace lockstep {
 // Time, as every other class sees it. Thread-safe.
 class Clock {
  public:
-  // The machine's clock; never destroyed.
+  // The machine's clocks; never destroyed.
   static Clock* Real();
 
   virtual ~Clock() = default;
 
+  // Monotonic: for durations and deadlines. Its origin has no meaning. Setting the wall clock does not move it, and it
+  // stands still while the machine is suspended.
   virtual absl::Time Now() = 0;
 
-  // Waits on `cv` with `mutex` held until it is signalled or `deadline` has passed on this clock.
-  // May wake without cause. Returns true when the deadline has passed.
+  // The date: for stamps that people and other programs read. It may jump either way at any time, so that nothing is to
+  // wait for it and no difference is to be taken.
+  virtual absl::Time WallTime() = 0;
+
+  // Waits on `cv` with `mutex` held until it is signalled or `deadline`, one of Now(), has passed. May wake without
+  // cause. Returns true when the deadline has passed.
   virtual bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
   // Blocks the caller. For loops that nobody needs to wake; everything else waits on a CondVar.

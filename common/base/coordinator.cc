@@ -99,7 +99,10 @@ absl::Status Coordinator::RunLoop(const Loop& loop) {
   absl::Time next = options_.clock->Now();
   while (!WaitForStopUntil(next)) {
     RETURN_IF_ERROR(loop.run());
-    if (loop.period > absl::ZeroDuration()) next += loop.period;
+    if (loop.period <= absl::ZeroDuration()) continue;
+    next += loop.period;
+    const absl::Duration late = options_.clock->Now() - next;
+    if (late > absl::ZeroDuration()) next += absl::Ceil(late, loop.period);
   }
   return loop.stop ? loop.stop() : absl::OkStatus();
 }

@@ -37,6 +37,8 @@ void PeriodicTask::Loop() {
     }
     RunOnce();
     next += options_.period;
+    const absl::Duration late = options_.clock->Now() - next;
+    if (late > absl::ZeroDuration()) next += absl::Ceil(late, options_.period);
   }
 }
 

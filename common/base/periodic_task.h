@@ -11,9 +11,9 @@
 namespace lockstep {
 
 // Calls a function again and again in a thread of its own, on a fixed schedule: at start (or one period
-// later), then at start + k * period, without drift; calls that were missed are caught up one after the
-// other. With a period of zero or less there is no thread: whoever owns the task calls RunOnce.
-// Destroying it waits for the call that is under way. Thread-safe.
+// later), then at start + k * period, without drift; calls that were missed are skipped. With a period of zero or less
+// there is no thread: whoever owns the task calls RunOnce. Destroying it waits for the call that is under way.
+// Thread-safe.
 class PeriodicTask {
  public:
   struct Options {

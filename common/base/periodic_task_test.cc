@@ -63,15 +63,30 @@ TEST_F(PeriodicTaskTest, ALateCallDoesNotDelayTheSchedule) {
   Advance(absl::Seconds(1));
   clock_.AwaitWaiters(1);
   task.Stop();
-  EXPECT_THAT(calls_, ElementsAre(absl::ZeroDuration(), absl::Seconds(3), absl::Seconds(4)));
+  EXPECT_THAT(calls_, ElementsAre(absl::ZeroDuration(), absl::Seconds(4)));
 }
 
-TEST_F(PeriodicTaskTest, MissedCallsAreCaughtUp) {
+TEST_F(PeriodicTaskTest, SkipsTheCallsThatItMissed) {
   PeriodicTask task(Options(absl::Seconds(2)), [this] { Record(); });
-  Advance(absl::Seconds(7));
+  Advance(absl::Hours(8) + absl::Seconds(1));
+  Advance(absl::Seconds(1));
   clock_.AwaitWaiters(1);
   task.Stop();
-  EXPECT_THAT(calls_, ElementsAre(absl::ZeroDuration(), absl::Seconds(7), absl::Seconds(7), absl::Seconds(7)));
+  EXPECT_THAT(calls_,
+              ElementsAre(absl::ZeroDuration(), absl::Hours(8) + absl::Seconds(1), absl::Hours(8) + absl::Seconds(2)));
+}
+
+TEST_F(PeriodicTaskTest, DoesNotNoticeThatTheDateIsSet) {
+  PeriodicTask task(Options(absl::Seconds(2)), [this] { Record(); });
+  clock_.AwaitWaiters(1);
+  clock_.SetWallClock(-absl::Hours(24));
+  Advance(absl::Seconds(2));
+  clock_.AwaitWaiters(1);
+  clock_.SetWallClock(absl::Hours(48));
+  Advance(absl::Seconds(2));
+  clock_.AwaitWaiters(1);
+  task.Stop();
+  EXPECT_THAT(calls_, ElementsAre(absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(4)));
 }
 
 TEST_F(PeriodicTaskTest, WithoutAPeriodTheOwnerCalls) {

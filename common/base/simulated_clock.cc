@@ -10,6 +10,16 @@ absl::Time SimulatedClock::Now() {
   return now_;
 }
 
+absl::Time SimulatedClock::WallTime() {
+  MutexLock lock(&mutex_);
+  return now_ + wall_offset_;
+}
+
+void SimulatedClock::SetWallClock(absl::Duration duration) {
+  MutexLock lock(&mutex_);
+  wall_offset_ += duration;
+}
+
 bool SimulatedClock::WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) {
   std::multimap<absl::Time, Waiter>::iterator waiter;
   {

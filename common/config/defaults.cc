@@ -140,6 +140,7 @@ void ApplyDefaults(RunConfig* config) {
   auto* checkpoint = config->mutable_checkpoint();
   if (!checkpoint->has_every_seconds()) checkpoint->set_every_seconds(600);
   if (!checkpoint->has_keep()) checkpoint->set_keep(5);
+  if (!checkpoint->has_stop_seconds()) checkpoint->set_stop_seconds(30);
   if (!config->summary().has_every_steps()) config->mutable_summary()->set_every_steps(100);
   const auto is_test = [](const InputConfig::Split& split) { return split.name() == "test"; };
   if (config->evaluation().split().empty() && absl::c_any_of(config->input().split(), is_test)) {

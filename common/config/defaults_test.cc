@@ -23,7 +23,7 @@ RunConfig Defaulted(absl::string_view text) {
 
 TEST(DefaultsTest, AnEmptyConfigurationGetsThoseOfTheRun) {
   EXPECT_EQ(Defaulted("").ShortDebugString(),
-            "training { replicas_to_aggregate: 1 } checkpoint { every_seconds: 600 keep: 5 } "
+            "training { replicas_to_aggregate: 1 } checkpoint { every_seconds: 600 keep: 5 stop_seconds: 30 } "
             "summary { every_steps: 100 } "
             "cluster { lease_seconds: 5 chief_wait_seconds: 600 compute_threads: 1 shared_memory: true }");
 }
@@ -86,7 +86,8 @@ TEST(DefaultsTest, TheTestSplitIsEvaluatedWhenThereIsOne) {
 
 TEST(DefaultsTest, WhatIsSetStays) {
   const char* text =
-      "training { replicas_to_aggregate: 4 } checkpoint { every_seconds: 0 keep: 0 } summary { every_steps: 0 } "
+      "training { replicas_to_aggregate: 4 } checkpoint { every_seconds: 0 keep: 0 stop_seconds: 0 } "
+      "summary { every_steps: 0 } "
       "cluster { lease_seconds: 1 chief_wait_seconds: 0 compute_threads: 2 shared_memory: false }";
   EXPECT_EQ(Defaulted(text).ShortDebugString(), Parse(text).ShortDebugString());
 }

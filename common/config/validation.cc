@@ -93,6 +93,7 @@ void CheckEvaluation(const EvaluationConfig& evaluation, const InputConfig& inpu
 void CheckCluster(const ClusterConfig& cluster, ConfigProblems* problems) {
   if (cluster.has_lease_seconds()) problems->RequirePositive("cluster.lease_seconds", cluster.lease_seconds());
   problems->RequireNotNegative("cluster.chief_wait_seconds", cluster.chief_wait_seconds());
+  problems->RequireNotNegative("cluster.linger_seconds", cluster.linger_seconds());
   problems->Require("cluster.compute_threads", cluster.compute_threads(),
                     cluster.compute_threads() >= 0 && cluster.compute_threads() <= kMaxThreads,
                     absl::StrCat("in [1, ", kMaxThreads, "]"));
@@ -121,6 +122,7 @@ absl::Status ValidateRunConfig(const RunConfig& config) {
   CheckTransforms(config.optimizer(), &problems);
   CheckTraining(config.training(), &problems);
   problems.RequireNotNegative("checkpoint.every_seconds", config.checkpoint().every_seconds());
+  problems.RequireNotNegative("checkpoint.stop_seconds", config.checkpoint().stop_seconds());
   problems.RequireNotNegative("checkpoint.every_steps", config.checkpoint().every_steps());
   problems.RequireNotNegative("checkpoint.keep", config.checkpoint().keep());
   problems.RequireNotNegative("summary.every_steps", config.summary().every_steps());

@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs,
                                                                  std::string host) {
   RETURN_IF_ERROR(fs->CreateDirectory(directory));
   if (host.empty()) host = HostName();
-  const std::string name = absl::StrFormat("events.out.tfevents.%010d.%s", absl::ToUnixSeconds(clock->Now()), host);
+  const std::string name =
+      absl::StrFormat("events.out.tfevents.%010d.%s", absl::ToUnixSeconds(clock->WallTime()), host);
   std::string path = JoinPath(directory, name);
   for (int n = 1; fs->Exists(path); ++n) path = JoinPath(directory, absl::StrCat(name, ".", n));
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(path));
@@ -51,9 +52,8 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::Start() {
-  const absl::Time now = clock_->Now();
   MutexLock lock(&mutex_);
-  version_.set_wall_time(absl::ToUnixSeconds(now));
+  version_.set_wall_time(absl::ToUnixSeconds(clock_->WallTime()));
   version_.set_file_version("brain.Event:2");
   absl::Status status = Append(version_);
   version_written_ = status.ok();
@@ -63,7 +63,7 @@ void EventWriter::Start() {
 
 void EventWriter::Write(Event event) {
   const absl::Time now = clock_->Now();
-  if (event.wall_time() == 0) event.set_wall_time(Seconds(now));
+  if (event.wall_time() == 0) event.set_wall_time(Seconds(clock_->WallTime()));
   MutexLock lock(&mutex_);
   if (file_ == nullptr) {
     LOG_IF(WARNING, !warned_closed_) << "An event was written to " << path_ << " after it was closed; it is dropped";

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : options_(std::move(options)), total_steps_(options_.config.training().steps()), directory_(std::move(directory)) {
   // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for the one before.
-  epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->Now());
+  epoch_ = directory_ != nullptr ? directory_->epoch() : absl::ToUnixMicros(options_.clock->WallTime());
   if (!options_.share_memory || CompressionOf(options_.config.compression()).any()) return;
   auto memory = SharedMemory::Create(1);
   if (memory.ok()) {

@@ -27,6 +27,7 @@ class HastyClock : public Clock {
     MutexLock lock(&mutex_);
     return now_;
   }
+  absl::Time WallTime() override { return Now(); }
   bool WaitUntil(CondVar*, Mutex*, absl::Time deadline) override {
     MutexLock lock(&mutex_);
     now_ = std::max(now_, deadline);
