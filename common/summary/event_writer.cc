@@ -21,12 +21,6 @@ std::string HostName() {
   return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-// Since 1970. Summed from two parts, each exact, because a double does not hold the nanoseconds of decades.
-double Seconds(absl::Time time) {
-  const int64_t whole = absl::ToUnixSeconds(time);
-  return whole + absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(whole)) * 1e-9;
-}
-
 }  // namespace
 
 EventWriter::EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file)
@@ -63,7 +57,7 @@ void EventWriter::Start() {
 
 void EventWriter::Write(Event event) {
   const absl::Time now = clock_->Now();
-  if (event.wall_time() == 0) event.set_wall_time(Seconds(clock_->WallTime()));
+  if (event.wall_time() == 0) event.set_wall_time(StampOf(clock_->WallTime()));
   MutexLock lock(&mutex_);
   if (file_ == nullptr) {
     LOG_IF(WARNING, !warned_closed_) << "An event was written to " << path_ << " after it was closed; it is dropped";
@@ -87,20 +81,17 @@ void EventWriter::Write(Event event) {
 }
 
 void EventWriter::WriteScalar(absl::string_view tag, float value, int64_t step) {
-  Event event;
-  event.set_step(step);
-  Summary::Value* const scalar = event.mutable_summary()->add_value();
-  scalar->set_tag(std::string(tag));
-  scalar->set_simple_value(value);
-  Write(std::move(event));
+  Write(ScalarEvent(tag, value, step));
 }
 
 void EventWriter::WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
-  Event event;
-  event.set_step(step);
-  event.mutable_session_log()->set_status(status);
-  event.mutable_session_log()->set_checkpoint_path(std::string(checkpoint_path));
-  Write(std::move(event));
+  Write(SessionLogEvent(status, step, checkpoint_path));
+}
+
+double EventWriter::StampOf(absl::Time time) {
+  // Summed from two parts, each exact, because a double does not hold the nanoseconds of decades.
+  const int64_t whole = absl::ToUnixSeconds(time);
+  return whole + absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(whole)) * 1e-9;
 }
 
 absl::Status EventWriter::Flush() {
@@ -133,6 +124,23 @@ void EventWriter::Note(const absl::Status& status) {
   if (!status.ok() && !failing_) LOG(ERROR) << "Events are being lost: " << status;
   if (status.ok() && failing_) LOG(INFO) << "Events are written to " << path_ << " again";
   failing_ = !status.ok();
+}
+
+Event ScalarEvent(absl::string_view tag, float value, int64_t step) {
+  Event event;
+  event.set_step(step);
+  Summary::Value* const scalar = event.mutable_summary()->add_value();
+  scalar->set_tag(std::string(tag));
+  scalar->set_simple_value(value);
+  return event;
+}
+
+Event SessionLogEvent(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+  Event event;
+  event.set_step(step);
+  event.mutable_session_log()->set_status(status);
+  event.mutable_session_log()->set_checkpoint_path(std::string(checkpoint_path));
+  return event;
 }
 
 }  // namespace lockstep

@@ -35,6 +35,9 @@ class EventWriter {
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
+  // An event's wall_time for what happens at `time`: seconds since 1970.
+  static double StampOf(absl::Time time);
+
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -62,6 +65,11 @@ class EventWriter {
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   bool warned_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// Events without a time. A scalar of a summary:
+Event ScalarEvent(absl::string_view tag, float value, int64_t step);
+// What happened to the run:
+Event SessionLogEvent(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
 }  // namespace lockstep
 

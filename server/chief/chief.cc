@@ -18,6 +18,8 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
+// What waits of the event file is written within this at the end, or lost.
+constexpr absl::Duration kEventLimit = absl::Seconds(5);
 constexpr absl::Duration kIdleLogPeriod = absl::Seconds(5);
 // A session that nobody has used for so long, and that has no stream, is forgotten.
 constexpr absl::Duration kSessionExpiry = absl::Seconds(60);
@@ -117,7 +119,7 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 
   // Members are set when nothing can fail any more: after an error another worker may declare another model.
-  std::unique_ptr<EventWriter> events;
+  std::unique_ptr<EventQueue> events;
   std::unique_ptr<Saver> saver;
   if (directory_ != nullptr) {
     RunRecord record;
@@ -133,7 +135,10 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
       OnSaved(step, prefix, status);
     };
     ASSIGN_OR_RETURN(saver, Saver::Create(std::move(saver_options)));
-    ASSIGN_OR_RETURN(events, EventWriter::Create(options_.fs, options_.clock, options_.logdir));
+    EventQueue::Options event_options;
+    event_options.clock = options_.clock;
+    ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options_.fs, options_.clock, options_.logdir));
+    events = std::make_unique<EventQueue>(event_options, std::move(writer));
   }
   events_ = std::move(events);
   saver_ = std::move(saver);
@@ -435,7 +440,7 @@ absl::Status Chief::SaveNow(absl::Duration limit) {
 void Chief::EndEvents() {
   if (sync() == nullptr || events_ == nullptr) return;
   events_->WriteSessionLog(SessionLog::STOP, 0);
-  events_->Flush().IgnoreError();  // logged
+  events_->Flush(kEventLimit).IgnoreError();  // logged
 }
 
 absl::Status Chief::FinishRun() {

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "common/base/periodic_task.h"
 #include "common/io/file_system.h"
-#include "common/summary/event_writer.h"
+#include "common/summary/event_queue.h"
 #include "common/tensor/shared_memory.h"
 #include "proto/chief.pb.h"
 #include "proto/config.pb.h"
@@ -133,7 +133,7 @@ class Chief {
   int64_t last_rate_step_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Set once by StartModel, in this order of dependence; destroyed in the reverse one.
-  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<EventQueue> events_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<SyncReplicas> sync_;

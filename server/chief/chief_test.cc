@@ -15,6 +15,7 @@
 #include "common/checkpoint/digest.h"
 #include "common/config/defaults.h"
 #include "common/io/faulty_file_system.h"
+#include "common/io/hanging_file_system.h"
 #include "common/io/memory_file_system.h"
 #include "common/io/record_io.h"
 #include "gmock/gmock.h"
@@ -127,7 +128,8 @@ class ChiefTest : public ::testing::Test {
 
   SimulatedClock clock_;
   MemoryFileSystem memory_;
-  FaultyFileSystem fs_{&memory_};
+  HangingFileSystem hanging_{&memory_};
+  FaultyFileSystem fs_{&hanging_};
   std::string logdir_ = "logdir";
   RunConfig config_;
   std::unique_ptr<Chief> chief_;
@@ -240,9 +242,9 @@ TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewEpoch) {
   EXPECT_EQ(status.global_step(), 4);
   EXPECT_EQ(status.phase(), RunStatus::TRAINING) << "no worker needs to come first";
   EXPECT_EQ(status.checkpoint(), "logdir/model.ckpt-4");
-  EXPECT_THAT(Events(1), ElementsAre("START 4"));
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_EQ(Events(1).front(), "START 4");
   const std::string resumed = Digest("logdir/model.ckpt-10");
 
   logdir_ = "other";
@@ -486,6 +488,61 @@ TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {
   clock_.Advance(absl::Seconds(20));
   saver.join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(ChiefTest, AnEventFileThatHangsHoldsNobodyUp) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t session = OpenSession("worker-0")->session_id();
+  worker_ = Connect(session);
+  ASSERT_TRUE(worker_->Ask().ok());
+  hanging_.Hang("tfevents");
+  TrainTo(4);
+  hanging_.AwaitHanging();
+  TrainTo(9);
+  chief_->Housekeep();
+  EXPECT_EQ(chief_->GetStatus().global_step(), 9);
+  HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(session);
+  heartbeat.set_epoch(chief_->epoch());
+  EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
+  EXPECT_TRUE(OpenSession("worker-0").ok());
+  hanging_.Release();
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  const auto events = Events(0);
+  for (const char* event : {"START 0", "CHECKPOINT 0", "loss 2", "loss 4", "loss 6", "loss 8", "loss 10"}) {
+    EXPECT_THAT(events, ::testing::Contains(event));
+  }
+  EXPECT_EQ(events.back(), "STOP 0");
+}
+
+TEST_F(ChiefTest, AnEventFileThatHangsDelaysAStopByItsLimit) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  hanging_.Hang("tfevents");
+  std::thread stop([&] { EXPECT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok()); });
+  hanging_.AwaitHanging();
+  while (chief_->GetStatus().checkpoint() != "logdir/model.ckpt-3") std::this_thread::yield();
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(5));
+  stop.join();
+  hanging_.Release();
+}
+
+TEST_F(ChiefTest, ACheckpointThatHangsHoldsNobodyUp) {
+  config_.mutable_checkpoint()->set_every_steps(2);
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-2");
+  TrainTo(2);
+  hanging_.AwaitHanging();
+  TrainTo(9);
+  chief_->Housekeep();
+  EXPECT_EQ(chief_->GetStatus().global_step(), 9);
+  EXPECT_TRUE(OpenSession("worker-0").ok());
+  hanging_.Release();
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
 }
 
 TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {

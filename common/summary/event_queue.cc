@@ -1,0 +1,147 @@
+#include "common/summary/event_queue.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/mutex.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+
+struct EventQueue::State {
+  State(Clock* clock, std::unique_ptr<EventWriter> writer) : clock(clock), writer(std::move(writer)) {}
+
+  // Blocks until `done`, which is called with the mutex held; false when `deadline` passes before.
+  template <typename Done>
+  bool Await(absl::Time deadline, Done done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    while (!done()) {
+      if (clock->WaitUntil(&changed, &mutex, deadline)) return done();
+    }
+    return true;
+  }
+
+  Clock* const clock;
+  const std::unique_ptr<EventWriter> writer;
+
+  Mutex mutex;
+  CondVar changed;
+  std::deque<Event> waiting ABSL_GUARDED_BY(mutex);
+  int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
+  // Since the last event was dropped none could be written.
+  bool dropping ABSL_GUARDED_BY(mutex) = false;
+  // Calls of Flush: begun, and done with the last one's status.
+  int64_t flushes_wanted ABSL_GUARDED_BY(mutex) = 0;
+  int64_t flushes_done ABSL_GUARDED_BY(mutex) = 0;
+  absl::Status flush_status ABSL_GUARDED_BY(mutex);
+  bool closing ABSL_GUARDED_BY(mutex) = false;
+  bool closed ABSL_GUARDED_BY(mutex) = false;
+};
+
+EventQueue::EventQueue(const Options& options, std::unique_ptr<EventWriter> writer)
+    : options_(options), state_(std::make_shared<State>(options.clock, std::move(writer))) {
+  thread_ = std::thread([state = state_] { Loop(state.get()); });
+}
+
+EventQueue::~EventQueue() {
+  bool closed = false;
+  size_t lost = 0;
+  {
+    MutexLock lock(&state_->mutex);
+    state_->closing = true;
+    state_->changed.SignalAll();
+    closed = state_->Await(options_.clock->Now() + options_.close_limit, [this] {
+      state_->mutex.AssertHeld();
+      return state_->closed;
+    });
+    lost = state_->waiting.size();
+  }
+  if (closed) {
+    thread_.join();
+    return;
+  }
+  LOG(ERROR) << path() << " could not be closed within " << absl::FormatDuration(options_.close_limit) << "; " << lost
+             << " events are lost";
+  thread_.detach();
+}
+
+void EventQueue::Loop(State* state) {
+  while (true) {
+    Event event;
+    bool any = false;
+    int64_t flush = 0;
+    bool closing = false;
+    {
+      MutexLock lock(&state->mutex);
+      while (state->waiting.empty() && state->flushes_wanted == state->flushes_done && !state->closing) {
+        state->changed.Wait(&state->mutex);
+      }
+      any = !state->waiting.empty();
+      if (any) {
+        event = std::move(state->waiting.front());
+        state->waiting.pop_front();
+        LOG_IF(INFO, state->dropping) << state->writer->path() << " takes events again; " << state->dropped
+                                      << " were dropped so far";
+        state->dropping = false;
+      }
+      flush = state->flushes_wanted;
+      closing = state->closing;
+    }
+    if (any) {
+      state->writer->Write(std::move(event));
+      continue;
+    }
+    const absl::Status status = closing ? state->writer->Close() : state->writer->Flush();
+    MutexLock lock(&state->mutex);
+    state->flushes_done = flush;
+    state->flush_status = status;
+    state->closed = closing;
+    state->changed.SignalAll();
+    if (closing) return;
+  }
+}
+
+void EventQueue::Write(Event event) {
+  if (event.wall_time() == 0) event.set_wall_time(EventWriter::StampOf(options_.clock->WallTime()));
+  MutexLock lock(&state_->mutex);
+  if (state_->waiting.size() < options_.capacity) {
+    state_->waiting.push_back(std::move(event));
+    state_->changed.SignalAll();
+    return;
+  }
+  ++state_->dropped;
+  LOG_IF(WARNING, !state_->dropping) << path() << " takes no events: " << options_.capacity
+                                     << " wait, and those that come now are dropped";
+  state_->dropping = true;
+}
+
+void EventQueue::WriteScalar(absl::string_view tag, float value, int64_t step) { Write(ScalarEvent(tag, value, step)); }
+
+void EventQueue::WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+  Write(SessionLogEvent(status, step, checkpoint_path));
+}
+
+absl::Status EventQueue::Flush(absl::Duration limit) {
+  MutexLock lock(&state_->mutex);
+  const int64_t flush = ++state_->flushes_wanted;
+  state_->changed.SignalAll();
+  const bool done = state_->Await(options_.clock->Now() + limit, [this, flush] {
+    state_->mutex.AssertHeld();
+    return state_->flushes_done >= flush;
+  });
+  if (done) return state_->flush_status;
+  const absl::Status late =
+      absl::DeadlineExceededError(absl::StrCat(path(), " takes no events for ", absl::FormatDuration(limit), "; ",
+                                               state_->waiting.size(), " wait to be written"));
+  LOG(WARNING) << late.message();
+  return late;
+}
+
+int64_t EventQueue::dropped() const {
+  MutexLock lock(&state_->mutex);
+  return state_->dropped;
+}
+
+const std::string& EventQueue::path() const { return state_->writer->path(); }
+
+}  // namespace lockstep
