@@ -200,6 +200,33 @@ TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
   EXPECT_THAT(seen, ElementsAre(7, 7, 8));
 }
 
+// A worker that waits for its first token while others work on step 7, which ends nearly and then needs it.
+TEST_F(GrpcChiefClientTest, AWaitingWorkerKeepsCompleteValuesWhileNewerOnesCome) {
+  Open([](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    StepReply part;
+    part.set_values_step(8);
+    AddValue(0, 0, {8, 8}, &part);
+    for (const StepReply& reply : {Values(6), Values(7), part, TokenFor(7)}) stream->Write(reply);
+    stream->Read(&request);
+    part.clear_value();
+    AddValue(1, 0, {2}, &part);
+    stream->Write(part);
+    stream->Write(TokenFor(8));
+    while (stream->Read(&request)) {
+    }
+    return grpc::Status::OK;
+  });
+  std::vector<float> seen;
+  for (int i = 0; i < 2; ++i) {
+    const auto assignment = channel_->AwaitToken();
+    ASSERT_TRUE(assignment.ok()) << assignment.status();
+    seen.push_back(assignment->values[0][0]);
+  }
+  EXPECT_THAT(seen, ElementsAre(7, 8));
+}
+
 TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
 #include "common/tensor/rounding.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
@@ -28,19 +27,13 @@ GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const C
       layout_(std::move(layout)),
       stub_(std::move(channel)),
       shared_values_(&layout_),
-      estimates_(&layout_) {
+      estimates_(&layout_),
+      values_(&layout_, options.compression.values) {
   const size_t bytes = static_cast<size_t>(layout_.flat_elements()) * sizeof(float);
   gradients_ = std::make_shared<AlignedBuffer>(NewGradients(bytes));
   if (options_.compression.gradients != DT_FLOAT) {
     encoded_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(uint16_t));
   }
-  for (Values& values : values_) {
-    values.flat = AlignedBuffer(bytes);  // not touched if the values lie in the chief's memory
-    for (const auto& variable : layout_.variables()) {
-      values.variables.push_back(values.flat.as<float>() + variable.flat_offset);
-    }
-  }
-  for (const auto& variable : layout_.variables()) total_elements_ += variable.elements;
   stream_ = stub_.PrepareCall(&context_, kStepMethod, &queue_);
   start_.pending = true;
   stream_->StartCall(&start_);
@@ -139,28 +132,8 @@ void GrpcStepChannel::HandleRead(bool ok) {
 
 absl::Status GrpcStepChannel::HandleReply(const StepReplyFrame& reply) {
   if (reply.fate != FATE_NONE) fate_ = reply.fate;
-  Values& back = values_[1 - front_];
   for (const StepPiece& piece : reply.values) {
-    if (piece.variable >= static_cast<int64_t>(layout_.variables().size())) {
-      return absl::InvalidArgumentError(absl::StrCat("a value for variable number ", piece.variable));
-    }
-    const auto& variable = layout_.variables()[piece.variable];
-    const DataType type = variable.spec.trainable() ? options_.compression.values : DT_FLOAT;
-    if (piece.content.type() != type) {
-      return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " is ",
-                                                     NameOf(piece.content.type()), ", expected ", NameOf(type)));
-    }
-    if (piece.content.bytes() % piece.content.element_bytes() != 0 || piece.offset > variable.elements ||
-        piece.content.size() > variable.elements - piece.offset) {
-      return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " at element ", piece.offset,
-                                                     " with ", piece.content.bytes(), " bytes"));
-    }
-    if (back.step != reply.values_step) {
-      back.step = reply.values_step;
-      back.received_elements = 0;
-    }
-    piece.content.CopyTo(0, piece.content.size(), back.flat.as<float>() + variable.flat_offset + piece.offset);
-    back.received_elements += piece.content.size();
+    RETURN_IF_ERROR(values_.Receive(reply.values_step, piece));
   }
   for (const StepPiece& piece : reply.estimates) {
     RETURN_IF_ERROR(estimates_.Receive(reply.estimates_step, piece));
@@ -192,17 +165,13 @@ absl::Status GrpcStepChannel::TakeValues(const StepReplyFrame& reply) {
     ASSIGN_OR_RETURN(token_values_, shared_values_.Find(*reply.values_memory));
     return absl::OkStatus();
   }
-  const Values& back = values_[1 - front_];
-  if (back.step == step && back.received_elements == total_elements_) front_ = 1 - front_;
-  if (values_[front_].step != step) {
-    return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
-  }
-  token_values_ = &values_[front_].variables;
+  ASSIGN_OR_RETURN(token_values_, values_.Take(step));
   return absl::OkStatus();
 }
 
 absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   if (token_.slot_count() > 0) estimates_.Advance();
+  values_.Release();
   frame_.end = true;
   FlushFrame();
   while (status_.ok() && !assignment_) Poll(/*block=*/true);

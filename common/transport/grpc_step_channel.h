@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "common/client/chief_client.h"
 #include "common/client/held_estimates.h"
+#include "common/client/received_values.h"
 #include "common/client/step_frame.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
@@ -44,13 +45,6 @@ class GrpcStepChannel : public StepChannel {
   struct Operation {
     bool pending = false;
   };
-  // One version of all values.
-  struct Values {
-    AlignedBuffer flat;
-    std::vector<const float*> variables;  // one for each
-    int64_t step = -1;
-    int64_t received_elements = 0;
-  };
 
   // In shared memory if the chief's can be mapped.
   AlignedBuffer NewGradients(size_t bytes) const;
@@ -75,7 +69,6 @@ class GrpcStepChannel : public StepChannel {
 
   const ChiefClient::StepOptions options_;
   const ParameterLayout layout_;
-  int64_t total_elements_ = 0;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   grpc::GenericStub stub_;
@@ -100,8 +93,7 @@ class GrpcStepChannel : public StepChannel {
   std::shared_ptr<AlignedBuffer> encoded_;  // their 16-bit form; null when they travel as they are
   HeldEstimates estimates_;                 // of top-k compression
   std::vector<float*> token_estimates_;
-  Values values_[2];
-  int front_ = 0;  // the one that the worker computes with
+  ReceivedValues values_;
   // Of the assignment, one for each variable.
   const std::vector<const float*>* token_values_ = nullptr;
   absl::optional<Assignment> assignment_;

@@ -313,21 +313,28 @@ void SyncReplicas::AssignTokens() {
   int64_t workers = CountWorkers(/*silent=*/false);
   const bool silent = workers == 0;
   if (silent) workers = CountWorkers(/*silent=*/true);
-  for (auto& entry : connections_) {
-    StepConnection& connection = *entry.second;
-    if (!connection.awaiting_ || connection.token_ || !HasStarted(connection)) continue;
-    if (connection.silent_ && !silent) continue;
-    const auto block = tokens_.Take(connection.session_, workers, now, connection.last_block_);
-    if (!block) continue;
-    connection.last_block_ = block;
-    Token token;
-    token.set_step(store_->step());
-    token.set_first_slot(block->first);
-    token.set_slot_count(block->count);
-    connection.token_ = token;
-    connection.last_token_ = token;
-    connection.last_token_time_ = now;
+  // First those that took part in the step before: they have the values already, or are being sent them.
+  for (const bool took_part : {true, false}) {
+    for (auto& entry : connections_) {
+      StepConnection& connection = *entry.second;
+      if ((connection.pushing_step_ >= store_->step() - 1) != took_part) continue;
+      if (!connection.awaiting_ || connection.token_ || !HasStarted(connection)) continue;
+      if (connection.silent_ && !silent) continue;
+      const auto block = tokens_.Take(connection.session_, workers, now, connection.last_block_);
+      if (block) Assign(*block, now, &connection);
+    }
   }
+}
+
+void SyncReplicas::Assign(const SlotBlock& block, absl::Time now, StepConnection* connection) {
+  connection->last_block_ = block;
+  Token token;
+  token.set_step(store_->step());
+  token.set_first_slot(block.first);
+  token.set_slot_count(block.count);
+  connection->token_ = token;
+  connection->last_token_ = token;
+  connection->last_token_time_ = now;
 }
 
 bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) {
@@ -337,6 +344,10 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   const bool pushing_current = connection->pushing_ && connection->pushing_step_ == store_->step();
   const bool streams = StreamsValues(*connection);
   if (!connection->awaiting_ && !(streams && pushing_current)) return false;
+  if (connection->awaiting_ && connection->silent_) {  // the reply before was taken at last
+    connection->silent_ = false;
+    connection->last_heard_ = options_.clock->Now();
+  }
   reply->fate = connection->awaiting_ ? connection->fate_ : FATE_NONE;
   if (connection->awaiting_ && (finished_ || failed_)) {
     if (!finished_) return false;
@@ -352,10 +363,6 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   }
   const bool any = reply->token.has_value() || !reply->values.empty() || !reply->estimates.empty();
   if (any && reply->fate != FATE_NONE) connection->fate_ = FATE_NONE;
-  if (any && connection->silent_) {  // the reply before was taken at last
-    connection->silent_ = false;
-    connection->last_heard_ = options_.clock->Now();
-  }
   return any;
 }
 
@@ -382,6 +389,8 @@ bool SyncReplicas::FeedEstimates(StepConnection* connection, StepReplyFrame* rep
 
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
   const int64_t step = store_->step();
+  // One that waits while others compute may never need what it would be sent.
+  if (!connection->token_ && connection->pushing_step_ != step) return;
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !connection->token_ && current_ != nullptr && current_->has_applied_segments();
   if (connection->feed_.Advance(step, may_run_ahead) == step) {

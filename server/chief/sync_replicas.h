@@ -95,7 +95,8 @@ class StepConnection {
   // Its token's lease ended, and nothing was heard of it since.
   bool silent_ = false;
   bool pushing_ = false;
-  int64_t pushing_step_ = 0;
+  // Of the contribution that began last.
+  int64_t pushing_step_ = -1;
   // Given, not yet sent.
   absl::optional<Token> token_;
   // Given last, sent or not.
@@ -194,6 +195,8 @@ class SyncReplicas {
   void GiveToken(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The values go in replies: nothing is shared, or the system gave no shared memory for this version.
   bool StreamsValues(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To a worker with a token its step's values, to one that has sent its part of the step the next ones, as far as they
+  // are final; to others none.
   void FeedValues(StepConnection* connection, StepReplyFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the connection out; returns its listener.
@@ -202,6 +205,7 @@ class SyncReplicas {
   void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Committed Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignTokens() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Assign(const SlotBlock& block, absl::Time now, StepConnection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // How many take part; with `silent`, of those that are.
   int64_t CountWorkers(bool silent) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the global step has reached the connection's startup delay.

@@ -121,9 +121,12 @@ TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
   EXPECT_EQ(sync_->step(), 1);
   // The frozen worker wakes up.
   ASSERT_TRUE(a->Push(late).ok());
-  EXPECT_THAT(a->fates(), ElementsAre(DUPLICATE));
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(store_->values()->as<float>()[0], AfterStep0(2));
+  ASSERT_TRUE(b->Push().ok());
+  a->Drain();
+  EXPECT_THAT(a->fates(), ElementsAre(DUPLICATE)) << "told with what comes next";
+  EXPECT_TRUE(a->token());
 }
 
 TEST_F(SyncReplicasTest, ALateContributionCountsWhenNobodyElseHasMadeIt) {
@@ -568,18 +571,17 @@ TEST_F(SyncReplicasTest, AWorkerThatHangsWithItsHeartbeatsGoingOnIsReplaced) {
 TEST_F(SyncReplicasTest, AWorkerThatDoesNotTakeItsTokensHoldsUpTheRunOnce) {
   Start(1);
   const auto deaf = Connect(1), deaf2 = Connect(2), good = Connect(3);
-  ASSERT_TRUE(good->Ask().ok());
   for (FrameWorker* worker : {deaf.get(), deaf2.get()}) {
     StepFrame frame = worker->NewFrame(Token());
     frame.end = true;
     ASSERT_TRUE(worker->Send(frame).ok());
   }
-  ASSERT_TRUE(good->Push().ok());
+  ASSERT_TRUE(good->Ask().ok());
   EXPECT_FALSE(good->token()) << "the slot and its backup are given to those who do not read";
   clock_.Advance(kLease);
   sync_->Tick();
   good->Drain();
-  for (int64_t step = 1; step < 10; ++step) {
+  for (int64_t step = 0; step < 10; ++step) {
     ASSERT_TRUE(good->token()) << "step " << step;
     ASSERT_TRUE(good->Push().ok());
   }
@@ -634,6 +636,50 @@ TEST_F(SyncReplicasTest, ASecondTokenOfAStepFindsTheStepsValuesThoughNewerOnesCa
   EXPECT_EQ(a->values_step(), 2);
   EXPECT_EQ(a->pieces().at(2), kFrameModelSegments);
   EXPECT_EQ(a->value(2, 0), AfterStep0(2) * 3);
+}
+
+TEST_F(SyncReplicasTest, AWorkerThatOnlyWaitsIsSentValuesWithItsTokenAlone) {
+  Start(1);
+  const auto a = Connect(1), b = Connect(2), spare = Connect(3), delayed = Connect(4);
+  for (FrameWorker* worker : {a.get(), b.get(), spare.get()}) ASSERT_TRUE(worker->Ask().ok());
+  ASSERT_TRUE(delayed->Ask(/*startup_delay_steps=*/50).ok());
+  ASSERT_TRUE(a->token() && b->token());
+  // Half of the next values are final when those that compute them die.
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  a->AddPiece(2, 0, 65540, &frame);
+  ASSERT_TRUE(a->Send(frame).ok());
+  a->Drain();
+  EXPECT_EQ(a->pieces().at(1), 2);
+  for (FrameWorker* waiting : {spare.get(), delayed.get()}) {
+    waiting->Drain();
+    EXPECT_THAT(waiting->pieces(), IsEmpty());
+  }
+  a->connection()->Close();
+  b->connection()->Close();
+  spare->Drain();
+  ASSERT_TRUE(spare->token());
+  EXPECT_EQ(spare->token()->step(), 0);
+  EXPECT_EQ(spare->values_step(), 0);
+  ASSERT_TRUE(spare->Push().ok());
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(spare->value(2, 65539), -1);
+  delayed->Drain();
+  EXPECT_THAT(delayed->pieces(), IsEmpty());
+}
+
+TEST_F(SyncReplicasTest, TokensGoFirstToThoseThatTookPartInTheStepBefore) {
+  Start(1);
+  const auto late = Connect(3), spare = Connect(1), spare2 = Connect(2);
+  for (FrameWorker* worker : {late.get(), spare.get(), spare2.get()}) ASSERT_TRUE(worker->Ask().ok());
+  ASSERT_TRUE(late->token() && spare->token());
+  ASSERT_TRUE(late->Push().ok());
+  RunStatus status;
+  sync_->FillStatus(&status);
+  ASSERT_EQ(status.worker_size(), 3);
+  EXPECT_TRUE(status.worker(1).backup());
+  EXPECT_EQ(status.worker(2).slot_count(), 1);
+  EXPECT_FALSE(status.worker(2).backup()) << "it has the values";
 }
 
 TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {

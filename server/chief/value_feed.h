@@ -14,7 +14,8 @@ namespace lockstep {
 
 // What one worker was sent of the variables' values. They go version by version, one version for each step: of a
 // version each segment once, in the order in which the segments became final; those of the next version while it is
-// still being made. A worker keeps one complete version while the next comes in. Not thread-safe.
+// still being made. A worker keeps the newest complete version while a later one comes in (ReceivedValues). Not
+// thread-safe.
 class ValueFeed {
  public:
   // `layout` must outlive this.
