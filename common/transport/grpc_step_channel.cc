@@ -62,7 +62,7 @@ void GrpcStepChannel::FlushFrame() {
     frame_.startup_delay_steps = options_.startup_delay_steps;
     if (gradients_->handle() != nullptr) {
       frame_.gradient_memory = *gradients_->handle();
-      offered_gradients_ = gradients_.get();
+      gradients_offered_ = true;
     }
   }
   first_frame_ = false;
@@ -183,7 +183,10 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   token_ = assignment.token;
   // Usually gRPC has let go of the gradients by now, since the chief has them; if not, it keeps them.
   std::shared_ptr<AlignedBuffer>& sent = encoded_ != nullptr ? encoded_ : gradients_;
-  if (sent.use_count() > 1) sent = std::make_shared<AlignedBuffer>(sent->size());
+  if (sent.use_count() > 1) {
+    sent = std::make_shared<AlignedBuffer>(sent->size());
+    gradients_offered_ = false;
+  }
   // Dropping a reference orders what follows after the reads of whoever dropped theirs before; use_count does not.
   std::shared_ptr<AlignedBuffer>(sent).reset();
   return assignment;
@@ -215,7 +218,7 @@ absl::Status GrpcStepChannel::SendGradient(int variable) {
     piece.variable = variable;
     piece.offset = offset;
     const int64_t elements = std::min(kMaxPieceElements, place.elements - offset);
-    if (shares_memory_ && gradients_.get() == offered_gradients_) {
+    if (shares_memory_ && gradients_offered_) {
       piece.shared = PlaceInMemory{static_cast<uint64_t>(place.flat_offset + offset) * sizeof(float),
                                    static_cast<uint64_t>(elements) * sizeof(float)};
     } else {

@@ -85,8 +85,8 @@ class GrpcStepChannel : public StepChannel {
   grpc::ByteBuffer received_;
 
   std::shared_ptr<AlignedBuffer> gradients_;  // flat
-  // What the chief was offered, or null: `gradients_`, unless gRPC kept that.
-  const AlignedBuffer* offered_gradients_ = nullptr;
+  // `gradients_` is the memory that the chief was offered.
+  bool gradients_offered_ = false;
   SharedValues shared_values_;
   // The token's values lie in the chief's memory, and it has mapped what it was offered.
   bool shares_memory_ = false;
