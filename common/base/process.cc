@@ -19,9 +19,8 @@ namespace {
 constexpr int kEndWatch = SIGUSR2;
 
 sigset_t WatchedSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, kEndWatch}) sigaddset(&signals, signal);
+  sigset_t signals = StopSignals();
+  sigaddset(&signals, kEndWatch);
   return signals;
 }
 
@@ -68,23 +67,49 @@ std::string ProcessName(const std::string& role) {
   return absl::StrCat(role, "-", getpid(), "@", host);
 }
 
-TerminationWatch::TerminationWatch(std::function<void()> on_first) : on_first_(std::move(on_first)) {
-  const sigset_t signals = WatchedSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  thread_ = std::thread([this] {
-    const sigset_t watched = WatchedSignals();
-    for (int seen = 0, signal = 0;;) {
-      if (sigwait(&watched, &signal) != 0) continue;
-      if (signal == kEndWatch) return;
-      if (++seen > 1) std::_Exit(kExitTerminated);
-      on_first_();
-    }
-  });
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  // A blocked signal waits to be taken even if it is ignored.
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
+TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code)
+    : on_first_(std::move(on_first)), signals_(WatchedSignals()), second_exit_code_(second_exit_code) {
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  thread_ = std::thread([this] { Watch(); });
 }
 
 TerminationWatch::~TerminationWatch() {
+  std::thread first;
+  {
+    MutexLock lock(&mutex_);
+    ending_ = true;
+    first = std::move(first_);
+  }
+  // A second signal still ends the process meanwhile.
+  if (first.joinable()) first.join();
   pthread_kill(thread_.native_handle(), kEndWatch);
   thread_.join();
+}
+
+void TerminationWatch::Watch() {
+  for (int seen = 0, signal = 0;;) {
+    if (sigwait(&signals_, &signal) != 0) continue;
+    if (signal == kEndWatch) return;
+    if (++seen > 1) std::_Exit(second_exit_code_);
+    OnFirst();
+  }
+}
+
+void TerminationWatch::OnFirst() {
+  MutexLock lock(&mutex_);
+  if (!ending_) first_ = std::thread(on_first_);
 }
 
 }  // namespace lockstep

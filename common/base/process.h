@@ -1,11 +1,14 @@
 #ifndef LOCKSTEP_COMMON_BASE_PROCESS_H_
 #define LOCKSTEP_COMMON_BASE_PROCESS_H_
 
+#include <atomic>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "common/base/mutex.h"
 
 namespace lockstep {
 
@@ -15,7 +18,7 @@ enum ExitCode {
   kExitFailed = 1,            // NaN loss or another permanent failure
   kExitBadConfiguration = 2,  // arguments or configuration
   kExitRetryable = 138,       // starting it again may help
-  kExitTerminated = 143,      // SIGTERM or SIGINT
+  kExitTerminated = 143,      // told to stop, and nothing is lost
 };
 
 // The exit code for the status with which a role ended.
@@ -29,15 +32,32 @@ void InitializeProcess(const char* program);
 // "worker-1234@host": the role, process id and host name.
 std::string ProcessName(const std::string& role);
 
-// Calls `on_first` in a thread of its own at the first SIGTERM or SIGINT; a second one ends the process at once with
-// code 143. Make it before any other thread, so that all block the signals. Destroying it ends the watch.
+// The signals that tell a process to stop: SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP.
+sigset_t StopSignals();
+
+// Calls `on_first` in a thread of its own at the first of StopSignals(); a second one ends the process at once, even
+// while `on_first` hangs, with `second_exit_code`. Make it before any other thread, so that all block the signals.
+// Destroying it waits for `on_first` and ends the watch.
 class TerminationWatch {
  public:
-  explicit TerminationWatch(std::function<void()> on_first);
+  explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated);
   ~TerminationWatch();
 
+  // From now on.
+  void set_second_exit_code(int code) { second_exit_code_ = code; }
+
  private:
-  std::function<void()> on_first_;
+  void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnFirst() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::function<void()> on_first_;
+  const sigset_t signals_;
+  std::atomic<int> second_exit_code_;
+  Mutex mutex_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  // Runs on_first_; made by thread_.
+  std::thread first_ ABSL_GUARDED_BY(mutex_);
+  // Takes the signals.
   std::thread thread_;
 };
 
