@@ -89,7 +89,7 @@ int Main(int argc, char** argv) {
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite, the last step "
-      "cannot be saved); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a "
+      "cannot be saved, a second signal before it was); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a "
       "save.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
@@ -104,12 +104,14 @@ int Main(int argc, char** argv) {
   Mutex mutex;
   bool stop = false;
   // Before any other thread: they must all block the signals.
-  TerminationWatch watch([&] {
-    MutexLock lock(&mutex);
-    stop = true;
-    LOG(INFO) << "chief: terminating; once more ends at once";
-    if (chief != nullptr) chief->RequestStop();
-  });
+  TerminationWatch watch(
+      [&] {
+        MutexLock lock(&mutex);
+        stop = true;
+        LOG(INFO) << "chief: terminating; once more ends at once";
+        if (chief != nullptr) chief->RequestStop();
+      },
+      kExitFailed);
   Chief::Options options;
   options.fs = FileSystem::Real();
   options.clock = Clock::Real();
@@ -134,6 +136,8 @@ int Main(int argc, char** argv) {
   } else if (!absl::IsCancelled(status)) {
     LOG(ERROR) << "chief: " << status.message();
   }
+  // All that can be saved is.
+  watch.set_second_exit_code(ExitCodeOf(status));
   MutexLock lock(&mutex);
   chief.reset();
   return ExitCodeOf(status);

@@ -97,7 +97,7 @@ start_chief "${WORK}/chief.log" --logdir="${logdir}" --steps=1000000
 kill -STOP "${PID}"
 kill -TERM "${PID}" && kill -INT "${PID}"
 kill -CONT "${PID}"
-ends "two signals" 143 "${PID}"
+ends "two signals, of which the second does not wait for the save" 1 "${PID}"
 
 # The newest one is damaged: the one before is taken.
 cp -r "${logdir}" "${WORK}/damaged"
