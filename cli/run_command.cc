@@ -253,8 +253,8 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   CommandLine command_line(
       "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
       "The same command again goes on where a stopped run was. Ctrl-C saves a checkpoint and stops.\n"
-      "Exit codes: 0 the last step is saved; 1 the run failed; 2 wrong arguments or configuration; 138 starting again\n"
-      "may help; 143 stopped.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step could not be saved;\n"
+      "2 wrong arguments or configuration; 138 starting again may help; 143 stopped, the last step is saved.\n"
       "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
   DeclareShared(&flags, &command_line);
   command_line.AddFlag("workers", "N", "worker processes. Does not change the result.", &flags.workers);

@@ -68,7 +68,7 @@ void RunSupervisor::Poll() {
     if (master_.empty()) AwaitPort();
     StartDue();
   }
-  if (ending_) PressEnd();
+  PressEnd();
 }
 
 void RunSupervisor::AwaitPort() {
@@ -104,14 +104,16 @@ void RunSupervisor::StartDue() {
 }
 
 void RunSupervisor::OnExit(const ProcessExit& exit) {
-  Child* child = chief_.pid == exit.pid ? &chief_ : nullptr;
-  for (Child& worker : workers_) {
-    if (worker.pid == exit.pid) child = &worker;
+  Child* child = nullptr;
+  for (Child* const each : Children()) {
+    if (each->pid == exit.pid) child = each;
   }
   if (child == nullptr) return;
   child->pid = 0;
   const RestartPolicy::Decision decision = child->policy.OnExit(exit, options_.clock->Now() - child->started);
-  if (decision.action == RestartPolicy::Decision::kStartAgain && !ending_) {
+  if (ending_) {
+    if (child == &chief_) OnLateChiefEnd(exit, decision);
+  } else if (decision.action == RestartPolicy::Decision::kStartAgain) {
     options_.say(absl::StrCat(child->name, " ", decision.text));
     child->start_at = options_.clock->Now() + decision.delay;
   } else if (child == &chief_) {
@@ -123,92 +125,123 @@ void RunSupervisor::OnExit(const ProcessExit& exit) {
 
 void RunSupervisor::OnChiefEnd(const RestartPolicy::Decision& decision) {
   const absl::Time now = options_.clock->Now();
-  if (stop_requested_ && decision.action == RestartPolicy::Decision::kFailed) {
-    end_ = {decision.exit_code, absl::StrCat("chief ", decision.text), chief_.log_path, chief_.log_offset};
-  }
-  if (ending_ && !worker_is_culprit_) return;
-  // A worker that failed a moment ago did so because the run ended, well or not: the chief knows better.
   switch (decision.action) {
     case RestartPolicy::Decision::kFinished:
-      if (ending_) options_.say(end_.message);
-      return End({}, now + kGrace, now + kGrace + kKillGrace);
-    case RestartPolicy::Decision::kFailed:
-      return Fail(chief_, decision.exit_code, decision.text);
+      End({});
+      return StopWorkersAt(now + kGrace);
+    case RestartPolicy::Decision::kStopped:
+      End(Terminated("chief was told to stop"));
+      return StopWorkersAt(now);
     default:
-      if (ending_) return;
-      return End(Terminated("chief was told to stop"), now, now + options_.stop_limit);
+      return Fail(chief_, decision.exit_code, decision.text);
+  }
+}
+
+void RunSupervisor::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision) {
+  StopWorkersAt(options_.clock->Now() + (chief_.told ? absl::ZeroDuration() : kGrace));
+  if (decision.action == RestartPolicy::Decision::kFinished) {
+    if (!end_.message.empty()) options_.say(end_.message);
+    end_ = {};
+  } else if (decision.action == RestartPolicy::Decision::kStopped) {
+    return;
+  } else if (chief_.told) {
+    const std::string text = absl::StrCat("chief ", ExitText(exit), " before its last step was saved");
+    if (end_.exit_code != kExitTerminated) return options_.say(text);
+    const int code = exit.exit_code == kExitRetryable ? kExitRetryable : decision.exit_code;
+    end_ = {code, text, chief_.log_path, chief_.log_offset};
+  } else if (worker_is_culprit_ && decision.action == RestartPolicy::Decision::kFailed) {
+    // A worker that failed a moment ago did so because the run ended: the chief knows better.
+    Fail(chief_, decision.exit_code, decision.text);
   }
 }
 
 void RunSupervisor::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision) {
-  if (ending_) return;
   switch (decision.action) {
     case RestartPolicy::Decision::kFailed:
       return Fail(*worker, decision.exit_code, decision.text);
-    case RestartPolicy::Decision::kStopped: {
+    case RestartPolicy::Decision::kStopped:
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run goes on without it"));
-      const absl::Time now = options_.clock->Now();
-      if (!AnyWorkerLeft()) End(Terminated("no worker is left"), now, now + options_.stop_limit);
-      return;
-    }
+      if (AnyWorkerLeft()) return;
+      End(Terminated("no worker is left"));
+      return StopChiefAt(options_.clock->Now());
     default:
       // It knows that the run is over; the chief will say how.
       return;
   }
 }
 
-void RunSupervisor::End(Outcome outcome, absl::Time terminate_at, absl::Time kill_at) {
+void RunSupervisor::End(Outcome outcome) {
   ending_ = true;
   worker_is_culprit_ = false;
   end_ = std::move(outcome);
-  terminate_at_ = terminate_at;
-  kill_at_ = kill_at;
 }
 
 void RunSupervisor::Fail(const Child& culprit, int exit_code, const std::string& text) {
-  const absl::Time now = options_.clock->Now();
-  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path, culprit.log_offset}, now + kGrace,
-      now + kGrace + options_.stop_limit);
+  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path, culprit.log_offset});
   worker_is_culprit_ = &culprit != &chief_;
+  StopChiefAt(options_.clock->Now() + kGrace);
+}
+
+void RunSupervisor::StopChiefAt(absl::Time when) {
+  if (chief_.pid == 0) return StopWorkersAt(when);
+  if (chief_.told) return;
+  chief_.terminate_at = when;
+  chief_.kill_at = when + options_.stop_limit;
+}
+
+void RunSupervisor::StopWorkersAt(absl::Time when) {
+  for (Child& worker : workers_) {
+    if (worker.told) continue;
+    worker.terminate_at = when;
+    worker.kill_at = when + kKillGrace;
+  }
 }
 
 void RunSupervisor::RequestStop() {
-  const absl::Time now = options_.clock->Now();
   if (stop_requested_) {
-    kill_at_ = now;
+    StopAtOnce();
   } else {
     stop_requested_ = true;
-    options_.say("stopping: the chief saves a checkpoint; once more to stop at once");
-    End(Terminated(""), now, now + options_.stop_limit);
+    options_.say(
+        absl::StrCat(ending_ ? "stopping" : "stopping: the chief saves a checkpoint", "; once more to stop at once"));
+    if (!ending_) End(Terminated(""));
+    StopChiefAt(options_.clock->Now());
   }
   PressEnd();
 }
 
+void RunSupervisor::StopAtOnce() {
+  for (Child* const child : Children()) child->kill_at = options_.clock->Now();
+}
+
 void RunSupervisor::PressEnd() {
-  if (outcome_.has_value()) return;
-  if (!AnyRuns()) {
-    outcome_ = end_;
-    return;
+  if (!ending_ || outcome_.has_value()) return;
+  bool any_runs = false;
+  for (Child* const child : Children()) {
+    if (child->pid == 0) continue;
+    any_runs = true;
+    Press(child);
   }
+  if (!any_runs) outcome_ = end_;
+}
+
+void RunSupervisor::Press(Child* child) {
   const absl::Time now = options_.clock->Now();
-  if (now >= kill_at_) {
-    kill_at_ = terminate_at_ = absl::InfiniteFuture();
-    SignalAll(SIGKILL);
-  } else if (now >= terminate_at_) {
-    terminate_at_ = absl::InfiniteFuture();
-    SignalAll(SIGTERM);
+  if (now >= child->kill_at) {
+    child->told = true;
+    child->kill_at = child->terminate_at = absl::InfiniteFuture();
+    options_.processes->Signal(child->pid, SIGKILL);
+  } else if (now >= child->terminate_at) {
+    child->told = true;
+    child->terminate_at = absl::InfiniteFuture();
+    options_.processes->Signal(child->pid, SIGTERM);
   }
 }
 
-void RunSupervisor::SignalAll(int signal) {
-  if (chief_.pid != 0) options_.processes->Signal(chief_.pid, signal);
-  for (const Child& worker : workers_) {
-    if (worker.pid != 0) options_.processes->Signal(worker.pid, signal);
-  }
-}
-
-bool RunSupervisor::AnyRuns() const {
-  return chief_.pid != 0 || std::any_of(workers_.begin(), workers_.end(), [](const Child& w) { return w.pid != 0; });
+std::vector<RunSupervisor::Child*> RunSupervisor::Children() {
+  std::vector<Child*> children = {&chief_};
+  for (Child& worker : workers_) children.push_back(&worker);
+  return children;
 }
 
 bool RunSupervisor::AnyWorkerLeft() const {
@@ -217,8 +250,15 @@ bool RunSupervisor::AnyWorkerLeft() const {
 }
 
 absl::Time RunSupervisor::next_poll() const {
-  if (ending_) return std::min(terminate_at_, kill_at_);
-  absl::Time next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
+  absl::Time next = absl::InfiniteFuture();
+  if (ending_) {
+    next = chief_.pid != 0 ? std::min(chief_.terminate_at, chief_.kill_at) : next;
+    for (const Child& worker : workers_) {
+      if (worker.pid != 0) next = std::min({next, worker.terminate_at, worker.kill_at});
+    }
+    return next;
+  }
+  next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
   next = std::min(next, chief_.start_at);
   for (const Child& worker : workers_) next = std::min(next, worker.start_at);
   return next;

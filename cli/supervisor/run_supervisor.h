@@ -18,7 +18,8 @@ namespace lockstep {
 
 // Keeps the processes of a run on this machine alive, a chief and its workers, until the chief says that the run is
 // over. Life: Start, then Poll after every signal and at next_poll() at the latest, until outcome() has a value;
-// all processes have ended then. It blocks nowhere and has no thread. Not thread-safe.
+// all processes have ended then. A stop tells the chief first and the workers when it has ended, so that nobody leaves
+// a step half applied that the chief is about to save. It blocks nowhere and has no thread. Not thread-safe.
 class RunSupervisor {
  public:
   struct Options {
@@ -41,7 +42,7 @@ class RunSupervisor {
     std::string log_directory;
     // Told what happens to the processes, in whole lines without a line feed.
     std::function<void(const std::string&)> say;
-    // Of the chief, for its last checkpoint, once it was told to stop.
+    // How long the chief may take to save its last step and end once it was told to stop; then it is killed.
     absl::Duration stop_limit = absl::Seconds(60);
   };
   struct Outcome {
@@ -59,7 +60,9 @@ class RunSupervisor {
   absl::Status Start();
   // Collects those that ended, and does what is due.
   void Poll();
-  // At the first call tells all processes to stop, at the second kills them.
+  // At the first call tells the chief to save its last step and stop, at the second kills all processes. How a run
+  // ends that is ending already does not change: it ends sooner.
+  // The outcome of a stop is kExitTerminated only when the chief says that its last step is saved.
   void RequestStop();
 
   // When Poll has something to do, signals aside.
@@ -81,6 +84,10 @@ class RunSupervisor {
     uint64_t log_offset = 0;
     // When it is to be started; never, InfiniteFuture.
     absl::Time start_at = absl::InfiniteFuture();
+    // At the end: when it is told to stop and when it is killed, and whether it was told.
+    absl::Time terminate_at = absl::InfiniteFuture();
+    absl::Time kill_at = absl::InfiniteFuture();
+    bool told = false;
   };
 
   absl::Status StartChild(Child* child, std::vector<std::string> command);
@@ -89,12 +96,18 @@ class RunSupervisor {
   void OnExit(const ProcessExit& exit);
   void OnChiefEnd(const RestartPolicy::Decision& decision);
   void OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision);
-  // Nobody is started any more; who has not ended by itself is told to at `terminate_at`, killed at `kill_at`.
-  void End(Outcome outcome, absl::Time terminate_at, absl::Time kill_at);
+  // The chief ends while the run is ending.
+  void OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision);
+  // Nobody is started any more.
+  void End(Outcome outcome);
   void Fail(const Child& culprit, int exit_code, const std::string& text);
+  // The chief is told at `when`, if it runs; the workers when it has ended.
+  void StopChiefAt(absl::Time when);
+  void StopWorkersAt(absl::Time when);
+  void StopAtOnce();
   void PressEnd();
-  void SignalAll(int signal);
-  bool AnyRuns() const;
+  void Press(Child* child);
+  std::vector<Child*> Children();
   bool AnyWorkerLeft() const;
 
   const Options options_;
@@ -105,12 +118,10 @@ class RunSupervisor {
   std::string master_;
 
   bool ending_ = false;
-  // Of the end: its outcome; whether a worker, not the chief, is the cause; what is due when.
+  // How the run ends, once all have; and whether a worker, not the chief, is the cause.
   Outcome end_;
   bool worker_is_culprit_ = false;
   bool stop_requested_ = false;
-  absl::Time terminate_at_ = absl::InfiniteFuture();
-  absl::Time kill_at_ = absl::InfiniteFuture();
   absl::optional<Outcome> outcome_;
 };
 

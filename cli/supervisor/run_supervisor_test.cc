@@ -15,6 +15,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -256,11 +257,13 @@ TEST_F(RunSupervisorTest, EndsTheRunWhenAWorkerFails) {
   EndProcess("worker-0", kExitBadConfiguration);
   EXPECT_THAT(processes_.signals, IsEmpty());
   Advance(absl::Seconds(2));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-1 TERM"));
   EndProcess("worker-1", kExitTerminated);
-  EndProcess("chief", kExitTerminated);
   ASSERT_EQ(ExitCode(), kExitBadConfiguration);
   EXPECT_EQ(supervisor_->outcome()->message, "worker-0 ended with exit code 2");
+  EXPECT_THAT(said_, IsEmpty());
 }
 
 TEST_F(RunSupervisorTest, IsFinishedWhenTheChiefIsEvenIfAWorkerFailedAtTheEnd) {
@@ -301,45 +304,137 @@ TEST_F(RunSupervisorTest, EndsTheRunWhenTheChiefWasToldToStop) {
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(RunSupervisorTest, TellsAllToStopAndWaitsForTheChiefsCheckpoint) {
+TEST_F(RunSupervisorTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   StartAll();
   supervisor_->RequestStop();
-  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-1 TERM"));
-  EndProcess("worker-0", kExitTerminated);
-  EndProcess("worker-1", kExitTerminated);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   Advance(absl::Seconds(59));
-  EXPECT_EQ(processes_.signals.size(), 3);
+  // The chief tells its workers to leave.
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EndProcess("chief", kExitTerminated);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-1 TERM"));
+  EndProcess("worker-1", kExitTerminated);
   EXPECT_EQ(ExitCode(), kExitTerminated);
   EXPECT_EQ(supervisor_->outcome()->message, "");
 }
 
-TEST_F(RunSupervisorTest, KillsWhoDoesNotStopWithinAMinute) {
+TEST_F(RunSupervisorTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
   StartAll(1);
   supervisor_->RequestStop();
-  EndProcess("worker-0", kExitTerminated);
-  Advance(absl::Minutes(1));
-  EXPECT_EQ(processes_.signals.back(), "chief KILL");
-  EndProcess("chief", 0, SIGKILL);
-  EXPECT_EQ(ExitCode(), kExitTerminated);
-}
-
-TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequest) {
-  StartAll(1);
-  supervisor_->RequestStop();
-  supervisor_->RequestStop();
-  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "chief KILL", "worker-0 KILL"));
-  EndProcess("chief", 0, SIGKILL);
+  EndProcess("chief", kExitTerminated);
+  EXPECT_EQ(supervisor_->next_poll(), clock_.Now() + absl::Seconds(5));
+  Advance(absl::Seconds(5));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-0 KILL"));
   EndProcess("worker-0", 0, SIGKILL);
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
-  StartAll(0);
+TEST_F(RunSupervisorTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
+  StartAll();
+  EndProcess("chief", 0, SIGKILL);
   supervisor_->RequestStop();
-  EndProcess("chief", kExitFailed);
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM", "worker-1 TERM"));
+  EndProcess("worker-0", kExitTerminated);
+  EndProcess("worker-1", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+  EXPECT_THAT(processes_.Running(), IsEmpty());
+}
+
+TEST_F(RunSupervisorTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  EndProcess("worker-0", kExitTerminated);
+  Advance(absl::Seconds(60));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL"));
+  EndProcess("chief", 0, SIGKILL);
   ASSERT_EQ(ExitCode(), kExitFailed);
-  EXPECT_EQ(supervisor_->outcome()->message, "chief ended with exit code 1");
+  EXPECT_EQ(supervisor_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
+  EXPECT_EQ(supervisor_->outcome()->log_path, "/log/chief.log");
+}
+
+TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequestAndSaysWhatIsLost) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL", "worker-0 KILL"));
+  EndProcess("chief", 0, SIGKILL);
+  EndProcess("worker-0", 0, SIGKILL);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
+}
+
+TEST_F(RunSupervisorTest, LosesNothingAtASecondRequestAfterTheChiefHasSaved) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  EndProcess("chief", kExitTerminated);
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-0 KILL"));
+  EndProcess("worker-0", 0, SIGKILL);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(RunSupervisorTest, SaysWhenTheChiefIsKilledWhileItSaves) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  EndProcess("chief", 0, SIGKILL);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM"));
+  EndProcess("worker-0", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitFailed);
+  EXPECT_EQ(supervisor_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
+}
+
+TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
+  for (const int code : {kExitFailed, kExitRetryable}) {
+    StartAll(0);
+    supervisor_->RequestStop();
+    EndProcess("chief", code);
+    ASSERT_EQ(ExitCode(), code);
+    EXPECT_EQ(supervisor_->outcome()->message,
+              absl::StrCat("chief ended with exit code ", code, " before its last step was saved"));
+  }
+}
+
+TEST_F(RunSupervisorTest, IsFinishedWhenTheLastStepComesBeforeTheStop) {
+  StartAll(1);
+  supervisor_->RequestStop();
+  EndProcess("chief", 0);
+  EndProcess("worker-0", 0);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(RunSupervisorTest, StopsAFailedRunSoonerOnRequestAndStillFails) {
+  StartAll();
+  EndProcess("worker-0", kExitBadConfiguration);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  EndProcess("worker-1", kExitTerminated);
+  ASSERT_EQ(ExitCode(), kExitBadConfiguration);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-0 ended with exit code 2");
+}
+
+TEST_F(RunSupervisorTest, TellsAChiefOnlyOnceThatIsSavingAlready) {
+  StartAll();
+  EndProcess("worker-0", kExitFailed);
+  Advance(absl::Seconds(2));
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitFailed);
+  EXPECT_THAT(said_, Contains("chief ended with exit code 1 before its last step was saved"));
+  EndProcess("worker-1", kExitTerminated);
+  EXPECT_EQ(supervisor_->outcome()->message, "worker-0 ended with exit code 1");
+}
+
+TEST_F(RunSupervisorTest, StopsTheWorkersOfAFinishedRunAtOnceOnRequest) {
+  StartAll(1);
+  EndProcess("chief", 0);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  supervisor_->RequestStop();
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_EQ(ExitCode(), 0);
 }
 
 TEST_F(RunSupervisorTest, FailsWhenAProgramCannotBeStarted) {

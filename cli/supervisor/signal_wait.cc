@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "common/base/process.h"
+
 namespace lockstep {
 
 SignalWait::SignalWait() {
-  sigemptyset(&signals_);
-  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals_, signal);
+  signals_ = StopSignals();
+  sigaddset(&signals_, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
 

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -18,6 +20,21 @@ TEST(SignalWaitTest, HoldsSignalsBackUntilTheyAreAskedFor) {
   EXPECT_TRUE(IsStop(*first) && IsStop(*second));
   EXPECT_NE(*first, *second);
   EXPECT_EQ(signals.Wait(absl::ZeroDuration()), absl::nullopt);
+}
+
+TEST(SignalWaitTest, TakesAClosedTerminalForAStopUnlessNohupIgnoresIt) {
+  {
+    SignalWait signals;
+    raise(SIGHUP);
+    const auto signal = signals.Wait(absl::ZeroDuration());
+    ASSERT_TRUE(signal.has_value());
+    EXPECT_TRUE(IsStop(*signal));
+  }
+  std::signal(SIGHUP, SIG_IGN);
+  SignalWait signals;
+  raise(SIGHUP);
+  EXPECT_EQ(signals.Wait(absl::ZeroDuration()), absl::nullopt);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 TEST(SignalWaitTest, WakesWhenAChildEnds) {
