@@ -98,7 +98,7 @@ TEST(BadConfigurationsTest, AreToldWithFileLineAndField) {
       EXPECT_EQ(err.str().find('\n'), err.str().size() - 1) << err.str();
     }
   }
-  EXPECT_FALSE(fs->Exists("runs")) << "nothing is written for a wrong configuration";
+  EXPECT_FALSE(fs->Exists("runs").value()) << "nothing is written for a wrong configuration";
 }
 
 TEST(BadConfigurationsTest, DifferFromAGoodOne) {

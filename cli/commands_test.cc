@@ -69,7 +69,7 @@ TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
   const Result more = Call(LocalCommand, {config_, logdir, "--steps=120"});
   EXPECT_EQ(more.exit_code, 0) << more.err;
   EXPECT_THAT(more.out, HasSubstr("going on from step 100"));
-  EXPECT_TRUE(fs_->Exists(Path("run/model.ckpt-120.index")));
+  EXPECT_TRUE(fs_->Exists(Path("run/model.ckpt-120.index")).value());
 
   const Result evaluated = Call(EvalCommand, {logdir});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
@@ -160,7 +160,7 @@ TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {
       EXPECT_EQ(bad.err.find('\n'), bad.err.size() - 1) << bad.err;
     }
   }
-  EXPECT_FALSE(fs_->Exists("runs")) << "nothing is written for a wrong configuration";
+  EXPECT_FALSE(fs_->Exists("runs").value()) << "nothing is written for a wrong configuration";
 }
 
 TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {

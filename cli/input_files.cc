@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/config/config_source.h"
 
 namespace lockstep {
 namespace {
@@ -28,9 +30,10 @@ std::vector<std::string> FilesOf(const InputConfig::Split& split) {
 absl::Status CheckInputFiles(FileSystem* fs, const RunConfig& config) {
   for (int i = 0; i < config.input().split_size(); ++i) {
     for (const std::string& file : FilesOf(config.input().split(i))) {
-      if (!fs->Exists(file)) {
-        return absl::NotFoundError(absl::StrCat("input.split[", i, "]: there is no file ", file));
-      }
+      const absl::StatusOr<bool> exists = fs->Exists(file);
+      const std::string field = absl::StrCat("input.split[", i, "]");
+      if (!exists.ok()) return InField(field, exists.status());
+      if (!*exists) return absl::NotFoundError(absl::StrCat(field, ": there is no file ", file));
     }
   }
   return absl::OkStatus();

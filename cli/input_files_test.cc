@@ -1,5 +1,6 @@
 #include "cli/input_files.h"
 
+#include "common/io/faulty_file_system.h"
 #include "common/io/memory_file_system.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -25,6 +26,15 @@ TEST(InputFilesTest, NamesTheSplitAndTheFileThatIsNotThere) {
   EXPECT_EQ(status.message(), "input.split[1]: there is no file /d/labels");
   ASSERT_TRUE(WriteFileAtomically(&fs, "/d/labels", "").ok());
   EXPECT_TRUE(CheckInputFiles(&fs, config).ok());
+}
+
+TEST(InputFilesTest, SaysWhenItCannotKnow) {
+  MemoryFileSystem memory;
+  FaultyFileSystem fs(&memory);
+  fs.FailOperation(1, absl::PermissionDeniedError("Permission denied"));
+  const absl::Status status = CheckInputFiles(&fs, ConfigOf("input { split { csv { file: '/d/a' } } }"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(status.message(), "input.split[0]: Permission denied (operation 1, /d/a)");
 }
 
 TEST(InputFilesTest, KnowsTheFilesOfEveryFormat) {

@@ -38,10 +38,13 @@ std::string PrefixOfFile(const std::string& path) {
 // InvalidArgument when there is neither a directory nor a checkpoint at `path`.
 absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, const std::string& path, std::ostream& err) {
   const std::string prefix = PrefixOfFile(path);
-  if (CheckpointExists(fs, prefix)) return prefix;
-  if (!fs->ListDirectory(path).ok()) {
+  ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
+  if (exists) return prefix;
+  const absl::Status listed = fs->ListDirectory(path).status();
+  if (absl::IsNotFound(listed)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is neither a directory nor a checkpoint"));
   }
+  RETURN_IF_ERROR(listed);
   ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
                    NewestValidCheckpoint(fs, path, [&err](const std::string& name, const absl::Status& damage) {
                      err << "damaged: " << name << ": " << damage.message() << "\n";

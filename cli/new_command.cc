@@ -13,7 +13,8 @@ constexpr char kFileName[] = "run.textproto";
 
 absl::StatusOr<std::string> WriteConfiguration(FileSystem* fs, const std::string& directory) {
   const std::string path = JoinPath(directory, kFileName);
-  if (fs->Exists(path)) {
+  ASSIGN_OR_RETURN(const bool exists, fs->Exists(path));
+  if (exists) {
     return absl::AlreadyExistsError(absl::StrCat(path, " exists already; it is not overwritten"));
   }
   RETURN_IF_ERROR(fs->CreateDirectory(directory));

@@ -33,8 +33,12 @@ absl::Status CheckTraining(const RunConfig& config, std::shared_ptr<const Datase
 absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const RunConfig& config, const std::string& index_directory) {
   RETURN_IF_ERROR(CheckInputFiles(fs, config));
   const std::string& warm_start = config.checkpoint().warm_start();
-  if (!warm_start.empty() && !CheckpointExists(fs, warm_start)) {
-    return absl::NotFoundError(absl::StrCat("checkpoint.warm_start: there is no checkpoint ", warm_start));
+  if (!warm_start.empty()) {
+    const absl::StatusOr<bool> exists = CheckpointExists(fs, warm_start);
+    if (!exists.ok()) return InField("checkpoint.warm_start", exists.status());
+    if (!*exists) {
+      return absl::NotFoundError(absl::StrCat("checkpoint.warm_start: there is no checkpoint ", warm_start));
+    }
   }
   DatasetOptions options;
   options.fs = fs;

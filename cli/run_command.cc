@@ -77,7 +77,8 @@ absl::StatusOr<std::string> FindChief(FileSystem* fs) {
   if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
   const std::string directory(Dirname(Self()));
   for (const char* name : {"../server/chief_main", "chief_main"}) {
-    if (fs->Exists(JoinPath(directory, name))) return JoinPath(directory, name);
+    ASSIGN_OR_RETURN(const bool exists, fs->Exists(JoinPath(directory, name)));
+    if (exists) return JoinPath(directory, name);
   }
   return absl::NotFoundError(absl::StrCat("there is no program chief_main near ", directory,
                                           "; build //server:chief_main or set LOCKSTEP_CHIEF_BINARY"));

@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
   std::unique_ptr<RunReport> report(new RunReport(fs, config, std::move(logdir)));
   RunConfig checked = config;
   if (!report->logdir_.empty()) {
-    const absl::optional<std::string> newest = LatestCheckpoint(fs, report->logdir_);
+    ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs, report->logdir_));
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
     // A run that goes on does not read it again.
     if (newest.has_value()) checked.mutable_checkpoint()->clear_warm_start();
@@ -69,7 +69,9 @@ absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) cons
         << " steps/s from start to end)\n";
   }
   absl::optional<std::string> checkpoint;
-  if (!logdir_.empty()) checkpoint = LatestCheckpoint(fs_, logdir_);
+  if (!logdir_.empty()) {
+    ASSIGN_OR_RETURN(checkpoint, LatestCheckpoint(fs_, logdir_));
+  }
   if (evaluator_ != nullptr && checkpoint.has_value()) {
     ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
     out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";

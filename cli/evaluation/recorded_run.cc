@@ -44,12 +44,13 @@ absl::StatusOr<std::string> RecordedRunFlags::Directory() const {
 absl::StatusOr<RunConfig> RecordedRunFlags::LoadConfig(FileSystem* fs) const {
   ASSIGN_OR_RETURN(const std::string directory, Directory());
   const std::string path = JoinPath(directory, kRecordFile);
-  if (!fs->Exists(path)) {
+  const absl::StatusOr<std::string> text = ReadFile(fs, path);
+  if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(absl::StrCat(directory, " is not a run's logdir: it has no ", kRecordFile));
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(fs, path));
+  RETURN_IF_ERROR(text.status());
   RunRecord record;
-  RETURN_IF_ERROR(ParseTextProto(text, path, &record));
+  RETURN_IF_ERROR(ParseTextProto(*text, path, &record));
   for (const std::string& override : set) RETURN_IF_ERROR(ApplyOverride(override, record.mutable_config()));
   ApplyDefaults(record.mutable_config());
   RETURN_IF_ERROR(ValidateRunConfig(record.config()));
@@ -59,7 +60,8 @@ absl::StatusOr<RunConfig> RecordedRunFlags::LoadConfig(FileSystem* fs) const {
 absl::StatusOr<std::string> RecordedRunFlags::FindCheckpoint(FileSystem* fs, std::ostream& err) const {
   if (!checkpoint.empty()) {
     const std::string prefix = PrefixOfFile(checkpoint);
-    if (!CheckpointExists(fs, prefix)) return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix));
+    ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
+    if (!exists) return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix));
     return prefix;
   }
   ASSIGN_OR_RETURN(const std::string directory, Directory());

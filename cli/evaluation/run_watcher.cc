@@ -6,6 +6,7 @@
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
+#include "glog/logging.h"
 
 namespace lockstep {
 
@@ -16,19 +17,22 @@ absl::StatusOr<bool> RunWatcher::RunOnce() {
   if (absl::IsNotFound(config.status())) return false;
   RETURN_IF_ERROR(config.status());
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
-  const absl::optional<std::string> newest = LatestCheckpoint(options_.fs, directory);
-  if (!newest.has_value()) return false;
+  const absl::StatusOr<absl::optional<std::string>> latest = LatestCheckpoint(options_.fs, directory);
+  LOG_IF(ERROR, !latest.ok()) << "looking again for the newest checkpoint: " << latest.status();
+  if (!latest.ok() || !latest->has_value()) return false;
+  const std::string& newest = **latest;
   const int64_t last_step = config->training().steps();
-  const int64_t step = StepOfCheckpoint(*newest).value_or(last_step);
+  const int64_t step = StepOfCheckpoint(newest).value_or(last_step);
   const bool is_due = step >= step_ + options_.every_steps || step >= last_step;
-  if (*newest != evaluated_ && is_due) {
+  if (newest != evaluated_ && is_due) {
     RETURN_IF_ERROR(Prepare(*config));
-    const absl::StatusOr<RunEvaluator::Evaluation> evaluation = evaluator_->EvaluateCheckpoint(*newest);
+    const absl::StatusOr<RunEvaluator::Evaluation> evaluation = evaluator_->EvaluateCheckpoint(newest);
     if (!evaluation.ok()) {
-      if (!CheckpointExists(options_.fs, *newest)) return false;
+      const absl::StatusOr<bool> exists = CheckpointExists(options_.fs, newest);
+      if (exists.ok() && !*exists) return false;  // it was deleted meanwhile
       return evaluation.status();
     }
-    evaluated_ = *newest;
+    evaluated_ = newest;
     step_ = evaluation->step;
     options_.report(evaluator_->split(), *evaluation);
     WriteEvaluation(*evaluation, events_.get());

@@ -57,7 +57,7 @@ TEST_F(RunWatcherTest, KeepsTheSplitsApart) {
   RecordSignRun(&fs_, "/run");
   SaveSignCheckpoint(&fs_, "/run", 10, 1);
   EXPECT_EQ(NewWatcher(0, "train").RunOnce().value(), true);
-  EXPECT_FALSE(fs_.Exists("/run/eval"));
+  EXPECT_FALSE(fs_.Exists("/run/eval").value());
   EXPECT_EQ(fs_.ListDirectory("/run/eval_train").value().size(), 1);
 }
 

@@ -49,7 +49,8 @@ RunSupervisor::RunSupervisor(Options options)
 }
 
 absl::Status RunSupervisor::Start() {
-  if (options_.fs->Exists(options_.port_file)) RETURN_IF_ERROR(options_.fs->Remove(options_.port_file));
+  const absl::Status removed = options_.fs->Remove(options_.port_file);
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
   return StartChild(&chief_, options_.chief_command(listen_));
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_files.h"
 #include "common/checkpoint/index_table.h"
@@ -18,14 +19,25 @@ namespace {
 // Checksummed and written at a time, so that the second pass over the bytes finds them in the cache.
 constexpr size_t kPieceSize = 1 << 20;
 
-// The number of data files that the checkpoint at `prefix` claims; 0 when there is none that can be read.
-int NumShardsOf(FileSystem* fs, const std::string& prefix) {
-  const auto table = ReadFile(fs, IndexPath(prefix));
-  if (!table.ok()) return 0;
-  const auto entries = DecodeIndexTable(*table);
+// What the index at `prefix` says. DataLoss when it is damaged.
+absl::StatusOr<int> NumShardsIn(FileSystem* fs, const std::string& prefix) {
+  ASSIGN_OR_RETURN(const std::string table, ReadFile(fs, IndexPath(prefix)));
+  ASSIGN_OR_RETURN(const auto entries, DecodeIndexTable(table));
   BundleHeaderProto header;
-  if (!entries.ok() || entries->count("") == 0 || !header.ParseFromString(entries->at(""))) return 0;
+  if (entries.count("") == 0 || !header.ParseFromString(entries.at(""))) return absl::DataLossError("no header");
   return header.num_shards();
+}
+
+// The number of data files that the checkpoint at `prefix` claims; of a damaged one whether there is a data file that
+// bears the number 1. nullopt without a checkpoint. What cannot be known is an error: guessing might overwrite its
+// data.
+absl::StatusOr<absl::optional<int>> NumShardsOf(FileSystem* fs, const std::string& prefix) {
+  const absl::StatusOr<int> claimed = NumShardsIn(fs, prefix);
+  if (claimed.ok()) return absl::make_optional(*claimed);
+  if (absl::IsNotFound(claimed.status())) return absl::optional<int>();
+  if (!absl::IsDataLoss(claimed.status())) return claimed.status();
+  ASSIGN_OR_RETURN(const bool one, fs->Exists(DataPath(prefix, 0, 1)));
+  return absl::make_optional(one ? 1 : 0);
 }
 
 }  // namespace
@@ -42,10 +54,10 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem* f
   if (Basename(prefix).empty()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", prefix, "\" is no checkpoint: it names a directory"));
   }
-  const bool replaces = fs->Exists(IndexPath(prefix));
-  const int num_shards = replaces && NumShardsOf(fs, prefix) == 1 ? 2 : 1;
+  ASSIGN_OR_RETURN(const absl::optional<int> replaced, NumShardsOf(fs, prefix));
+  const int num_shards = replaced == 1 ? 2 : 1;
   std::unique_ptr<BundleWriter> writer(
-      new BundleWriter(fs, std::move(prefix), std::move(before_piece), num_shards, replaces));
+      new BundleWriter(fs, std::move(prefix), std::move(before_piece), num_shards, replaced.has_value()));
   ASSIGN_OR_RETURN(writer->data_, fs->NewWritableFile(writer->data_path() + ".tmp"));
   return writer;
 }

@@ -143,7 +143,7 @@ TEST_F(BundleWriterTest, KeepsTheErrorOfAddForFinish) {
   fs_.FailOperation(1, absl::InternalError("injected"));
   EXPECT_FALSE(writer->Add("v", DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_EQ(writer->Finish().code(), absl::StatusCode::kInternal);
-  EXPECT_FALSE(memory_.Exists("d/ckpt.index"));
+  EXPECT_FALSE(memory_.Exists("d/ckpt.index").value());
 }
 
 TEST_F(BundleWriterTest, ReplacesACheckpointOfTheSamePrefix) {
@@ -160,6 +160,19 @@ TEST_F(BundleWriterTest, ReplacesADamagedCheckpoint) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 2).ok());
   EXPECT_EQ(Restore(&fs_, "d/ckpt"), 2);
   EXPECT_EQ(Files().size(), 2u);
+}
+
+// Without its index nobody knows which data file it lives from.
+TEST_F(BundleWriterTest, DoesNotTakeACheckpointThatItCannotReadForNone) {
+  ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
+  using Operation = FaultyFileSystem::Operation;
+  for (const Operation operation : {Operation::kExists, Operation::kOpen, Operation::kRead}) {
+    fs_.FailMatching(operation, "ckpt.index", absl::InternalError("Input/output error"));
+    fs_.FailMatching(Operation::kRename, "ckpt.index", absl::InternalError("it ends half-way"));
+    EXPECT_EQ(Save(&fs_, "d/ckpt", 2).code(), absl::StatusCode::kInternal);
+    fs_.Heal();
+    EXPECT_EQ(Restore(&memory_, "d/ckpt"), 1);
+  }
 }
 
 // Whatever operation of a second save of one prefix is the last, and whatever of the unsynced is lost: the

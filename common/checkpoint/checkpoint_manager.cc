@@ -28,8 +28,12 @@ absl::StatusOr<std::unique_ptr<CheckpointManager>> CheckpointManager::Create(Fil
     return absl::InvalidArgumentError(absl::StrCat("cannot keep ", options.max_to_keep, " checkpoints"));
   }
   std::unique_ptr<CheckpointManager> manager(new CheckpointManager(fs, std::move(options)));
-  RETURN_IF_ERROR(manager->Recover());
-  manager->RemoveLeftovers();
+  const std::string& directory = manager->options_.directory;
+  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs, directory));
+  ASSIGN_OR_RETURN(const std::vector<std::string> listed, fs->ListDirectory(directory));
+  const std::set<std::string> names(listed.begin(), listed.end());
+  manager->Recover(state.value_or(CheckpointState()), names);
+  manager->RemoveLeftovers(state.value_or(CheckpointState()), names);
   return manager;
 }
 
@@ -37,27 +41,23 @@ std::string CheckpointManager::PrefixOf(int64_t step) const {
   return PathOf(absl::StrCat(options_.base_name, "-", step));
 }
 
-absl::Status CheckpointManager::Recover() {
-  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs_, options_.directory));
-  if (!state.has_value() || options_.max_to_keep == 0) return absl::OkStatus();
-  for (const std::string& prefix : state->all_model_checkpoint_paths()) {
+void CheckpointManager::Recover(const CheckpointState& state, const std::set<std::string>& names) {
+  if (options_.max_to_keep == 0) return;
+  for (const std::string& prefix : state.all_model_checkpoint_paths()) {
     // By its name alone: an entry with another directory is either this one, spelled otherwise or before it
     // was moved, or not ours to delete.
     const std::string name(Basename(prefix));
-    if (!CheckpointExists(fs_, PathOf(name))) continue;
+    if (names.count(IndexPath(name)) == 0) continue;
     Erase(name, &kept_);
     kept_.push_back(name);
   }
-  return absl::OkStatus();
 }
 
-void CheckpointManager::RemoveLeftovers() {
-  const auto names = fs_->ListDirectory(options_.directory);
-  if (!names.ok()) {
-    LOG(WARNING) << "Half-written checkpoints stay: " << names.status();
-    return;
-  }
-  for (const std::string& name : *names) {
+void CheckpointManager::RemoveLeftovers(const CheckpointState& state, const std::set<std::string>& names) {
+  // Its index may only be out of sight, and its data are all that is left of it.
+  std::set<absl::string_view> wanted = {Basename(state.model_checkpoint_path())};
+  for (const std::string& prefix : state.all_model_checkpoint_paths()) wanted.insert(Basename(prefix));
+  for (const std::string& name : names) {
     absl::string_view rest = name;
     const bool temporary = absl::ConsumeSuffix(&rest, ".tmp");
     // "model.ckpt-12.data-00000-of-00001" or "model.ckpt-12.index".
@@ -66,9 +66,8 @@ void CheckpointManager::RemoveLeftovers() {
     const absl::optional<int64_t> step = StepOfCheckpoint(checkpoint);
     if (!step.has_value() || checkpoint != Basename(PrefixOf(*step))) continue;
     const bool is_data = IsDataFileOf(checkpoint, rest);
-    const bool leftover =
-        temporary ? is_data || rest.substr(dot) == ".index" : is_data && !CheckpointExists(fs_, PathOf(checkpoint));
-    if (!leftover) continue;
+    const bool incomplete = names.count(IndexPath(checkpoint)) == 0 && wanted.count(checkpoint) == 0;
+    if (!(temporary ? is_data || rest.substr(dot) == ".index" : is_data && incomplete)) continue;
     const absl::Status status = fs_->Remove(PathOf(name));
     if (!status.ok()) LOG(WARNING) << "A half-written file stays: " << status;
   }
@@ -76,7 +75,8 @@ void CheckpointManager::RemoveLeftovers() {
 
 absl::Status CheckpointManager::Record(const std::string& prefix) {
   const std::string name(Basename(prefix));
-  if (!CheckpointExists(fs_, PathOf(name))) {
+  ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs_, PathOf(name)));
+  if (!exists) {
     return absl::NotFoundError(absl::StrCat("no checkpoint ", prefix, " in ", options_.directory));
   }
   if (options_.max_to_keep == 0) return WriteCheckpointState(fs_, options_.directory, PathOf(name), {});

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/io/file_system.h"
+#include "proto/checkpoint.pb.h"
 
 namespace lockstep {
 
@@ -27,7 +29,8 @@ class CheckpointManager {
     int64_t max_to_keep = 5;
   };
 
-  // InvalidArgument for a negative max_to_keep or a bad state file.
+  // InvalidArgument for a negative max_to_keep or a bad state file; that of the file system when state file or
+  // directory cannot be read, and then nothing is removed.
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(FileSystem* fs, Options options);
 
   // The prefix for a checkpoint of this step.
@@ -44,9 +47,11 @@ class CheckpointManager {
 
  private:
   CheckpointManager(FileSystem* fs, Options options);
-  absl::Status Recover();
-  // Removes what a process that died while writing left: temporary files, and data without an index.
-  void RemoveLeftovers();
+  // `names` is what is in the directory.
+  void Recover(const CheckpointState& state, const std::set<std::string>& names);
+  // Removes what a process that died while writing left: temporary files, and data without an index of a checkpoint
+  // that the state file does not list. What it removes is decided by these alone.
+  void RemoveLeftovers(const CheckpointState& state, const std::set<std::string>& names);
   void RemoveDoomed();
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using Operation = FaultyFileSystem::Operation;
 
 class CheckpointManagerTest : public ::testing::Test {
  protected:
@@ -139,7 +140,7 @@ TEST_F(CheckpointManagerTest, DeletesAllThatAreTooManyAtTheNextSave) {
 TEST_F(CheckpointManagerTest, DeletesNothingBeforeTheStateFileIsWritten) {
   const auto manager = Create(1);
   ASSERT_TRUE(Save(manager.get(), 1).ok());
-  fs_.FailOperation(1, absl::ResourceExhaustedError("full"));
+  fs_.FailOperation(2, absl::ResourceExhaustedError("full"));  // The first looks for the index.
   EXPECT_EQ(Save(manager.get(), 2).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
   EXPECT_THAT(Listed(), ElementsAre(1));
@@ -153,7 +154,7 @@ TEST_F(CheckpointManagerTest, TriesAFailedDeletionAgain) {
   const int64_t before = fs_.operations();
   ASSERT_TRUE(Save(manager.get(), 2).ok());
   const int64_t operations = fs_.operations() - before;
-  for (int64_t n = 7; n <= operations; ++n) {  // The first 6 write the state file.
+  for (int64_t n = 8; n <= operations; ++n) {  // The first 7 look for the index and write the state file.
     fs_.FailOperation(n, absl::PermissionDeniedError("read-only"));
     EXPECT_TRUE(Save(manager.get(), 10 * n).ok());
     EXPECT_TRUE(Save(manager.get(), 10 * n + 1).ok());
@@ -165,7 +166,7 @@ TEST_F(CheckpointManagerTest, TriesAFailedDeletionAgain) {
 TEST_F(CheckpointManagerTest, KeepsADoomedOneThatIsSavedAgain) {
   const auto manager = Create(1);
   ASSERT_TRUE(Save(manager.get(), 1).ok());
-  fs_.FailOperation(7, absl::PermissionDeniedError("read-only"));
+  fs_.FailOperation(8, absl::PermissionDeniedError("read-only"));
   ASSERT_TRUE(Save(manager.get(), 2).ok());
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
   ASSERT_TRUE(Save(manager.get(), 1).ok());
@@ -180,7 +181,7 @@ TEST_F(CheckpointManagerTest, DeletesNothingInAnotherDirectory) {
   EXPECT_THAT(StepsOf(*manager), IsEmpty());
   ASSERT_TRUE(Save(manager.get(), 8).ok());
   ASSERT_TRUE(Save(manager.get(), 9).ok());
-  EXPECT_TRUE(memory_.Exists("/other/model.ckpt-7.index"));
+  EXPECT_TRUE(memory_.Exists("/other/model.ckpt-7.index").value());
 }
 
 // Supervisor wrote whole paths; the directory has since been moved, or is named another way.
@@ -207,9 +208,41 @@ TEST_F(CheckpointManagerTest, RemovesWhatADeadWriterLeft) {
   for (const char* name : others) Touch(JoinPath("d", name));
   Create(2);
   for (const char* name : others) {
-    EXPECT_TRUE(memory_.Exists(JoinPath("d", name))) << name;
+    EXPECT_TRUE(memory_.Exists(JoinPath("d", name)).value()) << name;
     ASSERT_TRUE(memory_.Remove(JoinPath("d", name)).ok());
   }
+  EXPECT_THAT(OnDisk(), ElementsAre(1));
+}
+
+// The disk, or a network file system, does not answer: nobody knows then what is there and what is not.
+TEST_F(CheckpointManagerTest, RemovesAndForgetsNothingWhenItCannotSee) {
+  const auto first = Create(3);
+  for (const int step : {1, 2, 3}) ASSERT_TRUE(Save(first.get(), step).ok());
+  const absl::Status error = absl::InternalError("Input/output error");
+  for (const auto operation : {Operation::kExists, Operation::kList, Operation::kOpen, Operation::kRead}) {
+    fs_.FailMatching(operation, "d", error);
+    const auto manager = CheckpointManager::Create(&fs_, {"d", "model.ckpt", 3});
+    if (manager.ok()) {
+      EXPECT_THAT(StepsOf(**manager), ElementsAre(1, 2, 3));
+    } else {
+      EXPECT_EQ(manager.status().code(), error.code());
+    }
+    EXPECT_THAT(OnDisk(), ElementsAre(1, 2, 3));
+    fs_.Heal();
+  }
+  fs_.FailMatching(Operation::kExists, ".index", error);
+  EXPECT_EQ(Save(first.get(), 4).code(), error.code());
+  EXPECT_THAT(Listed(), ElementsAre(1, 2, 3));
+  fs_.Heal();
+  ASSERT_TRUE(Save(Create(3).get(), 4).ok());
+  EXPECT_THAT(OnDisk(), ElementsAre(2, 3, 4));
+}
+
+TEST_F(CheckpointManagerTest, KeepsTheDataOfAListedCheckpointWhoseIndexIsOutOfSight) {
+  ASSERT_TRUE(Save(Create(2).get(), 1).ok());
+  ASSERT_TRUE(memory_.Rename("d/model.ckpt-1.index", "d/away").ok());
+  EXPECT_THAT(StepsOf(*Create(2)), IsEmpty());
+  ASSERT_TRUE(memory_.Rename("d/away", "d/model.ckpt-1.index").ok());
   EXPECT_THAT(OnDisk(), ElementsAre(1));
 }
 

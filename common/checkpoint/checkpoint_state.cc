@@ -66,20 +66,19 @@ absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, 
   return WriteFileAtomically(fs, JoinPath(directory, kCheckpointStateFile), text);
 }
 
-absl::optional<std::string> LatestCheckpoint(FileSystem* fs, const std::string& directory) {
-  const auto state = ReadCheckpointState(fs, directory);
-  if (!state.ok()) {
-    LOG(ERROR) << "No latest checkpoint: " << state.status();
-    return absl::nullopt;
-  }
-  if (!state->has_value()) return absl::nullopt;
-  const std::string& prefix = (*state)->model_checkpoint_path();
-  if (CheckpointExists(fs, prefix)) return prefix;
+absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory) {
+  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs, directory));
+  if (!state.has_value()) return absl::optional<std::string>();
+  const std::string& prefix = state->model_checkpoint_path();
+  ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
+  if (exists) return absl::make_optional(prefix);
   LOG(ERROR) << JoinPath(directory, kCheckpointStateFile) << " names " << prefix << ", whose index does not exist";
-  return absl::nullopt;
+  return absl::optional<std::string>();
 }
 
-bool CheckpointExists(FileSystem* fs, const std::string& prefix) { return fs->Exists(IndexPath(prefix)); }
+absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix) {
+  return fs->Exists(IndexPath(prefix));
+}
 
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix) {
   // Without its index it is no checkpoint any more, whatever happens to the rest.

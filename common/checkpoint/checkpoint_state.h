@@ -21,7 +21,7 @@ inline constexpr char kCheckpointStateFile[] = "checkpoint";
 // to choose another one. Paths are stored relative to the directory, so that it can be moved.
 
 // Absent file: nullopt. Relative entries come back joined with `directory`.
-// Errors: InvalidArgument when the file does not parse or names no newest checkpoint.
+// Errors: InvalidArgument when the file does not parse or names no newest checkpoint; those of reading it.
 absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* fs, const std::string& directory);
 
 // Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended when it is not the last.
@@ -29,10 +29,12 @@ absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* 
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
                                   std::vector<std::string> all_prefixes);
 
-// The state file's model_checkpoint_path when its index exists. Else nullopt, logged when a state file is there.
-absl::optional<std::string> LatestCheckpoint(FileSystem* fs, const std::string& directory);
+// The state file's model_checkpoint_path when its index exists. nullopt without a state file and, logged, without that
+// index. Errors: those of ReadCheckpointState, and those of the file system.
+absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory);
 
-bool CheckpointExists(FileSystem* fs, const std::string& prefix);
+// Whether there is an index at the prefix; an error when that cannot be known.
+absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix);
 
 // Removes index (first), data shards and .meta of a checkpoint. Absent files are no error.
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix);

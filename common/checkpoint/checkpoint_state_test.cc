@@ -24,7 +24,7 @@ class CheckpointStateTest : public ::testing::Test {
 TEST_F(CheckpointStateTest, IsAbsentBeforeTheFirstCheckpoint) {
   EXPECT_FALSE(ReadCheckpointState(&fs_, "/runs/a").value().has_value());
   EXPECT_FALSE(ReadCheckpointState(&fs_, "/missing").value().has_value());
-  EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").has_value());
+  EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").value().has_value());
 }
 
 // SAVE-29; and SAVE-26 on purpose otherwise: what lies in the directory is stored relative to it, so that
@@ -73,7 +73,7 @@ TEST_F(CheckpointStateTest, SaysWhereAFileDoesNotParse) {
   const absl::Status status = ReadCheckpointState(&fs_, "/runs/a").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/runs/a/checkpoint: line 2, column 16: "));
-  EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").has_value());
+  EXPECT_EQ(LatestCheckpoint(&fs_, "/runs/a").status(), status);
 }
 
 // SAVE-32
@@ -92,9 +92,21 @@ TEST_F(CheckpointStateTest, ReadsTheTimestampsThatTensorFlowWrites) {
 // SAVE-33
 TEST_F(CheckpointStateTest, HasNoLatestCheckpointWhenItsIndexIsMissing) {
   WriteText("model_checkpoint_path: \"m-1\"\n");
-  EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").has_value());
+  EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").value().has_value());
   Touch("/runs/a/m-1.index");
-  EXPECT_EQ(LatestCheckpoint(&fs_, "/runs/a"), "/runs/a/m-1");
+  EXPECT_EQ(LatestCheckpoint(&fs_, "/runs/a").value(), "/runs/a/m-1");
+}
+
+TEST_F(CheckpointStateTest, SaysWhenItCannotKnowTheLatestCheckpoint) {
+  WriteText("model_checkpoint_path: \"m-1\"\n");
+  Touch("/runs/a/m-1.index");
+  FaultyFileSystem faulty(&fs_);
+  ASSERT_TRUE(LatestCheckpoint(&faulty, "/runs/a").ok());
+  const int64_t operations = faulty.operations();
+  for (int64_t n = 1; n <= operations; ++n) {
+    faulty.FailOperation(n, absl::InternalError("Input/output error"));
+    EXPECT_EQ(LatestCheckpoint(&faulty, "/runs/a").status().code(), absl::StatusCode::kInternal) << n;
+  }
 }
 
 TEST_F(CheckpointStateTest, RemovesTheFilesOfOneCheckpointOnly) {

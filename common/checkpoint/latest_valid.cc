@@ -69,12 +69,20 @@ absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report) {
   ASSIGN_OR_RETURN(const std::vector<std::string> candidates, Candidates(fs, directory));
-  for (const std::string& prefix : candidates) {
-    const absl::Status status = Verify(fs, prefix);
-    if (status.ok()) return absl::make_optional(prefix);
-    if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
-    report(prefix, status);
+  std::vector<absl::Status> damages(candidates.size());
+  size_t valid = candidates.size();
+  for (int look = 0; look < 2; ++look) {
+    for (size_t i = 0; i < valid; ++i) {
+      damages[i] = Verify(fs, candidates[i]);
+      if (damages[i].ok()) {
+        valid = i;
+      } else if (!absl::IsDataLoss(damages[i]) && !absl::IsNotFound(damages[i])) {
+        return damages[i];
+      }
+    }
   }
+  for (size_t i = 0; i < valid; ++i) report(candidates[i], damages[i]);
+  if (valid < candidates.size()) return absl::make_optional(candidates[valid]);
   if (candidates.empty()) return absl::optional<std::string>();
   return absl::DataLossError(absl::StrCat("none of the ", candidates.size(), " checkpoints of ", directory,
                                           " can be read; the newest is ", candidates.front()));

@@ -19,10 +19,12 @@ namespace lockstep {
 //   4. the others in the directory, highest step first.
 // Those in the directory are "<base>-<step>.index" with the base of the state file's choice, "model.ckpt"
 // without a state file.
-// `report` is called with each one that is damaged or missing and passed over, and why.
-// nullopt only when there are no checkpoints at all. Errors: DataLoss when there are some and none can be
-// read; InvalidArgument for a bad state file; that of the file system when it cannot be asked (a damaged device
-// counts as a damaged checkpoint, a missing permission does not).
+// Damaged is one whose files contradict themselves, are missing, or have bytes that the device cannot read; and only
+// when it is so twice, before and after the others were tried: a device or a network that is back by then loses no
+// work. `report` is called with each one that is damaged and passed over, and why. nullopt only when there are no
+// checkpoints at all. Errors: DataLoss when there are some and all are damaged; InvalidArgument for a bad state file;
+// that of the file system when it cannot be asked (a missing permission, a directory or a file that cannot be opened):
+// nothing older is taken then.
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report);

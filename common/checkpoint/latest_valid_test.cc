@@ -146,7 +146,36 @@ TEST_F(NewestValidCheckpointTest, DoesNotTakeAFailingFileSystemForDamage) {
   for (int64_t n = 1; n <= operations; ++n) {
     faulty.FailOperation(n, absl::PermissionDeniedError("not yours"));
     EXPECT_EQ(Find(&faulty).status().code(), absl::StatusCode::kPermissionDenied) << n;
+    faulty.FailOperation(n, absl::InternalError("Input/output error"));
+    EXPECT_EQ(Find(&faulty).status().code(), absl::StatusCode::kInternal) << n;
   }
+  EXPECT_THAT(reported_, IsEmpty());
+}
+
+// A device, or a network file system, that could not read for a while.
+TEST_F(NewestValidCheckpointTest, LooksTwiceBeforeItTakesAnOlderOne) {
+  Save(1);
+  Save(2);
+  List(2, {1, 2});
+  FaultyFileSystem faulty(&fs_);
+  ASSERT_TRUE(Find(&faulty).ok());
+  const int64_t operations = faulty.operations();
+  for (int64_t n = 5; n <= operations; ++n) {  // The first 4 read the state file and the directory.
+    faulty.FailOperation(n, absl::DataLossError("d/model.ckpt-2: Input/output error"));
+    EXPECT_EQ(Find(&faulty)->value(), Prefix(2)) << n;
+    EXPECT_THAT(reported_, IsEmpty());
+  }
+}
+
+TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
+  Save(1);
+  Save(2);
+  List(2, {1, 2});
+  FaultyFileSystem faulty(&fs_);
+  faulty.FailMatching(FaultyFileSystem::Operation::kRead, "model.ckpt-2.data",
+                      absl::DataLossError("d/model.ckpt-2: Input/output error"));
+  EXPECT_EQ(Find(&faulty)->value(), Prefix(1));
+  EXPECT_THAT(reported_, ElementsAre(Prefix(2)));
 }
 
 }  // namespace

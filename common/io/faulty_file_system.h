@@ -15,11 +15,28 @@
 namespace lockstep {
 
 // Passes every call on to another file system, for tests, and fails those that it is told to. Counts
-// operations: every call that reads or changes files, those on open files included, except Exists
-// and destructors. So a test can run once, read the count, and then fail or kill the same run at each
+// operations: every call that looks at, reads or changes files, those on open files included, except
+// destructors. So a test can run once, read the count, and then fail or kill the same run at each
 // operation. The other file system must outlive it, and it its files. Thread-safe.
 class FaultyFileSystem : public FileSystem {
  public:
+  enum class Operation {
+    kCreate,
+    kOpen,
+    kExists,
+    kList,
+    kCreateDirectory,
+    kRename,
+    kRemove,
+    kSyncDirectory,
+    kLock,
+    kRead,
+    kAppend,
+    kFlush,
+    kSync,
+    kClose,
+  };
+
   explicit FaultyFileSystem(FileSystem* base) : base_(base) {}
 
   // Operations tried so far, failed ones included.
@@ -29,6 +46,9 @@ class FaultyFileSystem : public FileSystem {
   void FailOperation(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
   // So does every later one.
   void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // So does, besides, every such operation from now on whose path, that which is renamed or its new name, contains
+  // `part`.
+  void FailMatching(Operation operation, std::string part, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
   // n more operations succeed, then the process is dead: nothing reaches the files any more. An Append
   // that death strikes is half done.
   void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,7 +60,7 @@ class FaultyFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override;
-  bool Exists(const std::string& path) override { return base_->Exists(path); }
+  absl::StatusOr<bool> Exists(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
   absl::Status CreateDirectory(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
@@ -53,8 +73,14 @@ class FaultyFileSystem : public FileSystem {
   class Reader;
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
+  struct Match {
+    Operation operation;
+    std::string part;
+    absl::Status error;
+  };
+
   // Counts one operation and says whether it fails.
-  absl::Status Begin(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Begin(Operation operation, const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes `bytes` of the disk's room, all or none.
   absl::Status TakeRoom(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // True for the very operation at which the process dies.
@@ -67,6 +93,7 @@ class FaultyFileSystem : public FileSystem {
   int64_t first_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
   int64_t last_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Match> matches_ ABSL_GUARDED_BY(mutex_);
   bool killing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t room_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
 };

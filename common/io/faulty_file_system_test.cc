@@ -8,6 +8,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
+using Operation = FaultyFileSystem::Operation;
 
 class FaultyFileSystemTest : public ::testing::Test {
  protected:
@@ -18,8 +19,8 @@ class FaultyFileSystemTest : public ::testing::Test {
 TEST_F(FaultyFileSystemTest, CountsOperations) {
   ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "data").ok());  // create, append, sync, close, rename, sync
   EXPECT_EQ(fs_.operations(), 6);
-  EXPECT_TRUE(fs_.Exists("a"));
-  EXPECT_EQ(fs_.operations(), 6);
+  EXPECT_TRUE(fs_.Exists("a").value());
+  EXPECT_EQ(fs_.operations(), 7);
 }
 
 TEST_F(FaultyFileSystemTest, FailsOneOperation) {
@@ -37,8 +38,26 @@ TEST_F(FaultyFileSystemTest, FindsAtomicWritesAtomicAtEveryOperation) {
     fs_.FailOperation(n, absl::InternalError("injected"));
     EXPECT_FALSE(WriteFileAtomically(&fs_, "a", "new").ok());
     EXPECT_EQ(ReadFile(&memory_, "a").value(), n == 6 ? "new" : "old") << n;
-    EXPECT_FALSE(memory_.Exists("a.tmp")) << n;
+    EXPECT_FALSE(memory_.Exists("a.tmp").value()) << n;
   }
+}
+
+TEST_F(FaultyFileSystemTest, FailsAnOperationOnSomePaths) {
+  for (const char* name : {"a", "b"}) ASSERT_TRUE(WriteFileAtomically(&fs_, name, "data").ok());
+  auto file = fs_.NewRandomAccessFile("a").value();
+  for (const auto operation : {Operation::kExists, Operation::kOpen, Operation::kRead, Operation::kRename}) {
+    fs_.FailMatching(operation, "a", absl::InternalError("Input/output error"));
+  }
+  char byte;
+  EXPECT_TRUE(absl::IsInternal(fs_.Exists("a").status()));
+  EXPECT_TRUE(absl::IsInternal(fs_.NewRandomAccessFile("a").status()));
+  EXPECT_TRUE(absl::IsInternal(file->Read(0, 1, &byte)));
+  EXPECT_TRUE(absl::IsInternal(fs_.Rename("b", "a"))) << "its new name";
+  EXPECT_TRUE(fs_.Exists("b").value());
+  EXPECT_TRUE(fs_.ListDirectory(".").ok());
+  EXPECT_TRUE(fs_.Rename("b", "c").ok());
+  fs_.Heal();
+  EXPECT_TRUE(fs_.Exists("a").value());
 }
 
 TEST_F(FaultyFileSystemTest, LetsNothingThroughAfterAKill) {

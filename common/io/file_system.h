@@ -13,8 +13,9 @@
 
 namespace lockstep {
 
-// Errors of all calls name the path and the cause: NotFound, PermissionDenied,
-// ResourceExhausted (disk full), AlreadyExists, FailedPrecondition, DataLoss (the device failed) or Internal.
+// Errors of all calls name the path and the cause: NotFound, PermissionDenied, ResourceExhausted (disk full),
+// AlreadyExists, FailedPrecondition, or Internal: an I/O error. Only NotFound says that something is absent; after any
+// other error nobody knows.
 
 // A file being written from its start. Not thread-safe. Destroying without Close loses nothing
 // that was appended, but hides its error.
@@ -38,7 +39,8 @@ class RandomAccessFile {
   virtual uint64_t size() const = 0;
   // When the contents last changed, as it was when the file was opened. Tells two states of a file apart.
   virtual absl::Time modification_time() const = 0;
-  // Reads exactly `n` bytes at `offset` into `out`; OutOfRange when the file ends before.
+  // Reads exactly `n` bytes at `offset` into `out`. OutOfRange when the file ends before; DataLoss when the device
+  // cannot read them (EIO), as when their checksum were wrong.
   virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;
 };
 
@@ -53,7 +55,8 @@ class FileSystem {
   // Truncates an existing file.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) = 0;
-  virtual bool Exists(const std::string& path) = 0;
+  // False only when it is certain that there is neither a file nor a directory.
+  virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
   // Names, not paths, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
   // With parents; OK when it exists.

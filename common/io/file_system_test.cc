@@ -106,7 +106,7 @@ TEST_F(RealFileSystemTest, LeavesNothingOfAnAppendThatFails) {
 }
 
 TEST_F(RealFileSystemTest, ReportsAFullDiskAsResourceExhausted) {
-  if (!fs_->Exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  if (!fs_->Exists("/dev/full").value()) GTEST_SKIP() << "no /dev/full";
   auto file = fs_->NewWritableFile("/dev/full");
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("abc").ok());
@@ -130,10 +130,32 @@ TEST_F(RealFileSystemTest, CreatesDirectoriesWithTheirParents) {
   ASSERT_TRUE(fs_->CreateDirectory(Path("x/y/z")).ok());
   EXPECT_TRUE(fs_->CreateDirectory(Path("x/y/z")).ok());
   EXPECT_TRUE(fs_->CreateDirectory(Path("x/y/z/")).ok());
-  EXPECT_TRUE(fs_->Exists(Path("x/y/z")));
+  EXPECT_TRUE(fs_->Exists(Path("x/y/z")).value());
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
   EXPECT_EQ(fs_->CreateDirectory(Path("file")).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(fs_->CreateDirectory(Path("file/below")).code(), absl::StatusCode::kNotFound);
+}
+
+// access(2) says no to all of these.
+TEST_F(RealFileSystemTest, KnowsWhatIsAbsentFromWhatItCannotSee) {
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
+  EXPECT_TRUE(fs_->Exists(directory_).value());
+  EXPECT_FALSE(fs_->Exists(Path("missing")).value());
+  EXPECT_FALSE(fs_->Exists(Path("missing/file")).value());
+  EXPECT_FALSE(fs_->Exists(Path("file/below")).value());
+  ASSERT_EQ(::symlink("loop", Path("loop").c_str()), 0);
+  const absl::Status loop = fs_->Exists(Path("loop")).status();
+  EXPECT_EQ(loop.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(loop.message()), HasSubstr(absl::StrCat("cannot look for ", Path("loop"), ": ")));
+  EXPECT_EQ(fs_->Exists(Path(std::string(300, 'x'))).status().code(), absl::StatusCode::kInternal);
+}
+
+// The first page of every process's memory: read(2) answers EIO.
+TEST_F(RealFileSystemTest, TakesBytesThatTheDeviceCannotReadForLost) {
+  const auto memory = fs_->NewRandomAccessFile("/proc/self/mem");
+  if (!memory.ok()) GTEST_SKIP() << memory.status();
+  char byte;
+  EXPECT_EQ((*memory)->Read(0, 1, &byte).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(RealFileSystemTest, ListsNamesInOrder) {

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> HangingFileSystem::NewRandomAc
   return base_->NewRandomAccessFile(path);
 }
 
-bool HangingFileSystem::Exists(const std::string& path) {
+absl::StatusOr<bool> HangingFileSystem::Exists(const std::string& path) {
   Pass(path);
   return base_->Exists(path);
 }

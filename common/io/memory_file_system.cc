@@ -186,7 +186,7 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::NewRandomAcc
   return std::make_unique<Reader>(this, path, it->second);
 }
 
-bool MemoryFileSystem::Exists(const std::string& path) {
+absl::StatusOr<bool> MemoryFileSystem::Exists(const std::string& path) {
   MutexLock lock(&mutex_);
   return names_.count(Normalized(path)) > 0 || CheckDirectory(path).ok();
 }

@@ -38,7 +38,7 @@ class MemoryFileSystem : public FileSystem {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Exists(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> Exists(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CreateDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Rename(const std::string& from, const std::string& to) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -32,7 +32,7 @@ TEST_F(MemoryFileSystemTest, BehavesAsTheRealOne) {
   EXPECT_EQ(Read("d/a"), "a");
   ASSERT_TRUE(fs_.Rename("d/a", "d/b").ok());
   EXPECT_EQ(Read("d/b"), "a");
-  EXPECT_FALSE(fs_.Exists("d/a"));
+  EXPECT_FALSE(fs_.Exists("d/a").value());
   EXPECT_EQ(fs_.Remove("d/a").code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(fs_.Remove("d/b").ok());
   EXPECT_EQ(fs_.NewRandomAccessFile("d/b").status().code(), absl::StatusCode::kNotFound);
@@ -68,8 +68,8 @@ TEST_F(MemoryFileSystemTest, LosesUnsyncedNamesInAPowerCut) {
   ASSERT_TRUE(WriteFileAtomically(&fs_, "old", "1").ok());
   ASSERT_TRUE(fs_.Rename("old", "new").ok());
   fs_.DropUnsyncedData(UnsyncedNames::kLost);
-  EXPECT_TRUE(fs_.Exists("old"));
-  EXPECT_FALSE(fs_.Exists("new"));
+  EXPECT_TRUE(fs_.Exists("old").value());
+  EXPECT_FALSE(fs_.Exists("new").value());
   ASSERT_TRUE(fs_.Remove("old").ok());
   fs_.DropUnsyncedData(UnsyncedNames::kLost);
   EXPECT_EQ(Read("old"), "1");
@@ -77,7 +77,7 @@ TEST_F(MemoryFileSystemTest, LosesUnsyncedNamesInAPowerCut) {
   ASSERT_TRUE(fs_.SyncDirectory(".").ok());
   fs_.DropUnsyncedData(UnsyncedNames::kLost);
   EXPECT_EQ(Read("new"), "1");
-  EXPECT_FALSE(fs_.Exists("old"));
+  EXPECT_FALSE(fs_.Exists("old").value());
 }
 
 TEST_F(MemoryFileSystemTest, CanKeepANameWhoseContentsAreLost) {

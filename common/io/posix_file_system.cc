@@ -47,9 +47,7 @@ absl::StatusCode CodeOfErrno(int error) {
     case ETXTBSY:
     case EXDEV:
       return absl::StatusCode::kFailedPrecondition;
-    case EIO:
-      return absl::StatusCode::kDataLoss;
-    default:
+    default:  // EIO, ESTALE, ETIMEDOUT, ...
       return absl::StatusCode::kInternal;
   }
 }
@@ -154,7 +152,11 @@ class PosixRandomAccessFile : public RandomAccessFile {
     while (done < n) {
       const ssize_t got = ::pread(fd_, out + done, std::min(n - done, kLargestTransfer), offset + done);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return ErrnoToStatus(errno, "read from", path_);
+      if (got < 0) {
+        const int error = errno;
+        const absl::Status status = ErrnoToStatus(error, "read from", path_);
+        return error == EIO ? absl::DataLossError(status.message()) : status;
+      }
       if (got == 0) {
         return absl::OutOfRangeError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
                                                   ": it ends at byte ", offset + done));
@@ -201,7 +203,12 @@ class PosixFileSystem : public FileSystem {
     return std::make_unique<PosixRandomAccessFile>(path, fd, info.st_size, absl::TimeFromTimespec(info.st_mtim));
   }
 
-  bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+  absl::StatusOr<bool> Exists(const std::string& path) override {
+    if (::access(path.c_str(), F_OK) == 0) return true;
+    const absl::Status status = ErrnoToStatus(errno, "look for", path);
+    if (absl::IsNotFound(status)) return false;
+    return status;
+  }
 
   absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override {
     DIR* const directory = ::opendir(path.c_str());

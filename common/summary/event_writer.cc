@@ -33,7 +33,11 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs,
   const std::string name =
       absl::StrFormat("events.out.tfevents.%010d.%s", absl::ToUnixSeconds(clock->WallTime()), host);
   std::string path = JoinPath(directory, name);
-  for (int n = 1; fs->Exists(path); ++n) path = JoinPath(directory, absl::StrCat(name, ".", n));
+  for (int n = 1;; ++n) {
+    ASSIGN_OR_RETURN(const bool taken, fs->Exists(path));
+    if (!taken) break;
+    path = JoinPath(directory, absl::StrCat(name, ".", n));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(path));
   std::unique_ptr<EventWriter> writer(new EventWriter(clock, std::move(path), std::move(file)));
   writer->Start();

@@ -48,6 +48,15 @@ class EventWriterTest : public ::testing::Test {
   SimulatedClock clock_;
 };
 
+TEST_F(EventWriterTest, OverwritesNothingWhenItCannotSeeWhatIsThere) {
+  Create()->WriteScalar("loss", 1, 7);
+  const std::string path = "logs/events.out.tfevents.1577836800.host";
+  ASSERT_THAT(Steps(path), ElementsAre(0, 7));
+  fs_.FailMatching(FaultyFileSystem::Operation::kExists, path, absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(EventWriter::Create(&fs_, &clock_, "logs", "host").status()));
+  EXPECT_THAT(Steps(path), ElementsAre(0, 7));
+}
+
 // EV-01
 TEST_F(EventWriterTest, StartsWithTheVersionUnderTensorFlowsName) {
   clock_.Advance(absl::Milliseconds(1700));

@@ -209,7 +209,7 @@ TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
   TrainTo(10);
   EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
   EXPECT_TRUE(WaitForEnd().ok());
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-10"));
   const auto events = Events(0);
   EXPECT_EQ(events.front(), "START 0");
   EXPECT_EQ(events.back(), "STOP 0");
@@ -352,7 +352,7 @@ TEST_F(ChiefTest, ARestartedChiefGoesOnWithTheListOfCheckpoints) {
   EXPECT_THAT(list(), ElementsAre("logdir/model.ckpt-2", "logdir/model.ckpt-4", "logdir/model.ckpt-6"));
   TrainAndSave(8);
   EXPECT_THAT(list(), ElementsAre("logdir/model.ckpt-4", "logdir/model.ckpt-6", "logdir/model.ckpt-8"));
-  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-2.index"));
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-2.index").value());
 }
 
 TEST_F(ChiefTest, SavesByTheClock) {
@@ -361,11 +361,12 @@ TEST_F(ChiefTest, SavesByTheClock) {
   TrainTo(3);
   clock_.Advance(absl::Seconds(29));
   chief_->Housekeep();
-  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index"));
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index").value());
   clock_.Advance(absl::Seconds(1));
   chief_->Housekeep();
   TrainAndSave(5);  // waits for the saver
-  EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-3.index") || memory_.Exists("logdir/model.ckpt-5.index"));
+  EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-3.index").value() ||
+              memory_.Exists("logdir/model.ckpt-5.index").value());
   clock_.Advance(absl::Seconds(30));
   const int64_t before = fs_.operations();
   chief_->Housekeep();
@@ -390,7 +391,7 @@ TEST_F(ChiefTest, ALossThatIsNotFiniteEndsTheRunAndHarmsNoCheckpoint) {
   EXPECT_TRUE(chief_->Heartbeat(heartbeat)->finished());
   const absl::Status status = WaitForEnd();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-4"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
   ASSERT_TRUE(Restart().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 4);
 }
@@ -426,7 +427,7 @@ TEST_F(ChiefTest, AFinishedRunEndsAtOnceWhenAWorkerWasTold) {
   worker_.reset();
   waiter.join();
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-10"));
 }
 
 TEST_F(ChiefTest, AFinishedRunThatNobodyAsksForEndsSoon) {
@@ -441,7 +442,7 @@ TEST_F(ChiefTest, AFinishedRunThatNobodyAsksForEndsSoon) {
   clock_.Advance(absl::Seconds(2));
   waiter.join();
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-8.index"));
+  EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-8.index").value());
 }
 
 TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
@@ -452,7 +453,7 @@ TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
   EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
   EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
   ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-3"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-3"));
   EXPECT_EQ(Events(0).back(), "STOP 0");
 }
 
@@ -472,7 +473,7 @@ TEST_F(ChiefTest, AStopInAnUpdateThatIsHalfAppliedSavesWhenItIsWhole) {
   ASSERT_TRUE(worker_->Send(rest).ok());
   saver.join();
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-4"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
 }
 
 TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {
@@ -542,7 +543,7 @@ TEST_F(ChiefTest, ACheckpointThatHangsHoldsNobodyUp) {
   hanging_.Release();
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir"), std::string("logdir/model.ckpt-10"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-10"));
 }
 
 TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {

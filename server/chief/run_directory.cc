@@ -38,13 +38,15 @@ RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<Fil
 
 absl::Status RunDirectory::EnterEpoch() {
   const std::string file = JoinPath(path_, kEpochFile);
-  if (fs_->Exists(file)) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &epoch_) || epoch_ < 0 ||
+  const absl::StatusOr<std::string> text = ReadFile(fs_, file);
+  if (text.ok()) {
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &epoch_) || epoch_ < 0 ||
         epoch_ == std::numeric_limits<int64_t>::max()) {
       return absl::DataLossError(
           absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
     }
+  } else if (!absl::IsNotFound(text.status())) {
+    return text.status();
   }
   ++epoch_;
   return WriteFileAtomically(fs_, file, absl::StrCat(epoch_, "\n"));
@@ -52,10 +54,11 @@ absl::Status RunDirectory::EnterEpoch() {
 
 absl::StatusOr<absl::optional<RunRecord>> RunDirectory::ReadRecord() const {
   const std::string file = JoinPath(path_, kRecordFile);
-  if (!fs_->Exists(file)) return absl::optional<RunRecord>();
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(fs_, file));
+  const absl::StatusOr<std::string> text = ReadFile(fs_, file);
+  if (absl::IsNotFound(text.status())) return absl::optional<RunRecord>();
+  RETURN_IF_ERROR(text.status());
   RunRecord record;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &record)) {
+  if (!google::protobuf::TextFormat::ParseFromString(*text, &record)) {
     return absl::InvalidArgumentError(absl::StrCat(file, " is not a RunRecord in text format"));
   }
   return absl::optional<RunRecord>(std::move(record));

@@ -18,14 +18,15 @@ namespace lockstep {
 class RunDirectory {
  public:
   // Creates the directory, takes the lock and enters a new epoch.
-  // Errors: FailedPrecondition when another chief holds the lock; DataLoss for a damaged epoch file.
+  // Errors: FailedPrecondition when another chief holds the lock; DataLoss for a damaged epoch file; those of the file
+  // system.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 
   const std::string& path() const { return path_; }
   // One more than in the chief's life before.
   int64_t epoch() const { return epoch_; }
 
-  // nullopt in a new run. InvalidArgument when the file does not parse.
+  // nullopt in a new run. InvalidArgument when the file does not parse; an error when it cannot be read.
   absl::StatusOr<absl::optional<RunRecord>> ReadRecord() const;
   absl::Status WriteRecord(const RunRecord& record) const;
 

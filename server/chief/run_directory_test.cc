@@ -69,6 +69,27 @@ TEST(RunDirectoryTest, AFullDiskIsReported) {
   EXPECT_EQ(RunDirectory::Open(&fs, "d").value()->epoch(), 2);
 }
 
+// Epoch 1 again, or another configuration accepted, because nothing could be read.
+TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
+  MemoryFileSystem memory;
+  FaultyFileSystem fs(&memory);
+  { ASSERT_TRUE(RunDirectory::Open(&fs, "d").value()->WriteRecord(RunRecord()).ok()); }
+  const absl::Status error = absl::InternalError("Input/output error");
+  using Operation = FaultyFileSystem::Operation;
+  for (const Operation operation : {Operation::kExists, Operation::kOpen, Operation::kRead}) {
+    fs.FailMatching(operation, "d/epoch", error);
+    auto directory = RunDirectory::Open(&fs, "d");
+    EXPECT_TRUE(directory.ok() ? (*directory)->epoch() > 1 : directory.status().code() == error.code());
+    fs.Heal();
+    if (!directory.ok()) directory = RunDirectory::Open(&fs, "d");
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    fs.FailMatching(operation, "d/lockstep.textproto", error);
+    const auto record = (*directory)->ReadRecord();
+    EXPECT_TRUE(record.ok() ? record->has_value() : record.status().code() == error.code());
+    fs.Heal();
+  }
+}
+
 TEST(RunDirectoryTest, KeepsTheRecordOfTheRun) {
   MemoryFileSystem fs;
   const auto directory = RunDirectory::Open(&fs, "d").value();

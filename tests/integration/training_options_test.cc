@@ -54,7 +54,7 @@ Variables Train(RunConfig config) {
   EXPECT_EQ(cluster.StartChief(), absl::OkStatus());
   cluster.StartWorker();
   EXPECT_EQ(cluster.Wait(), absl::OkStatus());
-  const auto newest = LatestCheckpoint(cluster.fs(), TestCluster::kLogdir);
+  const auto newest = LatestCheckpoint(cluster.fs(), TestCluster::kLogdir).value();
   const auto reader = BundleReader::Open(cluster.fs(), newest.value_or("none"));
   EXPECT_TRUE(reader.ok()) << reader.status();
   Variables variables;

@@ -142,7 +142,7 @@ std::vector<absl::Status> TestCluster::JoinWorkers() {
 }
 
 absl::StatusOr<std::string> TestCluster::Digest() {
-  const auto newest = LatestCheckpoint(&fs_, kLogdir);
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(&fs_, kLogdir));
   if (!newest) return absl::NotFoundError("no checkpoint");
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(&fs_, *newest));
   return CheckpointDigest(*reader);

@@ -145,7 +145,7 @@ TEST_F(RecordIndexTest, StaysInMemoryWithoutADirectory) {
   auto index = Open();
   ASSERT_TRUE(index.ok());
   EXPECT_EQ(Record(**index, 98), "0 1:98");
-  EXPECT_FALSE(fs_.Exists(kDirectory));
+  EXPECT_FALSE(fs_.Exists(kDirectory).value());
 }
 
 TEST_F(RecordIndexTest, AnIndexThatCannotBeKeptIsNoError) {

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint_state.h"
+#include "glog/logging.h"
 
 namespace lockstep {
 
@@ -24,8 +26,9 @@ absl::optional<std::string> CheckpointIterator::Next() {
 absl::optional<std::string> CheckpointIterator::WaitForNewCheckpoint(absl::string_view last) {
   const absl::Time deadline = options_.clock->Now() + options_.timeout;
   while (!stopped()) {
-    absl::optional<std::string> newest = LatestCheckpoint(fs_, directory_);
-    if (newest.has_value() && *newest != last) return newest;
+    const absl::StatusOr<absl::optional<std::string>> newest = LatestCheckpoint(fs_, directory_);
+    LOG_IF(ERROR, !newest.ok()) << "looking again for the newest checkpoint: " << newest.status();
+    if (newest.ok() && newest->has_value() && **newest != last) return *newest;
     const absl::Time next_look = options_.clock->Now() + options_.poll_interval;
     if (next_look > deadline || !SleepUntil(next_look)) break;
   }

@@ -85,8 +85,8 @@ TEST_F(PredictionTest, WritesPredictionsOfNumbers) {
 TEST_F(PredictionTest, LeavesNoHalfFileBehind) {
   options_.cancelled = [calls = 0]() mutable { return ++calls > 1; };
   EXPECT_EQ(Predict(Numbers(5, true)).code(), absl::StatusCode::kCancelled);
-  EXPECT_FALSE(fs_.Exists("out.csv"));
-  EXPECT_FALSE(fs_.Exists("out.csv.tmp"));
+  EXPECT_FALSE(fs_.Exists("out.csv").value());
+  EXPECT_FALSE(fs_.Exists("out.csv.tmp").value());
 }
 
 }  // namespace
