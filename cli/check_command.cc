@@ -25,9 +25,10 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
   if (!check.ok()) return source->Locate(check.status());
   int64_t train_examples = 0;
   for (const RunCheck::Split& split : check->splits) {
-    out << split.name << ": " << CountText(split.examples, "example") << " of " << NameOf(split.spec.features_dtype)
-        << split.spec.features_shape.ToString() << ", " << LabelsText(split.spec) << "\n";
-    if (split.name == "train") train_examples = split.examples;
+    out << absl::StrCat(split.name, ": ", CountText(split.digest.examples(), "example"), " of ",
+                        NameOf(split.spec.features_dtype), split.spec.features_shape.ToString(), ", ",
+                        LabelsText(split.spec), ", CRC32C ", absl::Hex(split.digest.crc32c(), absl::kZeroPad8), "\n");
+    if (split.name == "train") train_examples = split.digest.examples();
   }
   const TrainingConfig& training = config.training();
   const int64_t batch = training.replicas_to_aggregate() * config.input().batch_size();

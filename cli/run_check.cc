@@ -59,7 +59,7 @@ absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const RunConfig& config, const
       const std::vector<std::string> metrics(config.evaluation().metric().begin(), config.evaluation().metric().end());
       RETURN_IF_ERROR(CreateMetrics(metrics, config.model(), dataset->spec()).status());
     }
-    check.splits.push_back({name, dataset->size(), dataset->spec()});
+    check.splits.push_back({name, dataset->digest(), dataset->spec()});
   }
   return check;
 }

@@ -1,13 +1,13 @@
 #ifndef LOCKSTEP_CLI_RUN_CHECK_H_
 #define LOCKSTEP_CLI_RUN_CHECK_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/io/file_system.h"
 #include "proto/config.pb.h"
+#include "proto/input.pb.h"
 #include "worker/data/batch_source.h"
 #include "worker/nn/model_summary.h"
 
@@ -17,7 +17,7 @@ namespace lockstep {
 struct RunCheck {
   struct Split {
     std::string name;
-    int64_t examples = 0;
+    DataDigest digest;
     ExampleSpec spec;
   };
   std::vector<Split> splits;

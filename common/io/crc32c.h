@@ -12,6 +12,9 @@ namespace lockstep {
 // Of `data` behind bytes whose checksum is `crc`. Of nothing it is 0.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view data);
 
+// Of two texts behind each other, from the checksum of each; the second has `second_bytes`.
+uint32_t CombineCrc32c(uint32_t first, uint32_t second, uint64_t second_bytes);
+
 inline uint32_t Crc32c(absl::string_view data) { return ExtendCrc32c(0, data); }
 
 // What is stored in files: a checksum of data that contains checksums would be weak (LevelDB, log_format.md).

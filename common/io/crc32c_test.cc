@@ -20,6 +20,19 @@ TEST(Crc32cTest, ExtendsAChecksumByWhatFollows) {
   EXPECT_EQ(ExtendCrc32c(Crc32c("123456789"), ""), Crc32c("123456789"));
 }
 
+TEST(Crc32cTest, CombinesTheChecksumsOfTwoTexts) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text.push_back(static_cast<char>(i * i >> 3));
+  for (const size_t split : {0, 1, 7, 500, 999, 1000}) {
+    const std::string first = text.substr(0, split), second = text.substr(split);
+    EXPECT_EQ(CombineCrc32c(Crc32c(first), Crc32c(second), second.size()), Crc32c(text)) << split;
+  }
+  // Lengths that no test has the time to write out: zeros behind zeros, one after the other or at once.
+  const uint64_t half = uint64_t{1} << 40;
+  const uint32_t once = CombineCrc32c(Crc32c("x"), 0, half);
+  EXPECT_EQ(CombineCrc32c(once, 0, half), CombineCrc32c(Crc32c("x"), 0, 2 * half));
+}
+
 TEST(Crc32cTest, UnmasksWhatItMasked) {
   const uint32_t crc = Crc32c("foo");
   EXPECT_NE(MaskCrc32c(crc), crc);

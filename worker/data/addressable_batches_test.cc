@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 // Example i is the number i.
 class Numbers : public Dataset {
  public:
-  explicit Numbers(int64_t size) : Dataset(Spec(), size, /*has_weights=*/true) {}
+  explicit Numbers(int64_t size) : Dataset(Spec(), size, /*has_weights=*/true, /*crc32c=*/0) {}
 
  private:
   static ExampleSpec Spec() {

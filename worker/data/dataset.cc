@@ -2,11 +2,20 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "common/io/crc32c.h"
+#include "common/tensor/dtype.h"
 
 namespace lockstep {
 
-Dataset::Dataset(const ExampleSpec& spec, int64_t size, bool has_weights)
-    : spec_(spec), size_(size), has_weights_(has_weights) {}
+Dataset::Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c)
+    : spec_(spec), size_(size), has_weights_(has_weights), crc32c_(crc32c) {}
+
+DataDigest Dataset::digest() const {
+  DataDigest digest;
+  digest.set_examples(size_);
+  digest.set_crc32c(crc32c_);
+  return digest;
+}
 
 absl::Status Dataset::Read(absl::Span<const int64_t> indices, Batch* out) const {
   for (const int64_t index : indices) {
@@ -20,6 +29,11 @@ absl::Status Dataset::Read(absl::Span<const int64_t> indices, Batch* out) const 
   out->labels = Tensor(spec_.labels_dtype, WithBatchDimension(size, spec_.labels_shape));
   out->weights = has_weights_ ? Tensor(DT_FLOAT, Shape({size})) : Tensor();
   return ReadExamples(indices, out);
+}
+
+uint32_t StartOfDigest(const ExampleSpec& spec, bool has_weights) {
+  return Crc32c(absl::StrCat(NameOf(spec.features_dtype), spec.features_shape.ToString(), " ",
+                             NameOf(spec.labels_dtype), spec.labels_shape.ToString(), has_weights ? " weights" : ""));
 }
 
 Shape WithBatchDimension(int64_t size, const Shape& shape) {

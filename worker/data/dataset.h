@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "proto/input.pb.h"
 #include "worker/data/batch.h"
 #include "worker/data/batch_source.h"
 
@@ -25,13 +26,16 @@ class Dataset {
   int64_t size() const { return size_; }
   // Whether batches carry a weight for each example.
   bool has_weights() const { return has_weights_; }
+  // Other examples, or the same in another order, have another one. Normalization is no part of it.
+  DataDigest digest() const;
 
   // The examples with these numbers, in this order, repetitions allowed, in new tensors.
   // Errors: InvalidArgument for a number outside [0, size()); DataLoss names a damaged file and record.
   absl::Status Read(absl::Span<const int64_t> indices, Batch* out) const;
 
  protected:
-  Dataset(const ExampleSpec& spec, int64_t size, bool has_weights);
+  // `crc32c` is of all examples, as digest() gives it: see StartOfDigest.
+  Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c);
 
  private:
   // `out` has the right tensors, uninitialized; every index is in range.
@@ -40,7 +44,12 @@ class Dataset {
   const ExampleSpec spec_;
   const int64_t size_;
   const bool has_weights_;
+  const uint32_t crc32c_;
 };
+
+// A split's checksum starts with what each of its examples looks like (the same bytes may be other images), and is
+// extended by the examples in order.
+uint32_t StartOfDigest(const ExampleSpec& spec, bool has_weights);
 
 // [size, ...shape].
 Shape WithBatchDimension(int64_t size, const Shape& shape);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/io/crc32c.h"
 #include "worker/data/gzip_reader.h"
 
 namespace lockstep {
@@ -82,9 +83,9 @@ absl::Status WrongLength(const std::string& path, absl::Span<const int64_t> dims
 
 class IdxDataset : public Dataset {
  public:
-  IdxDataset(const ExampleSpec& spec, std::unique_ptr<IdxArray> images, std::vector<uint8_t> labels,
+  IdxDataset(const ExampleSpec& spec, uint32_t crc32c, std::unique_ptr<IdxArray> images, std::vector<uint8_t> labels,
              const Normalization& normalization)
-      : Dataset(spec, static_cast<int64_t>(labels.size()), /*has_weights=*/false),
+      : Dataset(spec, static_cast<int64_t>(labels.size()), /*has_weights=*/false, crc32c),
         images_(std::move(images)),
         labels_(std::move(labels)),
         normalization_(normalization) {}
@@ -126,7 +127,7 @@ absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const s
   ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, fs->NewRandomAccessFile(path));
   ASSIGN_OR_RETURN(const bool gzipped, IsGzipped(*file));
   SequentialReader reader(file.get(), path, gzipped);
-  std::unique_ptr<IdxArray> array(new IdxArray);
+  std::unique_ptr<IdxArray> array(new IdxArray(path));
   ASSIGN_OR_RETURN(array->dims_, ReadHeader(&reader, path, min_rank, max_rank));
   array->header_bytes_ = 4 + 4 * array->dims_.size();
   array->row_bytes_ = 1;
@@ -161,11 +162,15 @@ absl::Status IdxArray::Read(int64_t row, int64_t count, uint8_t* out) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint32_t> IdxArray::Checksum(FileSystem* fs, const ChecksumOptions& options) const {
+  if (file_) return KeptCrc32c(fs, path_, *file_, header_bytes_, options);
+  return Crc32c(contents_);
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
-                                                        const std::string& labels_path,
-                                                        const Normalization& normalization, uint64_t held_bytes) {
-  ASSIGN_OR_RETURN(std::unique_ptr<IdxArray> images, IdxArray::Open(fs, images_path, 3, 4, held_bytes));
-  ASSIGN_OR_RETURN(const std::unique_ptr<IdxArray> labels, IdxArray::Open(fs, labels_path, 1, 1, held_bytes));
+                                                        const std::string& labels_path, const IdxOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<IdxArray> images, IdxArray::Open(fs, images_path, 3, 4, options.held_bytes));
+  ASSIGN_OR_RETURN(const std::unique_ptr<IdxArray> labels, IdxArray::Open(fs, labels_path, 1, 1, options.held_bytes));
   if (images->dims()[0] != labels->dims()[0]) {
     return absl::DataLossError(absl::StrCat(images_path, " holds ", images->dims()[0], " images, ", labels_path,
                                             " holds ", labels->dims()[0], " labels"));
@@ -176,7 +181,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const st
   const std::vector<int64_t>& dims = images->dims();
   ASSIGN_OR_RETURN(spec.features_shape, Shape::Create({dims[1], dims[2], dims.size() == 4 ? dims[3] : 1}));
   spec.classes = 1 + *std::max_element(classes.begin(), classes.end());
-  return std::make_unique<IdxDataset>(spec, std::move(images), std::move(classes), normalization);
+  ASSIGN_OR_RETURN(const uint32_t images_crc32c, images->Checksum(fs, options.checksum));
+  const absl::string_view label_bytes(reinterpret_cast<const char*>(classes.data()), classes.size());
+  const uint32_t crc32c = CombineCrc32c(StartOfDigest(spec, /*has_weights=*/false), images_crc32c,
+                                        static_cast<uint64_t>(images->dims()[0] * images->row_bytes()));
+  return std::make_unique<IdxDataset>(spec, ExtendCrc32c(crc32c, label_bytes), std::move(images), std::move(classes),
+                                      options.normalization);
 }
 
 }  // namespace lockstep

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/io/file_system.h"
 #include "worker/data/dataset.h"
+#include "worker/data/kept_checksum.h"
 #include "worker/data/normalization.h"
 
 namespace lockstep {
@@ -35,12 +37,16 @@ class IdxArray {
   // Copies rows [row, row + count) to `out`.
   absl::Status Read(int64_t row, int64_t count, uint8_t* out) const;
 
+  // CRC32C of all rows. Those that stay on disk are read for it, unless a checksum of theirs was kept.
+  absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options) const;
+
   // The rows, when they are in memory; else nullptr.
   const uint8_t* memory() const { return file_ ? nullptr : reinterpret_cast<const uint8_t*>(contents_.data()); }
 
  private:
-  IdxArray() = default;
+  explicit IdxArray(std::string path) : path_(std::move(path)) {}
 
+  const std::string path_;
   std::vector<int64_t> dims_;
   int64_t row_bytes_ = 0;
   std::string contents_;
@@ -48,14 +54,19 @@ class IdxArray {
   uint64_t header_bytes_ = 0;
 };
 
+struct IdxOptions {
+  Normalization normalization;
+  ChecksumOptions checksum;
+  // See IdxArray.
+  uint64_t held_bytes = IdxArray::kHeldBytes;
+};
+
 // Images [rows, columns, 1] (or [rows, columns, channels] where the file has four dimensions), bytes scaled to
-// [0, 1] and normalized; labels are classes 0 .. the greatest label.
+// [0, 1] and normalized; labels are classes 0 .. the greatest label. The digest is of all images, then of all labels.
 // Errors: those of IdxArray, and OutOfRange from a read when a file on disk has become shorter; DataLoss when the two
 // files disagree in number or hold no example.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
-                                                        const std::string& labels_path,
-                                                        const Normalization& normalization,
-                                                        uint64_t held_bytes = IdxArray::kHeldBytes);
+                                                        const std::string& labels_path, const IdxOptions& options);
 
 }  // namespace lockstep
 

@@ -1,5 +1,9 @@
 #include "worker/data/idx.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "common/base/philox.h"
 #include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -19,7 +23,9 @@ class IdxTest : public ::testing::Test {
   }
 
   absl::StatusOr<std::unique_ptr<Dataset>> Open(uint64_t held_bytes = IdxArray::kHeldBytes) {
-    return OpenIdxDataset(&fs_, "images", "labels", Normalization(), held_bytes);
+    IdxOptions options;
+    options.held_bytes = held_bytes;
+    return OpenIdxDataset(&fs_, "images", "labels", options);
   }
 
   // Opening fails with DataLoss, and the message has the text.
@@ -188,13 +194,51 @@ TEST_F(IdxTest, SurvivesHostileBytes) {
   }
 }
 
+TEST_F(IdxTest, TheDigestDoesNotDependOnWhereTheBytesLie) {
+  Write("images", images_);
+  Write("labels", labels_);
+  const DataDigest in_memory = (*Open())->digest();
+  EXPECT_EQ(in_memory.examples(), 3);
+  EXPECT_EQ((*Open(/*held_bytes=*/0))->digest().crc32c(), in_memory.crc32c());
+  Write("images", Gzip(images_));
+  Write("labels", Gzip(labels_));
+  EXPECT_EQ((*Open())->digest().crc32c(), in_memory.crc32c());
+}
+
+TEST_F(IdxTest, EveryByteOfBothFilesIsInTheDigest) {
+  for (const uint64_t held_bytes : {uint64_t{0}, IdxArray::kHeldBytes}) {
+    Write("images", images_);
+    Write("labels", labels_);
+    std::set<uint32_t> digests = {(*Open(held_bytes))->digest().crc32c()};
+    for (size_t i = 16; i < images_.size(); ++i) {
+      std::string changed = images_;
+      changed[i] ^= 1;
+      Write("images", changed);
+      EXPECT_TRUE(digests.insert((*Open(held_bytes))->digest().crc32c()).second) << "pixel " << i - 16;
+    }
+    Write("images", images_);
+    for (size_t i = 8; i < labels_.size(); ++i) {
+      std::string changed = labels_;
+      changed[i] ^= 1;
+      Write("labels", changed);
+      EXPECT_TRUE(digests.insert((*Open(held_bytes))->digest().crc32c()).second) << "label " << i - 8;
+    }
+    Write("labels", labels_);
+    // The same bytes, images of another shape.
+    Write("images", EncodeIdx({3, 4, 1}, images_.substr(16)));
+    EXPECT_TRUE(digests.insert((*Open(held_bytes))->digest().crc32c()).second);
+  }
+}
+
 TEST_F(IdxTest, NormalizesPixels) {
   Write("images", images_);
   Write("labels", labels_);
   InputConfig::Normalization config;
   config.set_mean(0.5f);
   config.set_stddev(0.25f);
-  auto dataset = OpenIdxDataset(&fs_, "images", "labels", *Normalization::Create(config));
+  IdxOptions options;
+  options.normalization = *Normalization::Create(config);
+  auto dataset = OpenIdxDataset(&fs_, "images", "labels", options);
   Batch batch;
   ASSERT_TRUE((*dataset)->Read({0}, &batch).ok());
   EXPECT_EQ(batch.features.flat<float>()[0], -2.0f);

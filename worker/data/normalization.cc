@@ -27,7 +27,7 @@ inline __m256 FractionsOf255(const uint8_t* in) {
 class NormalizedDataset : public Dataset {
  public:
   NormalizedDataset(std::unique_ptr<Dataset> dataset, Normalization normalization)
-      : Dataset(dataset->spec(), dataset->size(), dataset->has_weights()),
+      : Dataset(dataset->spec(), dataset->size(), dataset->has_weights(), dataset->digest().crc32c()),
         dataset_(std::move(dataset)),
         normalization_(normalization) {}
 

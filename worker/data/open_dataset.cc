@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const InputConfig& config, 
   switch (split.source_case()) {
     case InputConfig::Split::kIdx:
       return OpenIdxDataset(options.fs, Path(split.idx().images(), options), Path(split.idx().labels(), options),
-                            normalization);
+                            {normalization, {options.index_directory, options.progress}});
     case InputConfig::Split::kSynthetic: {
       ASSIGN_OR_RETURN(dataset, CreateSyntheticDataset(split.synthetic(), seed));
       break;

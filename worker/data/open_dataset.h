@@ -20,8 +20,8 @@ struct DatasetOptions {
   FileSystem* fs = FileSystem::Real();
   // Relative file names start here; empty: the working directory.
   std::string base_directory;
-  // Where the places of records in csv, libsvm and tfrecord files are kept from run to run; empty: nowhere, every
-  // process reads such a file once at its start.
+  // Where the places of records in csv, libsvm and tfrecord files, and the checksums of these and of large idx files,
+  // are kept from run to run; empty: nowhere, every process reads such a file once at its start.
   std::string index_directory;
   // Called now and then while a file is read for the first time. May be null.
   std::function<void(const IndexProgress&)> progress;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/io/crc32c.h"
 #include "worker/data/gzip_reader.h"
 
 namespace lockstep {
@@ -22,8 +23,9 @@ struct Part {
 
 class RecordDataset : public Dataset {
  public:
-  RecordDataset(const ExampleSpec& spec, int64_t size, std::unique_ptr<RecordFormat> format, std::vector<Part> parts)
-      : Dataset(spec, size, format->has_weights()), format_(std::move(format)), parts_(std::move(parts)) {}
+  RecordDataset(const ExampleSpec& spec, int64_t size, uint32_t crc32c, std::unique_ptr<RecordFormat> format,
+                std::vector<Part> parts)
+      : Dataset(spec, size, format->has_weights(), crc32c), format_(std::move(format)), parts_(std::move(parts)) {}
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
@@ -54,6 +56,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
   std::vector<Part> parts;
   int64_t size = 0;
   int64_t max_label = -1;
+  uint32_t crc32c = StartOfDigest(format->spec(), format->has_weights());
+  const uint64_t record_bytes = ParsedBytes(format->spec(), format->has_weights());
   for (const RecordFile& file : files) {
     Part part;
     part.path = file.path;
@@ -66,6 +70,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
     ASSIGN_OR_RETURN(part.index, RecordIndex::Open(fs, *part.file, file, *format, options));
     size += part.index->size();
     max_label = std::max(max_label, part.index->summary().max_label);
+    // The same as if all records lay in one file.
+    crc32c =
+        CombineCrc32c(crc32c, part.index->summary().crc32c, static_cast<uint64_t>(part.index->size()) * record_bytes);
     // An empty part would hide the one before it from the search.
     if (part.index->size() > 0) parts.push_back(std::move(part));
   }
@@ -74,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
   }
   ExampleSpec spec = format->spec();
   if (spec.labels_dtype == DT_INT32 && spec.classes == 0) spec.classes = max_label + 1;
-  return std::make_unique<RecordDataset>(spec, size, std::move(format), std::move(parts));
+  return std::make_unique<RecordDataset>(spec, size, crc32c, std::move(format), std::move(parts));
 }
 
 }  // namespace lockstep

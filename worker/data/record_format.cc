@@ -36,6 +36,12 @@ absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end
   return piece;
 }
 
+uint64_t ParsedBytes(const ExampleSpec& spec, bool has_weights) {
+  // Floats, ids and classes have the same size.
+  return sizeof(float) * static_cast<uint64_t>(spec.features_shape.num_elements() + spec.labels_shape.num_elements() +
+                                               (has_weights ? 1 : 0));
+}
+
 ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch) {
   ExampleSlot slot;
   const int64_t features = spec.features_shape.num_elements();

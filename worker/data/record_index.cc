@@ -2,56 +2,39 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/io/crc32c.h"
 #include "common/io/little_endian.h"
 #include "glog/logging.h"
+#include "worker/data/index_file.h"
 
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kEntryBytes = 12;
-constexpr uint64_t kIdentityBytes = 28;
-constexpr uint64_t kTrailerBytes = kIdentityBytes + 3 * 8 + 2 * 4;
+constexpr uint64_t kTrailerBytes = kDataIdentityBytes + 3 * 8 + 3 * 4;
 constexpr uint64_t kMaxBytesInMemory = 64 << 20;
 constexpr size_t kChunkBytes = 1 << 20;
-
-// The start of the trailer: what the index was made of.
-std::string Identity(const RandomAccessFile& contents, uint64_t fingerprint) {
-  std::string identity;
-  AppendLittleEndian<uint32_t>(&identity, kVersion);
-  AppendLittleEndian<uint64_t>(&identity, contents.size());
-  AppendLittleEndian<uint64_t>(&identity, absl::ToUnixNanos(contents.modification_time()));
-  AppendLittleEndian<uint64_t>(&identity, fingerprint);
-  return identity;
-}
 
 std::string Trailer(const std::string& identity, const ScanResult& summary, uint32_t entries_crc) {
   std::string trailer = identity;
   for (const int64_t number : {summary.records, summary.damaged, summary.max_label}) {
     AppendLittleEndian<uint64_t>(&trailer, static_cast<uint64_t>(number));
   }
+  AppendLittleEndian<uint32_t>(&trailer, summary.crc32c);
   AppendLittleEndian<uint32_t>(&trailer, entries_crc);
   AppendLittleEndian<uint32_t>(&trailer, Crc32c(trailer));
   return trailer;
 }
 
 absl::Status Stale(absl::string_view why) { return absl::FailedPreconditionError(why); }
-
-// Several workers may build the same index at once: each writes a file of its own and renames it.
-std::string TemporaryName(const std::string& path) {
-  std::random_device random;
-  return absl::StrCat(path, ".tmp-", absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
-}
 
 }  // namespace
 
@@ -60,7 +43,7 @@ class RecordIndex::Builder {
  public:
   Builder(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {
     if (path_.empty()) return;
-    temporary_ = TemporaryName(path_);
+    temporary_ = TemporaryIndexPath(path_);
     auto file = fs_->NewWritableFile(temporary_);
     if (file.ok()) file_ = *std::move(file);
     file_status_ = file.status();
@@ -125,9 +108,8 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, c
                        [&](uint64_t offset, uint64_t size) { return builder->Add(offset, size); });
   };
   if (!options.directory.empty()) {
-    const std::string path = JoinPath(
-        options.directory, absl::StrCat(Basename(file.path), "-", absl::Hex(fingerprint, absl::kZeroPad16), ".index"));
-    const std::string identity = Identity(contents, fingerprint);
+    const std::string path = IndexFilePath(options.directory, file.path, fingerprint, ".index");
+    const std::string identity = DataIdentity(kVersion, contents, fingerprint);
     auto loaded = Load(fs, path, identity);
     if (loaded.ok()) return loaded;
     if (loaded.status().code() != absl::StatusCode::kNotFound) {
@@ -162,12 +144,12 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Load(FileSystem* fs, c
   if (size < kTrailerBytes) return Stale("it is too short");
   std::string trailer(kTrailerBytes, '\0');
   RETURN_IF_ERROR(index->file_->Read(size - kTrailerBytes, kTrailerBytes, &trailer[0]));
-  if (absl::string_view(trailer).substr(0, kIdentityBytes) != expected_identity) {
+  if (absl::string_view(trailer).substr(0, kDataIdentityBytes) != expected_identity) {
     return Stale("the data or how they are read has changed");
   }
-  const char* const numbers = trailer.data() + kIdentityBytes;
+  const char* const numbers = trailer.data() + kDataIdentityBytes;
   index->summary_ = {LoadLittleEndian<int64_t>(numbers), LoadLittleEndian<int64_t>(numbers + 8),
-                     LoadLittleEndian<int64_t>(numbers + 16)};
+                     LoadLittleEndian<int64_t>(numbers + 16), LoadLittleEndian<uint32_t>(numbers + 24)};
   const uint64_t entries_bytes = size - kTrailerBytes;
   uint32_t crc = 0;
   std::string chunk;

@@ -24,9 +24,9 @@ struct IndexOptions {
 // the same and the checksum is right, and built anew otherwise. A directory that cannot be written to costs only
 // a warning. Small indexes are held in memory, large ones read in ranges. Constant, thread-safe.
 //
-// The file, little-endian: for each record its offset (8 bytes) and size (4); then the trailer: version (4), size (8)
-// and modification time in ns (8) of the data, fingerprint of path, format and options (8), records (8), damaged
-// ones (8), greatest label (8), CRC32C of the entries (4) and of the trailer up to here (4).
+// The file, little-endian: for each record its offset (8 bytes) and size (4); then the trailer: DataIdentity (28),
+// records (8), damaged ones (8), greatest label (8), CRC32C of the records as they were parsed (4), of the entries (4)
+// and of the trailer up to here (4).
 class RecordIndex {
  public:
   struct Record {

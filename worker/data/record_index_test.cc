@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/io/crc32c.h"
 #include "common/io/faulty_file_system.h"
+#include "common/io/little_endian.h"
 #include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -84,13 +86,16 @@ TEST_F(RecordIndexTest, TellsHowFarItIs) {
 }
 
 TEST_F(RecordIndexTest, IsReadOnceAndThenUsedAgain) {
-  ASSERT_TRUE(Open().ok());
+  auto built = Open();
+  ASSERT_TRUE(built.ok());
+  EXPECT_NE((*built)->summary().crc32c, 0u);
   EXPECT_TRUE(WasBuilt());
   auto again = Open();
   ASSERT_TRUE(again.ok());
   EXPECT_FALSE(WasBuilt());
   EXPECT_EQ((*again)->size(), 100);
   EXPECT_EQ((*again)->summary().max_label, 6);
+  EXPECT_EQ((*again)->summary().crc32c, (*built)->summary().crc32c);
   EXPECT_EQ(Record(**again, 99), "1 1:99");
 }
 
@@ -105,6 +110,25 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
   ASSERT_TRUE(index.ok());
   EXPECT_EQ((*index)->size(), 60);
   // One index for each file and way of reading it, no temporary files.
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
+}
+
+// As versions wrote it that kept no checksum of the records.
+TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
+  ASSERT_TRUE(Open().ok());
+  const std::string path = IndexPath();
+  std::string index = *ReadFile(&fs_, path);
+  constexpr size_t kTrailerBytes = 64;
+  index[index.size() - kTrailerBytes] = 1;
+  index.erase(index.size() - 12, 4);
+  std::string trailer = index.substr(index.size() - kTrailerBytes + 4, kTrailerBytes - 8);
+  AppendLittleEndian<uint32_t>(&trailer, Crc32c(trailer));
+  index.replace(index.size() - kTrailerBytes + 4, std::string::npos, trailer);
+  ASSERT_TRUE(WriteFileAtomically(&fs_, path, index).ok());
+  auto again = Open();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(WasBuilt());
+  EXPECT_EQ((*again)->size(), 100);
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 

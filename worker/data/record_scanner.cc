@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/io/crc32c.h"
 #include "glog/logging.h"
 #include "worker/data/batch.h"
 
@@ -104,6 +105,9 @@ class Scanner {
       if (status.ok()) {
         RETURN_IF_ERROR(found_(window_.offset() + piece.begin, piece.size));
         ++result_.records;
+        for (const Tensor* part : {&scratch_.features, &scratch_.labels, &scratch_.weights}) {
+          result_.crc32c = ExtendCrc32c(result_.crc32c, part->bytes());
+        }
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
         RETURN_IF_ERROR(LeaveOut(status.message()));

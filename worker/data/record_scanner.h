@@ -39,6 +39,8 @@ struct ScanResult {
   int64_t damaged = 0;
   // Greatest class; -1 when labels are no classes.
   int64_t max_label = -1;
+  // CRC32C of the good records as they were parsed, one after the other: features, label or targets, weight.
+  uint32_t crc32c = 0;
 };
 
 // Reads a whole file once, in pieces of a bounded size, parses every record and reports where the good ones

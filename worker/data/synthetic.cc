@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "common/io/crc32c.h"
 
 namespace lockstep {
 namespace {
@@ -22,12 +26,18 @@ int64_t UniformInt(uint32_t bits, int64_t n) {
   return static_cast<int64_t>((static_cast<uint64_t>(bits) * static_cast<uint64_t>(n)) >> 32);
 }
 
+std::vector<float> DrawNormal(uint64_t seed, absl::string_view use, int64_t count) {
+  std::vector<float> values(count);
+  Philox(seed, StableHash(use)).FillNormal(absl::MakeSpan(values));
+  return values;
+}
+
 // Normal numbers for many examples at little cost: drawn, with 16 random bits each, from a fixed sample of 65536.
 class NormalTable {
  public:
-  explicit NormalTable(uint64_t seed) : values_(size_t{1} << kTableBits) {
-    Philox(seed, StableHash("synthetic normal table")).FillNormal(absl::MakeSpan(values_));
-  }
+  explicit NormalTable(uint64_t seed) : values_(DrawNormal(seed, "synthetic normal table", int64_t{1} << kTableBits)) {}
+
+  absl::Span<const float> values() const { return values_; }
 
   // From block `first` of `philox` on.
   void Fill(const Philox& philox, uint64_t first, absl::Span<float> out) const {
@@ -44,10 +54,22 @@ class NormalTable {
   std::vector<float> values_;
 };
 
+// Of all that the examples are made of: there may be more of them than anyone would draw to compare them. The normal
+// numbers are included since they depend on the machine's logarithm and cosine.
+uint32_t Checksum(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed,
+                  std::initializer_list<absl::Span<const float>> tables) {
+  uint32_t crc32c = StartOfDigest(spec, /*has_weights=*/false);
+  crc32c = ExtendCrc32c(crc32c, absl::StrCat(" ", seed, " ", config.SerializeAsString()));
+  for (const absl::Span<const float> table : tables) {
+    crc32c = ExtendCrc32c(crc32c, {reinterpret_cast<const char*>(table.data()), table.size() * sizeof(float)});
+  }
+  return crc32c;
+}
+
 class SyntheticDataset : public Dataset {
  public:
-  SyntheticDataset(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed)
-      : Dataset(spec, config.examples(), /*has_weights=*/false),
+  SyntheticDataset(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed, uint32_t crc32c)
+      : Dataset(spec, config.examples(), /*has_weights=*/false, crc32c),
         seed_(seed),
         stream_(config.stream()),
         noise_(config.has_noise() ? config.noise() : 1.0f) {}
@@ -65,12 +87,11 @@ class SyntheticDataset : public Dataset {
 
 class Classification : public SyntheticDataset {
  public:
-  Classification(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed)
-      : SyntheticDataset(spec, config, seed),
-        normal_(seed),
-        centres_(spec.classes * spec.features_shape.num_elements()) {
-    Philox(seed, StableHash("synthetic centres")).FillNormal(absl::MakeSpan(centres_));
-  }
+  Classification(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed, NormalTable normal,
+                 std::vector<float> centres)
+      : SyntheticDataset(spec, config, seed, Checksum(spec, config, seed, {normal.values(), centres})),
+        normal_(std::move(normal)),
+        centres_(std::move(centres)) {}
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
@@ -89,15 +110,16 @@ class Classification : public SyntheticDataset {
   }
 
   const NormalTable normal_;
-  std::vector<float> centres_;
+  const std::vector<float> centres_;
 };
 
 class Regression : public SyntheticDataset {
  public:
-  Regression(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed)
-      : SyntheticDataset(spec, config, seed), normal_(seed), weights_(spec.features_shape.num_elements()) {
-    Philox(seed, StableHash("synthetic weights")).FillNormal(absl::MakeSpan(weights_));
-  }
+  Regression(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed, NormalTable normal,
+             std::vector<float> weights)
+      : SyntheticDataset(spec, config, seed, Checksum(spec, config, seed, {normal.values(), weights})),
+        normal_(std::move(normal)),
+        weights_(std::move(weights)) {}
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
@@ -118,13 +140,13 @@ class Regression : public SyntheticDataset {
   }
 
   const NormalTable normal_;
-  std::vector<float> weights_;
+  const std::vector<float> weights_;
 };
 
 class Sequence : public SyntheticDataset {
  public:
   Sequence(const ExampleSpec& spec, const InputConfig::Synthetic& config, uint64_t seed)
-      : SyntheticDataset(spec, config, seed), vocabulary_(config.vocabulary()) {}
+      : SyntheticDataset(spec, config, seed, Checksum(spec, config, seed, {})), vocabulary_(config.vocabulary()) {}
 
  private:
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
@@ -194,12 +216,15 @@ absl::StatusOr<std::unique_ptr<Dataset>> CreateSyntheticDataset(const InputConfi
   spec.classes = config.classes();
   switch (config.kind()) {
     case InputConfig::Synthetic::CLASSIFICATION:
-      return std::make_unique<Classification>(spec, config, seed);
+      return std::make_unique<Classification>(
+          spec, config, seed, NormalTable(seed),
+          DrawNormal(seed, "synthetic centres", spec.classes * spec.features_shape.num_elements()));
     case InputConfig::Synthetic::REGRESSION:
       spec.labels_dtype = DT_FLOAT;
       spec.labels_shape = Shape({1});
       spec.classes = 0;
-      return std::make_unique<Regression>(spec, config, seed);
+      return std::make_unique<Regression>(spec, config, seed, NormalTable(seed),
+                                          DrawNormal(seed, "synthetic weights", spec.features_shape.num_elements()));
     case InputConfig::Synthetic::SEQUENCE:
       spec.features_dtype = DT_INT32;
       return std::make_unique<Sequence>(spec, config, seed);

@@ -27,7 +27,7 @@ class Echo : public Model {
 // `size` examples of two numbers: i / 10 - 0.1 and 1e-9; labels are i % 2, or targets.
 class Numbers : public Dataset {
  public:
-  Numbers(int64_t size, bool has_classes) : Dataset(Spec(has_classes), size, /*has_weights=*/false) {}
+  Numbers(int64_t size, bool has_classes) : Dataset(Spec(has_classes), size, /*has_weights=*/false, /*crc32c=*/0) {}
 
  private:
   static ExampleSpec Spec(bool has_classes) {

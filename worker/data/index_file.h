@@ -1,0 +1,29 @@
+#ifndef LOCKSTEP_WORKER_DATA_INDEX_FILE_H_
+#define LOCKSTEP_WORKER_DATA_INDEX_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "common/io/file_system.h"
+
+namespace lockstep {
+
+// Names and trailers of the files that keep what the first reading of a data file found out (RecordIndex,
+// KeptCrc32c).
+
+// "<directory>/<name of the data file>-<fingerprint><extension>".
+std::string IndexFilePath(absl::string_view directory, absl::string_view data_path, uint64_t fingerprint,
+                          absl::string_view extension);
+
+constexpr uint64_t kDataIdentityBytes = 28;
+// Tells the data, as they were when `contents` was opened, from any other: `version` of the index file (4 bytes), size
+// (8) and modification time in ns (8) of the data, `fingerprint` of their path and of how they are read (8).
+std::string DataIdentity(uint32_t version, const RandomAccessFile& contents, uint64_t fingerprint);
+
+// Several workers may make the same file at once: each writes one of its own and renames it.
+std::string TemporaryIndexPath(absl::string_view path);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_INDEX_FILE_H_
