@@ -12,7 +12,6 @@
 #include "common/checkpoint/latest_valid.h"
 #include "common/config/compression.h"
 #include "glog/logging.h"
-#include "google/protobuf/util/message_differencer.h"
 
 namespace lockstep {
 namespace {
@@ -63,7 +62,7 @@ absl::Status Chief::Start() {
     ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, directory_->ReadRecord());
     if (record) {
       RETURN_IF_ERROR(CheckSameRun(record->config(), options_.config));
-      RETURN_IF_ERROR(StartModel(record->model()));
+      RETURN_IF_ERROR(StartModel(std::make_shared<RunContract>(*record)));
     }
   }
   PeriodicTask::Options periodic;
@@ -107,14 +106,15 @@ absl::Status Chief::FillStore(VariableStore* store, bool* restored) {
   return absl::OkStatus();
 }
 
-absl::Status Chief::StartModel(const ModelSpec& model) {
+absl::Status Chief::StartModel(std::shared_ptr<const RunContract> contract) {
   {
     MutexLock lock(&mutex_);
     phase_ = RunStatus::RESTORING;
   }
-  ASSIGN_OR_RETURN(auto store, VariableStore::Create(
-                                   model, options_.config.optimizer(), CompressionOf(options_.config.compression()),
-                                   options_.config.training().replicas_to_aggregate(), shares_memory()));
+  ASSIGN_OR_RETURN(auto store,
+                   VariableStore::Create(contract->model(), options_.config.optimizer(),
+                                         CompressionOf(options_.config.compression()),
+                                         options_.config.training().replicas_to_aggregate(), shares_memory()));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 
@@ -122,10 +122,7 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   std::unique_ptr<EventQueue> events;
   std::unique_ptr<Saver> saver;
   if (directory_ != nullptr) {
-    RunRecord record;
-    *record.mutable_config() = options_.config;
-    *record.mutable_model() = model;
-    RETURN_IF_ERROR(directory_->WriteRecord(record));
+    RETURN_IF_ERROR(WriteRecord(*contract));
     Saver::Options saver_options;
     saver_options.fs = options_.fs;
     saver_options.clock = options_.clock;
@@ -160,7 +157,7 @@ absl::Status Chief::StartModel(const ModelSpec& model) {
   last_rate_step_ = store->step();
   store_ = std::move(store);
   sync_ = std::move(replicas);
-  model_ = model;
+  contract_ = std::move(contract);
   phase_ = finished ? RunStatus::FINISHED : RunStatus::TRAINING;
   changed_.SignalAll();
   return absl::OkStatus();
@@ -205,13 +202,45 @@ GetRunReply Chief::GetRun() const {
   return reply;
 }
 
-absl::Status Chief::CheckModel(const ModelSpec& model) const {
-  std::string difference;
-  google::protobuf::util::MessageDifferencer differencer;
-  differencer.ReportDifferencesToString(&difference);
-  if (differencer.Compare(model_, model)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the worker's model is not the run's: ", difference.substr(0, difference.find('\n'))));
+absl::Status Chief::WriteRecord(const RunContract& contract) const {
+  if (directory_ == nullptr) return absl::OkStatus();
+  RunRecord record;
+  *record.mutable_config() = options_.config;
+  contract.FillRecord(&record);
+  return directory_->WriteRecord(record);
+}
+
+absl::Status Chief::RecordData(const RunContract& recorded, const OpenSessionRequest& first) {
+  RETURN_IF_ERROR(recorded.Check(first));
+  auto contract = std::make_shared<const RunContract>(first);
+  RETURN_IF_ERROR(WriteRecord(*contract));
+  MutexLock lock(&mutex_);
+  contract_ = std::move(contract);
+  return absl::OkStatus();
+}
+
+absl::Status Chief::Agree(const OpenSessionRequest& request) {
+  std::shared_ptr<const RunContract> contract;
+  {
+    MutexLock lock(&mutex_);
+    if (starting_) return absl::UnavailableError("the chief is initializing the model");
+    if (stop_requested_) return absl::UnavailableError("the chief is stopping");
+    contract = contract_;
+    starting_ = contract == nullptr || !contract->knows_data();
+  }
+  if (contract != nullptr && contract->knows_data()) return contract->Check(request);
+  const absl::Status status =
+      contract == nullptr ? StartModel(std::make_shared<const RunContract>(request)) : RecordData(*contract, request);
+  MutexLock lock(&mutex_);
+  starting_ = false;
+  if (contract != nullptr) return status;
+  if (!status.ok()) {
+    phase_ = RunStatus::WAITING_FOR_MODEL;
+    return status;
+  }
+  LOG(INFO) << "the model was declared by " << absl::CHexEscape(request.worker()) << ": "
+            << request.model().variables_size() << " variables";
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> Chief::FindOrAddSession(const OpenSessionRequest& request) {
@@ -261,27 +290,10 @@ absl::StatusOr<OpenSessionReply> Chief::OpenSession(const OpenSessionRequest& re
     return absl::InvalidArgumentError(absl::StrCat("the worker's name has ", request.worker().size(),
                                                    " bytes; at most ", kMaxWorkerName, " are allowed"));
   }
-  bool start = false;
-  {
-    MutexLock lock(&mutex_);
-    if (starting_) return absl::UnavailableError("the chief is initializing the model");
-    if (stop_requested_) return absl::UnavailableError("the chief is stopping");
-    start = sync_ == nullptr;
-    starting_ = start;
-  }
-  if (start) {
-    const absl::Status status = StartModel(request.model());
-    MutexLock lock(&mutex_);
-    starting_ = false;
-    if (!status.ok()) {
-      phase_ = RunStatus::WAITING_FOR_MODEL;
-      return status;
-    }
-    LOG(INFO) << "the model was declared by " << absl::CHexEscape(request.worker()) << ": " << model_.variables_size()
-              << " variables";
-  }
+  const absl::Status agreed = Agree(request);
+  if (absl::IsFailedPrecondition(agreed)) LOG(WARNING) << "a worker is refused: " << agreed.message();
+  RETURN_IF_ERROR(agreed);
   MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckModel(request.model()));
   ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request));
   changed_.SignalAll();
   OpenSessionReply reply;

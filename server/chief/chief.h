@@ -17,6 +17,7 @@
 #include "common/tensor/shared_memory.h"
 #include "proto/chief.pb.h"
 #include "proto/config.pb.h"
+#include "server/chief/run_contract.h"
 #include "server/chief/run_directory.h"
 #include "server/chief/saver.h"
 #include "server/chief/sync_replicas.h"
@@ -87,10 +88,15 @@ class Chief {
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
 
   absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes store, saver and sync for a model, from the newest checkpoint or from the seed.
-  absl::Status StartModel(const ModelSpec& model) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes store, saver and sync for a model, from the newest checkpoint or from the seed, and writes the record.
+  absl::Status StartModel(std::shared_ptr<const RunContract> contract) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FillStore(VariableStore* store, bool* restored);
-  absl::Status CheckModel(const ModelSpec& model) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The caller's model and data are the run's, or become so when it is the first. Compares without a lock: both may be
+  // large.
+  absl::Status Agree(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The data of a run whose record lacks them become those of `first`.
+  absl::Status RecordData(const RunContract& recorded, const OpenSessionRequest& first) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteRecord(const RunContract& contract) const;
   SyncReplicas::Options SyncOptions();
   // The caller's session, a new one if need be. Unavailable when there are too many.
   absl::StatusOr<uint64_t> FindOrAddSession(const OpenSessionRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,10 +122,12 @@ class Chief {
   mutable Mutex mutex_;
   CondVar changed_;
   RunStatus::Phase phase_ ABSL_GUARDED_BY(mutex_) = RunStatus::WAITING_FOR_MODEL;
+  // A worker's model or data are becoming the run's.
   bool starting_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  ModelSpec model_ ABSL_GUARDED_BY(mutex_);
+  // Null before the model is known.
+  std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string checkpoint_ ABSL_GUARDED_BY(mutex_);

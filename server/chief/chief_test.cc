@@ -69,6 +69,7 @@ class ChiefTest : public ::testing::Test {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     *request.mutable_model() = model;
+    if (data_) *request.mutable_data() = *data_;
     return chief_->OpenSession(request);
   }
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
@@ -132,6 +133,8 @@ class ChiefTest : public ::testing::Test {
   FaultyFileSystem fs_{&hanging_};
   std::string logdir_ = "logdir";
   RunConfig config_;
+  // What workers read.
+  absl::optional<DataDigest> data_;
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<FrameWorker> worker_;
 };
@@ -170,6 +173,93 @@ TEST_F(ChiefTest, AnotherModelIsRefusedWithTheFirstDifference) {
   const auto status = OpenSession("b", other).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("variables[2].shape[0]: 65540 -> 65541"));
+}
+
+DataDigest Data(int64_t examples, uint32_t crc32c) {
+  DataDigest data;
+  data.set_examples(examples);
+  data.set_crc32c(crc32c);
+  return data;
+}
+
+TEST_F(ChiefTest, OtherDataAreRefusedWithBothDigests) {
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  EXPECT_TRUE(OpenSession("b").ok());
+  for (const DataDigest& other : {Data(101, 0xabc), Data(100, 0xdef)}) {
+    data_ = other;
+    const auto status = OpenSession("c@host").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("c@host reads ", other.examples(), " examples with CRC32C 00000",
+                                       absl::Hex(other.crc32c()), ", the run 100 examples with CRC32C 00000abc")));
+  }
+  data_.reset();
+  EXPECT_THAT(std::string(OpenSession("d").status().message()), HasSubstr("d reads none, the run 100 examples"));
+  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::TRAINING);
+}
+
+TEST_F(ChiefTest, ARunWithoutDataRefusesThem) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  EXPECT_TRUE(OpenSession("b").ok());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      data_.reset();
+      ASSERT_TRUE(Restart().ok());
+    }
+    data_ = Data(1, 2);
+    const auto status = OpenSession("c").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("c reads 1 examples with CRC32C 00000002, the run none"));
+  }
+}
+
+TEST_F(ChiefTest, ARestartedChiefKnowsTheRunsData) {
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  ASSERT_TRUE(Restart().ok());
+  data_ = Data(100, 0xdef);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a").status()));
+  data_ = Data(100, 0xabc);
+  EXPECT_TRUE(OpenSession("a").ok());
+}
+
+TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
+  config_.mutable_input()->add_split()->set_name("train");
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  worker_.reset();
+  chief_.reset();
+  RunRecord record;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(*ReadFile(&memory_, "logdir/lockstep.textproto"), &record));
+  EXPECT_EQ(record.data().examples(), 100);
+  EXPECT_EQ(record.data().crc32c(), 0xabcu);
+  record.clear_data();
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(record, &text);
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
+  ASSERT_TRUE(Start().ok());
+
+  // Whose model is another has no say, and what cannot be written down does not count.
+  ModelSpec other = FrameModel();
+  other.mutable_variables(2)->set_shape(0, 65541);
+  data_ = Data(1, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a", other).status()));
+  fs_.FailOperation(1, absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a").status()));
+  fs_.Heal();
+  data_ = Data(100, 0xdef);
+  ASSERT_TRUE(OpenSession("a").ok());
+  data_ = Data(100, 0xabc);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b").status()));
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b").status()));
+  data_ = Data(100, 0xdef);
+  EXPECT_TRUE(OpenSession("b").ok());
 }
 
 TEST_F(ChiefTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {

@@ -69,7 +69,7 @@ absl::Status RunDirectory::WriteRecord(const RunRecord& record) const {
   google::protobuf::TextFormat::PrintToString(record, &text);
   return WriteFileAtomically(
       fs_, JoinPath(path_, kRecordFile),
-      absl::StrCat("# The configuration and the model of this run, written by the chief.\n", text));
+      absl::StrCat("# The configuration, the model and the data of this run, written by the chief.\n", text));
 }
 
 absl::Status CheckSameRun(const RunConfig& record, const RunConfig& config) {

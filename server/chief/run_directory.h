@@ -14,7 +14,8 @@
 namespace lockstep {
 
 // What a chief keeps in its logdir beside checkpoints and events: a lock that one chief holds, the epoch of
-// its present life ("epoch"), and the configuration and model of the run ("lockstep.textproto"). Not thread-safe.
+// its present life ("epoch"), and the configuration, model and data digest of the run ("lockstep.textproto"). Not
+// thread-safe.
 class RunDirectory {
  public:
   // Creates the directory, takes the lock and enters a new epoch.

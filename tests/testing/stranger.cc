@@ -118,6 +118,7 @@ void Stranger::Open() {
   ASSERT_TRUE(task.ok()) << task.status();
   task_ = *std::move(task);
   *open_.mutable_model() = task_.model->spec();
+  if (task_.data) *open_.mutable_data() = *task_.data;
   grpc::Status status;
   do {  // while the chief makes the model that another worker has declared
     grpc::ClientContext open_context;

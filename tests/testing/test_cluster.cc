@@ -111,6 +111,7 @@ int TestCluster::StartWorker(int compute_threads) {
   options.chief_address = address_;
   options.make_task = [this, compute_threads](const RunConfig& config) -> absl::StatusOr<TrainingWorker::Task> {
     ConfiguredTaskOptions task_options;
+    task_options.fs = options_.data;
     task_options.compute_threads = compute_threads;
     ASSIGN_OR_RETURN(TrainingWorker::Task task, MakeConfiguredTask(config, task_options));
     if (options_.before_batch) {
@@ -130,14 +131,16 @@ void TestCluster::KillWorker(int index) {
   if (workers_[index]->thread.joinable()) workers_[index]->thread.join();
 }
 
+absl::Status TestCluster::JoinWorker(int index) {
+  if (workers_[index]->thread.joinable()) workers_[index]->thread.join();
+  return workers_[index]->status;
+}
+
 absl::Status TestCluster::Wait() { return chief_->Wait(); }
 
 std::vector<absl::Status> TestCluster::JoinWorkers() {
   std::vector<absl::Status> statuses;
-  for (const auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-    statuses.push_back(worker->status);
-  }
+  for (size_t i = 0; i < workers_.size(); ++i) statuses.push_back(JoinWorker(static_cast<int>(i)));
   return statuses;
 }
 

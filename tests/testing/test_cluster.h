@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/client/chief_client.h"
+#include "common/io/file_system.h"
 #include "common/io/memory_file_system.h"
 #include "proto/config.pb.h"
 #include "server/chief/chief.h"
@@ -29,6 +30,8 @@ class TestCluster {
   struct Options {
     RunConfig config;
     Clock* clock = Clock::Real();
+    // Where workers read data.
+    FileSystem* data = FileSystem::Real();
     // No sockets: workers call the chief directly.
     bool local = false;
     bool with_logdir = true;
@@ -53,6 +56,9 @@ class TestCluster {
   int StartWorker(int compute_threads = 1);
   // Cancels a worker without a goodbye and waits for its thread.
   void KillWorker(int index);
+
+  // Waits until a worker has ended by itself and returns its status.
+  absl::Status JoinWorker(int index);
 
   // Blocks until the chief's run has ended.
   absl::Status Wait();

@@ -22,6 +22,7 @@ absl::StatusOr<TrainingWorker::Task> MakeConfiguredTask(const RunConfig& config,
   source_options.replicas_to_aggregate = config.training().replicas_to_aggregate();
   source_options.seed = config.training().seed();
   TrainingWorker::Task task;
+  task.data = dataset->digest();
   ModelOptions model_options;
   model_options.compute_threads = options.compute_threads > 0
                                       ? options.compute_threads

@@ -102,6 +102,7 @@ absl::Status TrainingWorker::RunSession() {
   request.set_worker(options_.name);
   request.set_incarnation(incarnation_);
   *request.mutable_model() = task_.model->spec();
+  if (task_.data) *request.mutable_data() = *task_.data;
   ASSIGN_OR_RETURN(const OpenSessionReply session, client_->OpenSession(request));
   last_contact_ = options_.clock->Now();
   LOG(INFO) << options_.name << ": session " << session.session_id() << " of epoch " << session.epoch() << " at step "

@@ -16,6 +16,7 @@
 #include "common/client/chief_client.h"
 #include "common/tensor/parameter_layout.h"
 #include "proto/config.pb.h"
+#include "proto/input.pb.h"
 #include "worker/data/batch_source.h"
 #include "worker/nn/model.h"
 #include "worker/session/block_gradients.h"
@@ -36,6 +37,8 @@ class TrainingWorker {
   struct Task {
     std::unique_ptr<BatchSource> batches;
     std::unique_ptr<Model> model;
+    // Of what the batches are made of: the chief compares it with the run's. Absent: they are read from nowhere.
+    absl::optional<DataDigest> data;
   };
   using TaskFactory = std::function<absl::StatusOr<Task>(const RunConfig&)>;
 
@@ -58,7 +61,7 @@ class TrainingWorker {
 
   // Returns OK when the run is over; Cancelled after RequestStop; Unavailable when the chief stayed away too
   // long; InvalidArgument when the run failed or its configuration does not work here; FailedPrecondition when
-  // the model is not the run's.
+  // the model or the data are not the run's.
   absl::Status Run();
 
   // Drops what is being computed and makes Run return.
