@@ -56,9 +56,13 @@ class StepChannel {
   // token. `differences` must be unchanged until the next AwaitToken.
   virtual absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) = 0;
 
-  // Tells the chief that the worker goes, and closes. Any thread may call Cancel, which makes a blocked
-  // AwaitToken return Cancelled; all later calls fail.
+  // Tells the chief that the worker goes, waits until it has read that and all that was sent before, and closes. A
+  // contribution that AwaitToken has not ended is dropped.
   virtual void Leave() = 0;
+  // From any thread: AwaitToken, the one that is blocked or the next, still ends the contribution, but returns Cancelled
+  // instead of blocking. Nothing that was sent is lost if Leave follows.
+  virtual void Interrupt() = 0;
+  // From any thread: breaks the stream off. What is blocked returns Cancelled; all later calls fail.
   virtual void Cancel() = 0;
 };
 

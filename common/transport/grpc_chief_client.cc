@@ -47,7 +47,8 @@ class GrpcChiefClient : public ChiefClient {
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-    return std::unique_ptr<StepChannel>(new GrpcStepChannel(channel_, options, std::move(layout)));
+    return std::unique_ptr<StepChannel>(
+        new GrpcStepChannel(channel_, options, std::move(layout), options_.leave_limit));
   }
 
  private:

@@ -14,6 +14,8 @@ struct GrpcClientOptions {
   absl::Duration call_timeout = absl::Seconds(60);
   // Of GetRun, which waits for a connection.
   absl::Duration connect_timeout = absl::Seconds(1);
+  // A goodbye on the Step stream in which nothing moves for so long is given up.
+  absl::Duration leave_limit = absl::Seconds(10);
 };
 
 // The chief at `target`, as gRPC spells it: "host:port" or "unix:/path". Connects at the first call.

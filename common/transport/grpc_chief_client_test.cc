@@ -74,13 +74,15 @@ StepReply TokenFor(int64_t step) {
 class GrpcChiefClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    int port = 0;
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&chief_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    client_ = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port));
+    Connect({});
+  }
+  void Connect(const GrpcClientOptions& options) {
+    client_ = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_), options);
   }
 
   // Opens the stream of a model of a[2] and b[1] to a chief that runs `step`.
@@ -116,6 +118,7 @@ class GrpcChiefClientTest : public ::testing::Test {
 
   // OpenSessionReply.shared_memory.
   absl::optional<SharedMemoryHandle> offer_;
+  int port_ = 0;
   ScriptedChief chief_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ChiefClient> client_;
@@ -365,6 +368,65 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
   chief_.unary = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not now");
   EXPECT_EQ(client_->GetRun().status(), absl::FailedPreconditionError("not now"));
   EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGoodbye) {
+  std::vector<StepRequest> requests;
+  Open([&](StepStream* stream) {
+    StepRequest request;
+    while (stream->Read(&request)) {
+      requests.push_back(request);
+      if (requests.size() == 1) {
+        stream->Write(Values(7));
+        stream->Write(TokenFor(7));
+      }
+      if (request.leave()) break;
+    }
+    return grpc::Status::OK;
+  });
+  ASSERT_TRUE(channel_->AwaitToken().ok());
+  ASSERT_TRUE(channel_->SendReports({SlotReport()}).ok());
+  channel_->Interrupt();
+  ASSERT_TRUE(channel_->SendGradient(0).ok());
+  ASSERT_TRUE(channel_->SendGradient(1).ok());
+  EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
+  channel_->Leave();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[1].gradient_size(), 2);
+  EXPECT_TRUE(requests[1].end());
+  EXPECT_TRUE(requests[2].leave());
+  EXPECT_EQ(requests[2].slot_count(), 0);
+}
+
+TEST_F(GrpcChiefClientTest, InterruptEndsAWaitForATokenAndTheGoodbyeStillArrives) {
+  bool left = false;
+  Open([this, &left](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    channel_->Interrupt();
+    stream->Read(&request);
+    left = request.leave();
+    return grpc::Status::OK;
+  });
+  EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
+  channel_->Leave();
+  EXPECT_TRUE(left);
+}
+
+TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
+  GrpcClientOptions options;
+  options.leave_limit = absl::Milliseconds(1);
+  Connect(options);
+  Open([](StepStream* stream) {
+    StepRequest request;
+    while (stream->Read(&request)) {
+    }
+    return grpc::Status::OK;
+  });
+  channel_->Interrupt();
+  EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
+  channel_->Leave();
+  EXPECT_FALSE(channel_->AwaitToken().ok());
 }
 
 TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {

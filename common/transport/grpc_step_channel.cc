@@ -19,12 +19,20 @@ constexpr int64_t kFrameBytes = 256 << 10;
 // And no frame is much larger than this.
 constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 
+gpr_timespec DeadlineAfter(absl::Duration wait) {
+  if (wait <= absl::ZeroDuration()) return gpr_time_0(GPR_CLOCK_MONOTONIC);
+  if (wait == absl::InfiniteDuration()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_micros(absl::ToInt64Microseconds(wait), GPR_TIMESPAN));
+}
+
 }  // namespace
 
 GrpcStepChannel::GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
-                                 ParameterLayout layout)
+                                 ParameterLayout layout, absl::Duration leave_limit)
     : options_(options),
       layout_(std::move(layout)),
+      leave_limit_(leave_limit),
       stub_(std::move(channel)),
       shared_values_(&layout_),
       estimates_(&layout_),
@@ -88,14 +96,10 @@ void GrpcStepChannel::StartRead() {
   stream_->Read(&received_, &read_);
 }
 
-bool GrpcStepChannel::Poll(bool block) {
+bool GrpcStepChannel::Poll(absl::Duration wait) {
   void* tag = nullptr;
   bool ok = false;
-  if (block) {
-    if (!queue_.Next(&tag, &ok)) return false;
-  } else if (queue_.AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) != grpc::CompletionQueue::GOT_EVENT) {
-    return false;
-  }
+  if (queue_.AsyncNext(&tag, &ok, DeadlineAfter(wait)) != grpc::CompletionQueue::GOT_EVENT) return false;
   static_cast<Operation*>(tag)->pending = false;
   if (tag == &start_ && ok) {
     StartRead();
@@ -104,7 +108,7 @@ bool GrpcStepChannel::Poll(bool block) {
     StartWrite();
   } else if (tag == &read_) {
     HandleRead(ok);
-  } else if (tag != &finish_) {
+  } else if (tag != &finish_ && tag != &wake_) {
     broken_ = true;
     if (status_.ok()) status_ = absl::UnavailableError("the stream to the chief broke");
   }
@@ -174,8 +178,9 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
   values_.Release();
   frame_.end = true;
   FlushFrame();
-  while (status_.ok() && !assignment_) Poll(/*block=*/true);
+  while (status_.ok() && !assignment_ && !interrupted_.load()) Poll(absl::InfiniteDuration());
   if (!status_.ok()) return Close();
+  if (!assignment_) return absl::CancelledError("the wait for a token was interrupted");
   Assignment assignment = *std::move(assignment_);
   assignment_.reset();
   assignment.fate = std::exchange(fate_, FATE_NONE);
@@ -242,7 +247,7 @@ void GrpcStepChannel::AddPiece(StepPiece piece) {
 }
 
 absl::Status GrpcStepChannel::PollWrites() {
-  while (status_.ok() && write_.pending && Poll(/*block=*/false)) {
+  while (status_.ok() && write_.pending && Poll(absl::ZeroDuration())) {
   }
   return status_.ok() ? absl::OkStatus() : Close();
 }
@@ -254,9 +259,13 @@ void GrpcStepChannel::Leave() {
   token_.Clear();
   FlushFrame();
   // The chief ends the stream when it has read this.
-  while (status_.ok() && Poll(/*block=*/true)) {
+  while (status_.ok() && Poll(leave_limit_)) {
   }
   Close().IgnoreError();
+}
+
+void GrpcStepChannel::Interrupt() {
+  if (!interrupted_.exchange(true)) alarm_.Set(&queue_, gpr_time_0(GPR_CLOCK_MONOTONIC), &wake_);
 }
 
 void GrpcStepChannel::Cancel() { context_.TryCancel(); }
@@ -266,12 +275,12 @@ absl::Status GrpcStepChannel::Close() {
   closed_ = true;
   if (!broken_) context_.TryCancel();
   while (start_.pending || read_.pending || write_.pending) {
-    if (!Poll(/*block=*/true)) break;
+    if (!Poll(absl::InfiniteDuration())) break;
   }
   grpc::Status result;
   finish_.pending = true;
   stream_->Finish(&result, &finish_);
-  while (finish_.pending && Poll(/*block=*/true)) {
+  while (finish_.pending && Poll(absl::InfiniteDuration())) {
   }
   // The chief's own word says more than what broke here.
   if (!result.ok() && (status_.ok() || absl::IsUnavailable(status_))) status_ = FromGrpc(result);

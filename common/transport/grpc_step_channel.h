@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_COMMON_TRANSPORT_GRPC_STEP_CHANNEL_H_
 #define LOCKSTEP_COMMON_TRANSPORT_GRPC_STEP_CHANNEL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/client/chief_client.h"
 #include "common/client/held_estimates.h"
 #include "common/client/received_values.h"
@@ -15,6 +17,7 @@
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/parameter_layout.h"
 #include "common/transport/shared_values.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
@@ -24,11 +27,13 @@ namespace lockstep {
 
 // A worker's Step stream over gRPC: the generic asynchronous API on a completion queue that the worker's
 // own thread polls, so that no message crosses a thread. Gradients leave while the worker goes on computing; new
-// values are received into a second buffer. For one thread, but for Cancel.
+// values are received into a second buffer. For one thread, but for Interrupt and
+// Cancel.
 class GrpcStepChannel : public StepChannel {
  public:
+  // A Leave in which nothing moves for `leave_limit` breaks the stream off.
   GrpcStepChannel(std::shared_ptr<grpc::Channel> channel, const ChiefClient::StepOptions& options,
-                  ParameterLayout layout);
+                  ParameterLayout layout, absl::Duration leave_limit);
   // Cancels the stream if it is open.
   ~GrpcStepChannel() override;
 
@@ -38,6 +43,7 @@ class GrpcStepChannel : public StepChannel {
   absl::Status SendGradient(int variable) override;
   absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override;
   void Leave() override;
+  void Interrupt() override;
   void Cancel() override;
 
  private:
@@ -60,8 +66,8 @@ class GrpcStepChannel : public StepChannel {
   void FlushFrame();
   void StartWrite();
   void StartRead();
-  // Handles one finished operation; with `block` false only one that is there already. False when there was none.
-  bool Poll(bool block);
+  // Handles one operation that finishes within `wait`. False when there was none.
+  bool Poll(absl::Duration wait);
   void HandleRead(bool ok);
   absl::Status HandleReply(const StepReplyFrame& reply);
   // Ends the stream and returns its status, which is never OK.
@@ -69,11 +75,14 @@ class GrpcStepChannel : public StepChannel {
 
   const ChiefClient::StepOptions options_;
   const ParameterLayout layout_;
+  const absl::Duration leave_limit_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   grpc::GenericStub stub_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-  Operation start_, read_, write_, finish_;
+  Operation start_, read_, write_, finish_, wake_;
+  std::atomic<bool> interrupted_{false};
+  grpc::Alarm alarm_;    // wakes the thread that polls, with wake_
   absl::Status status_;  // the first error; all later calls return it
   bool broken_ = false;  // the stream ended by itself
   bool closed_ = false;

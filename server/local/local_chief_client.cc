@@ -30,18 +30,27 @@ class Doorbell : public StepListener {
     ringing_.SignalAll();
   }
 
+  // Await blocks no more.
+  void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    interrupted_ = true;
+    ringing_.SignalAll();
+  }
+
   // Blocks until a reply may be ready. Errors: Cancelled, or why the chief has closed the connection.
   absl::Status Await() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    while (!rung_ && end_.ok()) ringing_.Wait(&mutex_);
-    rung_ = false;
-    return end_;
+    while (!rung_ && !interrupted_ && end_.ok()) ringing_.Wait(&mutex_);
+    const bool rung = std::exchange(rung_, false);
+    if (!end_.ok() || rung) return end_;
+    return absl::CancelledError("the wait for a token was interrupted");
   }
 
  private:
   Mutex mutex_;
   CondVar ringing_;
   bool rung_ ABSL_GUARDED_BY(mutex_) = false;
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -118,6 +127,7 @@ class LocalStepChannel : public StepChannel {
     connection_->Close();
   }
 
+  void Interrupt() override { doorbell_->Interrupt(); }
   void Cancel() override { doorbell_->OnClosed(absl::CancelledError("the channel was cancelled"), /*at_once=*/true); }
 
  private:

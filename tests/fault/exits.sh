@@ -61,6 +61,12 @@ ends() {
   expect "$1" "$2" "${code}"
 }
 
+global_step() {
+  local step
+  step="$("${LOCKSTEP}" status --master="${MASTER}" --json 2>/dev/null | sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
+  echo "${step:-0}"
+}
+
 echo "waits"
 start "${WORK}/lonely.log" "${WORKER}" --master=grpc://127.0.0.1:1 --chief_wait_seconds=2
 ends "a worker gives up an absent chief" 138 "${PID}"
@@ -109,6 +115,25 @@ expect "and so is a cut one" 2 "$(grep -c "is damaged and skipped" "${WORK}/dama
 expect_said "an older one is restored" "restored step" "${WORK}/damaged.log"
 kill -TERM "${PID}"
 ends "a chief that restored" 143 "${PID}"
+
+# A worker that goes in the middle of a step leaves one that can be saved.
+for round in 1 2 3; do
+  log="${WORK}/round${round}.log"
+  start_chief "${log}" --logdir="${logdir}" --steps=1000000
+  chief="${PID}"
+  start "${WORK}/worker.log" "${WORKER}" --master="${MASTER}"
+  worker="${PID}"
+  await_said "opened session" "${log}" "${chief}"
+  next="$(($(global_step) + 3))"
+  while (($(global_step) < next)) && kill -0 "${chief}" 2>/dev/null; do :; done
+  kill -TERM "${worker}"
+  ends "a worker is terminated in the middle of a step" 143 "${worker}"
+  kill -TERM "${chief}"
+  ends "and the chief after it" 143 "${chief}"
+  grep -F "could not be saved" "${log}" && failures=$((failures + 1))
+  saved="$(sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${logdir}/checkpoint")"
+  ((saved >= next)) || { echo "FAILED: step ${next} was reached, step ${saved} saved"; failures=$((failures + 1)); }
+done
 
 echo "ends"
 end_steps=$((saved + 40))

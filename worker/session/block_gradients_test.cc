@@ -45,6 +45,7 @@ class RecordingChannel : public StepChannel {
     return absl::OkStatus();
   }
   void Leave() override {}
+  void Interrupt() override {}
   void Cancel() override {}
 
   AlignedBuffer buffer{kElements * sizeof(float)};

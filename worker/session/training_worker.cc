@@ -117,8 +117,8 @@ absl::Status TrainingWorker::RunSession() {
   if (session.has_shared_memory()) step_options.chief_memory = session.shared_memory();
   ASSIGN_OR_RETURN(const std::unique_ptr<StepChannel> channel,
                    client_->OpenStepChannel(step_options, task_.model->spec()));
-  wanted_ = true;
   finished_ = false;
+  SetChannel(channel.get());
   HeartbeatRequest heartbeat;
   heartbeat.set_session_id(session.session_id());
   heartbeat.set_epoch(session.epoch());
@@ -131,7 +131,6 @@ absl::Status TrainingWorker::RunSession() {
     if (reply.ok() && reply->finished()) finished_ = true;
     if (absl::IsAborted(reply.status()) || finished_) wanted_ = false;
   });
-  SetChannel(channel.get());
   const absl::Status status = stop_requested_.load() ? absl::CancelledError() : ComputeBlocks(channel.get());
   SetChannel(nullptr);
   heartbeats.Stop();
@@ -140,16 +139,21 @@ absl::Status TrainingWorker::RunSession() {
 
 absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
   while (true) {
-    ASSIGN_OR_RETURN(const StepChannel::Assignment assignment, channel->AwaitToken());
+    const auto assignment = channel->AwaitToken();
+    const bool finished = assignment.ok() && assignment->finished;
+    if (finished || stop_requested_.load()) channel->Leave();
+    RETURN_IF_ERROR(assignment.status());
     last_contact_ = options_.clock->Now();
-    if (assignment.finished) {
-      channel->Leave();
-      if (assignment.finish_message.empty()) return absl::OkStatus();
-      return absl::InvalidArgumentError(assignment.finish_message);
+    if (finished && assignment->finish_message.empty()) return absl::OkStatus();
+    if (finished) return absl::InvalidArgumentError(assignment->finish_message);
+    if (stop_requested_.load()) return absl::CancelledError();
+    const absl::Status status = ComputeBlock(channel, *assignment);
+    if (absl::IsCancelled(status) && stop_requested_.load()) {
+      channel->Leave();  // nothing of the block was sent
+      return status;
     }
-    const absl::Status status = ComputeBlock(channel, assignment);
     // The block is not wanted because the run is over: AwaitToken drops it and hears how it ended.
-    if (absl::IsCancelled(status) && finished_.load() && !stop_requested_.load()) continue;
+    if (absl::IsCancelled(status) && finished_.load()) continue;
     RETURN_IF_ERROR(status);
   }
 }
@@ -159,6 +163,7 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
   gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
     ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
+    if (!wanted_.load()) return absl::CancelledError("the block is not wanted");
     PrefetchFollowing(token, slot, task_.batches.get());
     gradients_->BeginSlot(slot);
     SlotKey key;
@@ -177,14 +182,14 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
 void TrainingWorker::SetChannel(StepChannel* channel) {
   MutexLock lock(&mutex_);
   channel_ = channel;
-  if (channel_ != nullptr && stop_requested_.load()) channel_->Cancel();
+  wanted_ = !stop_requested_.load();
 }
 
 void TrainingWorker::RequestStop() {
   MutexLock lock(&mutex_);
-  stop_requested_ = true;
+  const bool again = stop_requested_.exchange(true);
   wanted_ = false;
-  if (channel_ != nullptr) channel_->Cancel();
+  if (channel_ != nullptr) again ? channel_->Cancel() : channel_->Interrupt();
   stop_.SignalAll();
 }
 

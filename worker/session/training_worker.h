@@ -64,7 +64,8 @@ class TrainingWorker {
   // the model or the data are not the run's.
   absl::Status Run();
 
-  // Drops what is being computed and makes Run return.
+  // Makes Run return: at once, unless the worker has begun to send a contribution, which is ended first. A second call
+  // breaks that off, too.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Slots computed so far.

@@ -53,10 +53,11 @@ class EmptyBatches : public BatchSource {
   ExampleSpec spec_;
 };
 
-// One variable, one number; calls `on_slot` before each slot's loss.
+// One variable, one number; calls `on_slot` before each slot's loss, `on_backward` after it.
 class TinyModel : public Model {
  public:
-  explicit TinyModel(std::function<void()> on_slot) : on_slot_(std::move(on_slot)) {
+  TinyModel(std::function<void()> on_slot, std::function<void()> on_backward)
+      : on_slot_(std::move(on_slot)), on_backward_(std::move(on_backward)) {
     VariableSpec* const variable = spec_.add_variables();
     variable->set_name("w");
     variable->set_dtype(DT_FLOAT);
@@ -66,6 +67,7 @@ class TinyModel : public Model {
   absl::Status ComputeGradients(VariableValues, const Batch&, const SlotKey&, GradientSink* sink) override {
     if (on_slot_) on_slot_();
     if (!sink->OnLoss(1)) return absl::CancelledError("nobody wants the gradients any more");
+    if (on_backward_) on_backward_();
     *sink->GradientBuffer(0) = 1;
     sink->OnGradient(0);
     return absl::OkStatus();
@@ -74,7 +76,7 @@ class TinyModel : public Model {
   absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
 
  private:
-  const std::function<void()> on_slot_;
+  const std::function<void()> on_slot_, on_backward_;
   ModelSpec spec_;
 };
 
@@ -91,7 +93,7 @@ class TrainingWorkerTest : public ::testing::Test {
       if (!task_status_.ok()) return task_status_;
       TrainingWorker::Task task;
       task.batches = std::make_unique<EmptyBatches>(input_end_);
-      task.model = std::make_unique<TinyModel>(on_slot_);
+      task.model = std::make_unique<TinyModel>(on_slot_, on_backward_);
       return task;
     };
     return options;
@@ -119,7 +121,7 @@ class TrainingWorkerTest : public ::testing::Test {
   SimulatedClock clock_;
   FakeChiefClient client_;
   std::unique_ptr<TrainingWorker> worker_;
-  std::function<void()> on_slot_;
+  std::function<void()> on_slot_, on_backward_;
   absl::Status task_status_;
   int64_t input_end_ = 1000;
   int tasks_made_ = 0;
@@ -220,11 +222,12 @@ TEST_F(TrainingWorkerTest, StopsWhileItWaitsForAToken) {
   worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
   absl::Status status;
   std::thread runner([&] { status = worker_->Run(); });
-  client_.AwaitStreams(1);
+  client_.AwaitTokenCalls(1);
   worker_->RequestStop();
   runner.join();
   EXPECT_TRUE(absl::IsCancelled(status));
-  EXPECT_EQ(client_.calls().leaves, 0);
+  EXPECT_EQ(client_.calls().leaves, 1);
+  EXPECT_EQ(client_.calls().cancels, 0);
 }
 
 TEST_F(TrainingWorkerTest, StopsWhileItLooksForTheChief) {
@@ -249,7 +252,47 @@ TEST_F(TrainingWorkerTest, StopsInTheMiddleOfABlock) {
   on_slot_ = [this] { worker_->RequestStop(); };
   EXPECT_TRUE(absl::IsCancelled(Run()));
   EXPECT_EQ(worker_->slots_computed(), 0);
-  EXPECT_EQ(client_.calls().reports, 0);
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.reports, 0);
+  EXPECT_EQ(calls.leaves, 1) << "the block is free at once";
+  EXPECT_EQ(calls.cancels, 0);
+}
+
+// What it has begun to send the chief may have begun to apply.
+TEST_F(TrainingWorkerTest, AStopLetsItEndTheContributionThatItHasBegunToSend) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
+  int slot = 0;
+  on_backward_ = [&] {
+    if (++slot == 2) worker_->RequestStop();
+  };
+  EXPECT_TRUE(absl::IsCancelled(Run()));
+  EXPECT_EQ(worker_->slots_computed(), 2);
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.reports, 2);
+  EXPECT_EQ(calls.gradients, 1);
+  EXPECT_EQ(calls.await_token, 2) << "which ends the contribution";
+  EXPECT_EQ(calls.leaves, 1);
+  EXPECT_EQ(calls.cancels, 0);
+}
+
+TEST_F(TrainingWorkerTest, AStopBeforeItSendsDropsTheBlock) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
+  on_backward_ = [this] { worker_->RequestStop(); };  // of the first of two slots
+  EXPECT_TRUE(absl::IsCancelled(Run()));
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.reports, 0);
+  EXPECT_EQ(calls.await_token, 1);
+  EXPECT_EQ(calls.leaves, 1);
+}
+
+TEST_F(TrainingWorkerTest, ASecondStopBreaksTheStreamOff) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1)}};
+  on_backward_ = [this] {
+    worker_->RequestStop();
+    worker_->RequestStop();
+  };
+  EXPECT_TRUE(absl::IsCancelled(Run()));
+  EXPECT_EQ(client_.calls().cancels, 1);
 }
 
 TEST_F(TrainingWorkerTest, HeartbeatsComeThreeTimesInALease) {

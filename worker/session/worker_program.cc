@@ -30,7 +30,8 @@ int WorkerMain(int argc, char** argv) {
       "lockstep worker", "Computes gradients for a chief, from which it gets the configuration.",
       "With --master= (empty) everything runs in one process; see lockstep local --help.\n"
       "Exit codes: 0 the run is over; 1 it failed; 2 wrong arguments; 138 the chief stayed away, starting again may "
-      "help; 143 terminated.");
+      "help; 143 terminated. SIGTERM or SIGINT lets the worker end a contribution that it has begun to send; a "
+      "second one ends it at once.");
   command_line.AddFlag("master", "grpc://HOST:PORT", "the chief; also unix:/path", &master);
   command_line.AddFlag("name", "NAME", "shown in status and logs; worker-PID@HOST when absent", &name);
   command_line.AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",

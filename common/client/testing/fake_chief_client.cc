@@ -22,8 +22,10 @@ class FakeChiefClient::Channel : public StepChannel {
 
   absl::StatusOr<Assignment> AwaitToken() override {
     MutexLock lock(&client_->mutex_);
-    while (events_.empty() && !cancelled_) client_->changed_.Wait(&client_->mutex_);
-    if (cancelled_) return absl::CancelledError("cancelled");
+    ++client_->calls_.await_token;
+    client_->changed_.SignalAll();
+    while (events_.empty() && !cancelled_ && !interrupted_) client_->changed_.Wait(&client_->mutex_);
+    if (cancelled_ || events_.empty()) return absl::CancelledError("cancelled");
     Event event = std::move(events_.front());
     events_.pop_front();
     if (!event.status.ok()) return event.status;
@@ -50,6 +52,11 @@ class FakeChiefClient::Channel : public StepChannel {
     MutexLock lock(&client_->mutex_);
     ++client_->calls_.leaves;
   }
+  void Interrupt() override {
+    MutexLock lock(&client_->mutex_);
+    interrupted_ = true;
+    client_->changed_.SignalAll();
+  }
   void Cancel() override {
     MutexLock lock(&client_->mutex_);
     ++client_->calls_.cancels;
@@ -63,8 +70,9 @@ class FakeChiefClient::Channel : public StepChannel {
   AlignedBuffer values_;
   AlignedBuffer gradients_;
   std::vector<const float*> pointers_;
-  // Both are guarded by the client's mutex.
+  // All are guarded by the client's mutex.
   std::deque<Event> events_;
+  bool interrupted_ = false;
   bool cancelled_ = false;
 };
 
@@ -120,7 +128,6 @@ absl::StatusOr<std::unique_ptr<StepChannel>> FakeChiefClient::OpenStepChannel(co
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   MutexLock lock(&mutex_);
   calls_.streams.push_back(options);
-  changed_.SignalAll();
   std::deque<Event> events;
   if (calls_.streams.size() <= streams.size()) events = streams[calls_.streams.size() - 1];
   return std::unique_ptr<StepChannel>(new Channel(this, std::move(layout), std::move(events)));
@@ -131,9 +138,9 @@ FakeChiefClient::Calls FakeChiefClient::calls() const {
   return calls_;
 }
 
-void FakeChiefClient::AwaitStreams(size_t n) {
+void FakeChiefClient::AwaitTokenCalls(int n) {
   MutexLock lock(&mutex_);
-  while (calls_.streams.size() < n) changed_.Wait(&mutex_);
+  while (calls_.await_token < n) changed_.Wait(&mutex_);
 }
 
 }  // namespace lockstep

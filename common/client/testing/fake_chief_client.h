@@ -19,7 +19,8 @@ namespace lockstep {
 // or while no call is under way. Thread-safe.
 class FakeChiefClient : public ChiefClient {
  public:
-  // What one AwaitToken returns. When a stream's list has ended, AwaitToken blocks until Cancel.
+  // What one AwaitToken returns. When a stream's list has ended, AwaitToken blocks until Interrupt
+  // or Cancel.
   struct Event {
     absl::Status status;
     StepChannel::Assignment assignment;
@@ -52,12 +53,13 @@ class FakeChiefClient : public ChiefClient {
     // Slots that were reported, and gradients that were sent, over all streams.
     int64_t reports = 0;
     int gradients = 0;
+    int await_token = 0;
     int leaves = 0;
     int cancels = 0;
   };
   Calls calls() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until so many streams were opened.
-  void AwaitStreams(size_t n) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until AwaitToken was called so often, over all streams.
+  void AwaitTokenCalls(int n) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Channel;
