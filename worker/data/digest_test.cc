@@ -158,6 +158,27 @@ TEST_F(DigestTest, IsKeptWithTheIndex) {
   EXPECT_EQ(reads, 1);
 }
 
+TEST_F(DigestTest, AFileThatIsOverwrittenInPlaceIsNoticed) {
+  Write("data", "x,y,w\n1,0,1\n2,1,1\n");
+  InputConfig config;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(absl::StrCat("split { name: 'train' ", kCsv, " }"), &config));
+  for (const char* directory : {"", "index"}) {
+    options_.index_directory = directory;
+    const auto dataset = *OpenDataset(config, "train", 1, options_);
+    Batch batch;
+    EXPECT_TRUE(dataset->Read({0, 1}, &batch).ok());
+    for (const int place : {6, 8, 10}) {
+      fs_.FlipBits("data", place, 2);  // 1 becomes 3, 0 becomes 2
+      EXPECT_TRUE(dataset->Read({1}, &batch).ok());
+      const absl::Status status = dataset->Read({0}, &batch);
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_EQ(status.message(), "data: record 0 at byte 6 is no longer what was indexed: it holds other values");
+      fs_.FlipBits("data", place, 2);
+    }
+  }
+}
+
 TEST_F(DigestTest, OfSyntheticDataIsOfAllThatTheyAreMadeOf) {
   const std::vector<std::string> sources = {
       "shape: 5 classes: 3 examples: 20",

@@ -36,7 +36,10 @@ class RecordDataset : public Dataset {
       ASSIGN_OR_RETURN(const RecordIndex::Record place, part.index->Get(indices[i] - part.first));
       record.resize(place.size);
       absl::Status status = part.file->Read(place.offset, place.size, &record[0]);
-      if (status.ok()) status = format_->Parse(record, SlotOf(spec(), static_cast<int64_t>(i), out));
+      const ExampleSlot slot = SlotOf(spec(), static_cast<int64_t>(i), out);
+      if (status.ok()) status = format_->Parse(record, slot);
+      if (status.ok() && ParsedCrc32c(spec(), slot) != place.crc32c)
+        status = absl::DataLossError("it holds other values");
       if (!status.ok()) {
         return absl::DataLossError(absl::StrCat(part.path, ": record ", indices[i] - part.first, " at byte ",
                                                 place.offset, " is no longer what was indexed: ", status.message()));
@@ -57,7 +60,6 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
   int64_t size = 0;
   int64_t max_label = -1;
   uint32_t crc32c = StartOfDigest(format->spec(), format->has_weights());
-  const uint64_t record_bytes = ParsedBytes(format->spec(), format->has_weights());
   for (const RecordFile& file : files) {
     Part part;
     part.path = file.path;
@@ -71,8 +73,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
     size += part.index->size();
     max_label = std::max(max_label, part.index->summary().max_label);
     // The same as if all records lay in one file.
-    crc32c =
-        CombineCrc32c(crc32c, part.index->summary().crc32c, static_cast<uint64_t>(part.index->size()) * record_bytes);
+    crc32c = CombineCrc32c(crc32c, part.index->summary().crc32c,
+                           static_cast<uint64_t>(part.index->size()) * sizeof(uint32_t));
     // An empty part would hide the one before it from the search.
     if (part.index->size() > 0) parts.push_back(std::move(part));
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/io/crc32c.h"
 
 namespace lockstep {
 namespace {
@@ -36,10 +37,19 @@ absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end
   return piece;
 }
 
-uint64_t ParsedBytes(const ExampleSpec& spec, bool has_weights) {
-  // Floats, ids and classes have the same size.
-  return sizeof(float) * static_cast<uint64_t>(spec.features_shape.num_elements() + spec.labels_shape.num_elements() +
-                                               (has_weights ? 1 : 0));
+uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed) {
+  uint32_t crc = 0;
+  // Floats, ids and classes have the same size; those that the spec lacks are null.
+  const auto extend = [&crc](const void* elements, int64_t count) {
+    if (elements == nullptr) return;
+    crc = ExtendCrc32c(crc, {static_cast<const char*>(elements), sizeof(float) * static_cast<size_t>(count)});
+  };
+  extend(parsed.features, spec.features_shape.num_elements());
+  extend(parsed.ids, spec.features_shape.num_elements());
+  extend(parsed.label, 1);
+  extend(parsed.targets, spec.labels_shape.num_elements());
+  extend(parsed.weight, 1);
+  return crc;
 }
 
 ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch) {

@@ -71,8 +71,8 @@ class RecordFormat {
 // NextPiece for lines that end in LF or CR LF; the last one may lack it. Lines without a visible character are blank.
 absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end);
 
-// Of a record when it is parsed: features, label or targets, weight.
-uint64_t ParsedBytes(const ExampleSpec& spec, bool has_weights);
+// CRC32C of a record as it was parsed: features, label or targets, weight.
+uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed);
 
 // Slot i of a batch.
 ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch);

@@ -17,8 +17,8 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kVersion = 2;
-constexpr uint64_t kEntryBytes = 12;
+constexpr uint32_t kVersion = 3;
+constexpr uint64_t kEntryBytes = 16;
 constexpr uint64_t kTrailerBytes = kDataIdentityBytes + 3 * 8 + 3 * 4;
 constexpr uint64_t kMaxBytesInMemory = 64 << 20;
 constexpr size_t kChunkBytes = 1 << 20;
@@ -55,12 +55,13 @@ class RecordIndex::Builder {
     fs_->Remove(temporary_).IgnoreError();
   }
 
-  absl::Status Add(uint64_t offset, uint64_t size) {
-    if (size > std::numeric_limits<uint32_t>::max()) {
-      return absl::DataLossError(absl::StrCat("a record of ", size, " bytes at byte ", offset));
+  absl::Status Add(const FoundRecord& record) {
+    if (record.size > std::numeric_limits<uint32_t>::max()) {
+      return absl::DataLossError(absl::StrCat("a record of ", record.size, " bytes at byte ", record.offset));
     }
-    AppendLittleEndian<uint64_t>(&entries_, offset);
-    AppendLittleEndian<uint32_t>(&entries_, static_cast<uint32_t>(size));
+    AppendLittleEndian<uint64_t>(&entries_, record.offset);
+    AppendLittleEndian<uint32_t>(&entries_, static_cast<uint32_t>(record.size));
+    AppendLittleEndian<uint32_t>(&entries_, record.crc32c);
     if (!path_.empty() && entries_.size() >= kChunkBytes) Flush();
     return file_status_;
   }
@@ -105,7 +106,7 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, c
       StableHash(absl::StrCat(file.path, "\n", file.begin, "\n", options.scan.on_damage, "\n", format.fingerprint()));
   const auto scan = [&](Builder* builder) {
     return ScanRecords(contents, file, format, options.scan,
-                       [&](uint64_t offset, uint64_t size) { return builder->Add(offset, size); });
+                       [&](const FoundRecord& record) { return builder->Add(record); });
   };
   if (!options.directory.empty()) {
     const std::string path = IndexFilePath(options.directory, file.path, fingerprint, ".index");
@@ -174,7 +175,8 @@ absl::StatusOr<RecordIndex::Record> RecordIndex::Get(int64_t i) const {
     RETURN_IF_ERROR(file_->Read(place, kEntryBytes, buffer));
     entry = buffer;
   }
-  return Record{LoadLittleEndian<uint64_t>(entry), LoadLittleEndian<uint32_t>(entry + 8)};
+  return Record{LoadLittleEndian<uint64_t>(entry), LoadLittleEndian<uint32_t>(entry + 8),
+                LoadLittleEndian<uint32_t>(entry + 12)};
 }
 
 }  // namespace lockstep

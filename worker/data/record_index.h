@@ -24,14 +24,16 @@ struct IndexOptions {
 // the same and the checksum is right, and built anew otherwise. A directory that cannot be written to costs only
 // a warning. Small indexes are held in memory, large ones read in ranges. Constant, thread-safe.
 //
-// The file, little-endian: for each record its offset (8 bytes) and size (4); then the trailer: DataIdentity (28),
-// records (8), damaged ones (8), greatest label (8), CRC32C of the records as they were parsed (4), of the entries (4)
-// and of the trailer up to here (4).
+// The file, little-endian: for each record its offset (8 bytes), size (4) and ParsedCrc32c (4); then the trailer:
+// DataIdentity (28), records (8), damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C of the entries
+// (4) and of the trailer up to here (4).
 class RecordIndex {
  public:
   struct Record {
     uint64_t offset;
     uint32_t size;
+    // ParsedCrc32c.
+    uint32_t crc32c;
   };
 
   // `contents` is the file, open. Errors: those of ScanRecords.

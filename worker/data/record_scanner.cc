@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/io/crc32c.h"
+#include "common/io/little_endian.h"
 #include "glog/logging.h"
 #include "worker/data/batch.h"
 
@@ -61,7 +62,7 @@ class Window {
 class Scanner {
  public:
   Scanner(const RandomAccessFile& contents, const RecordFile& file, const RecordFormat& format,
-          const ScanOptions& options, const std::function<absl::Status(uint64_t, uint64_t)>& found)
+          const ScanOptions& options, const std::function<absl::Status(const FoundRecord&)>& found)
       : total_(contents.size()),
         file_(file),
         format_(format),
@@ -99,15 +100,16 @@ class Scanner {
     if (piece.kind == RecordFormat::Kind::kDamaged) {
       RETURN_IF_ERROR(LeaveOut(piece.damage));
     } else if (piece.kind == RecordFormat::Kind::kRecord) {
-      const absl::string_view record = window_.data().substr(piece.begin, piece.size);
+      const absl::string_view text = window_.data().substr(piece.begin, piece.size);
       const ExampleSlot slot = SlotOf(format_.spec(), 0, &scratch_);
-      const absl::Status status = format_.Parse(record, slot);
+      const absl::Status status = format_.Parse(text, slot);
       if (status.ok()) {
-        RETURN_IF_ERROR(found_(window_.offset() + piece.begin, piece.size));
+        const FoundRecord record = {window_.offset() + piece.begin, piece.size, ParsedCrc32c(format_.spec(), slot)};
+        RETURN_IF_ERROR(found_(record));
         ++result_.records;
-        for (const Tensor* part : {&scratch_.features, &scratch_.labels, &scratch_.weights}) {
-          result_.crc32c = ExtendCrc32c(result_.crc32c, part->bytes());
-        }
+        std::string checksum;
+        AppendLittleEndian<uint32_t>(&checksum, record.crc32c);
+        result_.crc32c = ExtendCrc32c(result_.crc32c, checksum);
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
         RETURN_IF_ERROR(LeaveOut(status.message()));
@@ -154,7 +156,7 @@ class Scanner {
   const RecordFile& file_;
   const RecordFormat& format_;
   const ScanOptions& options_;
-  const std::function<absl::Status(uint64_t, uint64_t)>& found_;
+  const std::function<absl::Status(const FoundRecord&)>& found_;
   Window window_;
   int64_t line_;
   uint64_t reported_;
@@ -166,7 +168,7 @@ class Scanner {
 
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,
                                        const RecordFormat& format, const ScanOptions& options,
-                                       const std::function<absl::Status(uint64_t, uint64_t)>& found) {
+                                       const std::function<absl::Status(const FoundRecord&)>& found) {
   return Scanner(contents, file, format, options, found).Run();
 }
 

@@ -39,7 +39,14 @@ struct ScanResult {
   int64_t damaged = 0;
   // Greatest class; -1 when labels are no classes.
   int64_t max_label = -1;
-  // CRC32C of the good records as they were parsed, one after the other: features, label or targets, weight.
+  // CRC32C of the good records' ParsedCrc32c (4 bytes each, little-endian) in order.
+  uint32_t crc32c = 0;
+};
+
+// Where a good record lies, and its ParsedCrc32c.
+struct FoundRecord {
+  uint64_t offset = 0;
+  uint64_t size = 0;
   uint32_t crc32c = 0;
 };
 
@@ -49,7 +56,7 @@ struct ScanResult {
 // `found`.
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,
                                        const RecordFormat& format, const ScanOptions& options,
-                                       const std::function<absl::Status(uint64_t offset, uint64_t size)>& found);
+                                       const std::function<absl::Status(const FoundRecord&)>& found);
 
 }  // namespace lockstep
 
