@@ -62,6 +62,14 @@ struct StepFrame {
   int64_t encoded_bytes = 0;
 };
 
+// How much a StepRequest may hold to be decoded. As it is, what a stream's first frame may: no contribution.
+struct StepFrameLimits {
+  int64_t reports = 0;
+  int64_t pieces = 0;
+  // Of memory, for all but the pieces.
+  int64_t bytes = 64 << 10;
+};
+
 // A StepReply.
 struct StepReplyFrame {
   Fate fate = FATE_NONE;

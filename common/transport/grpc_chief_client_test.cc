@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/client/report_parts.h"
 #include "common/tensor/shared_memory.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -124,6 +125,47 @@ class GrpcChiefClientTest : public ::testing::Test {
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<StepChannel> channel_;  // goes first
 };
+
+// The scripted chief takes messages of 4 MiB.
+TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
+  const std::vector<size_t> update_bytes = {10 << 20, 4, 3 << 20};
+  std::vector<SlotReport> reports(3), received;
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    reports[slot].set_slot(static_cast<int64_t>(slot));
+    reports[slot].set_loss(0.5f);
+    for (const size_t bytes : update_bytes) reports[slot].add_update(std::string(bytes, static_cast<char>('a' + slot)));
+  }
+  ReportJoiner joiner;
+  ReportJoiner::Options model;
+  model.reports = 3;
+  model.updates = 3;
+  model.update_bytes = (13 << 20) + 4;
+  joiner.Begin(model);
+  Open([&](StepStream* stream) {
+    StepRequest request;
+    stream->Read(&request);
+    stream->Write(Values(7));
+    stream->Write(TokenFor(7));
+    do {
+      if (!stream->Read(&request)) return grpc::Status::OK;
+      for (const SlotReport& part : request.report()) EXPECT_TRUE(joiner.Add(part, /*keep=*/true).ok());
+    } while (!request.end());
+    StepReply reply;
+    reply.set_finished(true);
+    stream->Write(reply);
+    return grpc::Status::OK;
+  });
+  ASSERT_TRUE(channel_->AwaitToken().ok());
+  EXPECT_TRUE(channel_->SendReports(reports).ok());
+  const auto end = channel_->AwaitToken();
+  EXPECT_TRUE(end.ok()) << end.status();
+  EXPECT_TRUE(joiner.complete());
+  received = joiner.Take();
+  ASSERT_EQ(received.size(), reports.size());
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    EXPECT_TRUE(received[slot].SerializeAsString() == reports[slot].SerializeAsString()) << slot;
+  }
+}
 
 TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
   std::vector<StepRequest> requests;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/client/report_parts.h"
 #include "common/tensor/rounding.h"
 #include "common/transport/status_conversion.h"
 #include "common/transport/step_codec.h"
@@ -16,8 +17,10 @@ namespace {
 constexpr char kStepMethod[] = "/lockstep.ChiefService/Step";
 // A frame leaves when it holds this much, so that sending starts while the rest is still being computed.
 constexpr int64_t kFrameBytes = 256 << 10;
-// And no frame is much larger than this.
+// And no frame is much larger than this: the chief takes 8 MiB.
 constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
+// Reports that take more are sent in several frames.
+constexpr int64_t kReportBytes = 1 << 20;
 
 gpr_timespec DeadlineAfter(absl::Duration wait) {
   if (wait <= absl::ZeroDuration()) return gpr_time_0(GPR_CLOCK_MONOTONIC);
@@ -199,7 +202,10 @@ absl::StatusOr<StepChannel::Assignment> GrpcStepChannel::AwaitToken() {
 
 absl::Status GrpcStepChannel::SendReports(absl::Span<const SlotReport> reports) {
   if (!status_.ok()) return Close();
-  frame_.reports.assign(reports.begin(), reports.end());
+  for (std::vector<SlotReport>& part : CutReports(reports, kReportBytes)) {
+    if (!frame_.reports.empty()) FlushFrame();
+    frame_.reports = std::move(part);
+  }
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/rounding.h"
+#include "common/transport/bounded_parse.h"
 #include "common/transport/wire_reader.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -25,8 +26,10 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
-// Far more than any sender needs; tiny pieces would take much more memory than their bytes.
-constexpr size_t kMaxPieces = 1 << 20;
+// Of a SharedRange, which has two numbers.
+constexpr uint64_t kMaxRangeBytes = 64;
+// Of a reply: more than any chief sends.
+constexpr size_t kMaxReplyPieces = 1 << 20;
 
 uint32_t Tag(int field) { return (static_cast<uint32_t>(field) << 3) | kLengthDelimited; }
 
@@ -138,7 +141,9 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* 
     } else if (field == TensorPiece::kSharedFieldNumber && type == kLengthDelimited) {
       std::string bytes;
       SharedRange range;
-      if (!reader->ReadVarint(&value) || value > reader->left() || !reader->ReadString(value, &bytes)) return false;
+      if (!reader->ReadVarint(&value) || value > kMaxRangeBytes || value > reader->left() ||
+          !reader->ReadString(value, &bytes))
+        return false;
       if (!range.ParseFromString(bytes)) return false;
       piece->shared = PlaceInMemory{range.offset(), range.bytes()};
     } else if (field == TensorPiece::kVariableFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
@@ -168,22 +173,40 @@ struct PieceField {
   std::vector<StepPiece>* pieces;
 };
 
-// Splits a message into its pieces and the bytes of everything else, which `Message` then parses.
-template <typename Message>
-absl::Status Split(const std::vector<absl::string_view>& runs, absl::Span<const PieceField> piece_fields,
-                   Message* message) {
+absl::Status TooMany(int64_t most, absl::string_view what) {
+  return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " ", what, " in one message"));
+}
+
+// Where the pieces of a message go, and how many there may be in all; how often the field `counted` may come.
+struct SplitOptions {
+  std::vector<PieceField> piece_fields;
+  int64_t max_pieces = 0;
+  uint32_t counted = 0;
+  int64_t max_counted = 0;
+  const char* counted_name = "";
+};
+
+// Splits a message into its pieces and the bytes of everything else that is known.
+absl::Status Split(const std::vector<absl::string_view>& runs, const google::protobuf::Descriptor& message_type,
+                   const SplitOptions& options, std::string* rest) {
+  const std::vector<PieceField>& piece_fields = options.piece_fields;
   WireReader reader(runs);
-  std::string rest;
+  int64_t pieces = 0, counted = 0;
   while (reader.left() > 0) {
     uint32_t field, type;
     if (!reader.ReadTag(&field, &type)) return absl::InvalidArgumentError("a malformed tag");
     const auto malformed = [&] { return absl::InvalidArgumentError(absl::StrCat("field ", field, " is malformed")); };
     uint64_t value = 0;
-    if (type == kLengthDelimited) {
-      if (!reader.ReadVarint(&value)) return malformed();
-      const auto* const target = std::find_if(piece_fields.begin(), piece_fields.end(),
-                                              [field](const PieceField& other) { return other.field == field; });
+    const bool known = message_type.FindFieldByNumber(static_cast<int>(field)) != nullptr;
+    if (known && type == kLengthDelimited) {
+      if (!reader.ReadVarint(&value) || value > reader.left()) return malformed();
+      if (field == options.counted && ++counted > options.max_counted) {
+        return TooMany(options.max_counted, options.counted_name);
+      }
+      const auto target = std::find_if(piece_fields.begin(), piece_fields.end(),
+                                       [field](const PieceField& other) { return other.field == field; });
       if (target != piece_fields.end()) {
+        if (++pieces > options.max_pieces) return TooMany(options.max_pieces, "pieces");
         StepPiece piece;
         uint64_t type_number;
         if (!ReadPiece(&reader, value, &piece, &type_number)) return malformed();
@@ -195,26 +218,22 @@ absl::Status Split(const std::vector<absl::string_view>& runs, absl::Span<const 
                                                          "), must be float32, bfloat16 or float16"));
         }
         piece.content.set_type(dtype);
-        if (target->pieces->size() == kMaxPieces) {
-          return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxPieces, " pieces in one message"));
-        }
         target->pieces->push_back(std::move(piece));
         continue;
       }
       std::string bytes;
-      if (value > reader.left() || !reader.ReadString(value, &bytes)) return malformed();
-      AppendVarint(Tag(static_cast<int>(field)), &rest);
-      AppendVarint(value, &rest);
-      rest.append(bytes);
-    } else if (type == WireFormatLite::WIRETYPE_VARINT) {
+      if (!reader.ReadString(value, &bytes)) return malformed();
+      AppendVarint(Tag(static_cast<int>(field)), rest);
+      AppendVarint(value, rest);
+      rest->append(bytes);
+    } else if (known && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader.ReadVarint(&value)) return malformed();
-      AppendVarint((static_cast<uint64_t>(field) << 3) | type, &rest);
-      AppendVarint(value, &rest);
+      AppendVarint((static_cast<uint64_t>(field) << 3) | type, rest);
+      AppendVarint(value, rest);
     } else if (!reader.SkipField(type)) {
       return malformed();
     }
   }
-  if (!message->ParseFromString(rest)) return absl::InvalidArgumentError("the message is malformed");
   return absl::OkStatus();
 }
 
@@ -271,12 +290,21 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   return collector.Finish();
 }
 
-absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded) {
+absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
+                               Decoded<StepFrame>* decoded) {
   std::vector<absl::string_view> runs;
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepFrame& frame = decoded->frame;
   StepRequest small;
-  RETURN_IF_ERROR(Split(runs, {{StepRequest::kGradientFieldNumber, &frame.gradients}}, &small));
+  SplitOptions options;
+  options.piece_fields.push_back({StepRequest::kGradientFieldNumber, &frame.gradients});
+  options.max_pieces = limits.pieces;
+  options.counted = StepRequest::kReportFieldNumber;
+  options.max_counted = limits.reports;
+  options.counted_name = "reports";
+  std::string rest;
+  RETURN_IF_ERROR(Split(runs, *StepRequest::descriptor(), options, &rest));
+  RETURN_IF_ERROR(ParseBounded(rest, static_cast<uint64_t>(limits.bytes), &small));
   frame.session_id = small.session_id();
   frame.epoch = small.epoch();
   frame.step = small.step();
@@ -295,9 +323,13 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepReplyFrame& frame = decoded->frame;
   StepReply small;
-  RETURN_IF_ERROR(
-      Split(runs, {{StepReply::kValueFieldNumber, &frame.values}, {StepReply::kEstimateFieldNumber, &frame.estimates}},
-            &small));
+  SplitOptions options;
+  options.piece_fields.push_back({StepReply::kValueFieldNumber, &frame.values});
+  options.piece_fields.push_back({StepReply::kEstimateFieldNumber, &frame.estimates});
+  options.max_pieces = kMaxReplyPieces;
+  std::string rest;
+  RETURN_IF_ERROR(Split(runs, *StepReply::descriptor(), options, &rest));
+  if (!small.ParseFromString(rest)) return absl::InvalidArgumentError("the message is malformed");
   frame.fate = small.fate();
   frame.values_step = small.values_step();
   if (small.has_token()) frame.token = small.token();

@@ -28,8 +28,10 @@ struct Decoded {
   std::vector<grpc::Slice> slices;
 };
 
-// Errors: InvalidArgument names the field that is malformed. Unknown fields are skipped.
-absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded);
+// Errors: InvalidArgument names the field that is malformed; ResourceExhausted when the message holds more than
+// `limits`, before that takes memory. Unknown fields are skipped.
+absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
+                               Decoded<StepFrame>* decoded);
 absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded);
 
 }  // namespace lockstep

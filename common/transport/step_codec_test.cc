@@ -40,6 +40,15 @@ grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts =
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
+// A request within limits that are not the test's concern.
+absl::Status Decode(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded) {
+  StepFrameLimits limits;
+  limits.reports = 1000;
+  limits.pieces = 1000;
+  limits.bytes = 1 << 20;
+  return DecodeStepRequest(buffer, limits, decoded);
+}
+
 std::string ContentOf(const StepPiece& piece) {
   std::vector<float> values(piece.content.size());
   piece.content.CopyTo(0, piece.content.size(), values.data());
@@ -352,7 +361,7 @@ TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
   frame.gradients.resize(1);
   frame.gradients[0].sparse = true;
   Decoded<StepFrame> decoded;
-  ASSERT_TRUE(DecodeStepRequest(EncodeStepRequest(frame, nullptr), &decoded).ok());
+  ASSERT_TRUE(Decode(EncodeStepRequest(frame, nullptr), &decoded).ok());
   ASSERT_EQ(decoded.frame.gradients.size(), 1u);
   EXPECT_TRUE(decoded.frame.gradients[0].sparse);
   EXPECT_EQ(decoded.frame.gradients[0].content.bytes(), 0u);
@@ -366,7 +375,7 @@ TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
                                                     {"3a0820131a040000803f", DT_HALF}};
   for (const auto& test : cases) {
     Decoded<StepFrame> decoded;
-    ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes(test.first)), &decoded).ok()) << test.first;
+    ASSERT_TRUE(Decode(Cut(absl::HexStringToBytes(test.first)), &decoded).ok()) << test.first;
     EXPECT_EQ(decoded.frame.gradients[0].content.type(), test.second) << test.first;
     EXPECT_EQ(decoded.frame.gradients[0].content.size(), test.second == DT_FLOAT ? 1 : 2) << test.first;
     EXPECT_EQ(decoded.frame.encoded_bytes, static_cast<int64_t>(std::strlen(test.first) / 2));
@@ -395,7 +404,7 @@ TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
     std::vector<size_t> cuts;
     for (size_t at = 0; at < bytes.size(); at += 1 + maker.random()->Below(40)) cuts.push_back(at);
     Decoded<StepFrame> decoded;
-    ASSERT_TRUE(DecodeStepRequest(Cut(bytes, cuts), &decoded).ok());
+    ASSERT_TRUE(Decode(Cut(bytes, cuts), &decoded).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
     const StepReply reply = ToProto(maker.Reply());
     const std::string reply_bytes = reply.SerializeAsString();
@@ -407,8 +416,8 @@ TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
 
 TEST(StepCodecTest, AnEmptyMessageIsAFrame) {
   Decoded<StepFrame> decoded;
-  EXPECT_TRUE(DecodeStepRequest(grpc::ByteBuffer(), &decoded).ok());
-  EXPECT_TRUE(DecodeStepRequest(Cut(""), &decoded).ok());
+  EXPECT_TRUE(Decode(grpc::ByteBuffer(), &decoded).ok());
+  EXPECT_TRUE(Decode(Cut(""), &decoded).ok());
   EXPECT_EQ(decoded.frame.block.count, 0);
   EXPECT_TRUE(decoded.frame.gradients.empty());
 }
@@ -448,14 +457,14 @@ TEST(StepCodecTest, UnknownFieldsAreSkipped) {
       "b206026869"
       "bd0601020304");
   Decoded<StepFrame> decoded;
-  ASSERT_TRUE(DecodeStepRequest(Cut(unknown + request.SerializeAsString() + unknown), &decoded).ok());
+  ASSERT_TRUE(Decode(Cut(unknown + request.SerializeAsString() + unknown), &decoded).ok());
   EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
   Decoded<StepFrame> piece;
-  ASSERT_TRUE(DecodeStepRequest(Cut(absl::HexStringToBytes("3a0a"
-                                                           "48ff01"
-                                                           "0802"
-                                                           "1a03616263")),
-                                &piece)
+  ASSERT_TRUE(Decode(Cut(absl::HexStringToBytes("3a0a"
+                                                "48ff01"
+                                                "0802"
+                                                "1a03616263")),
+                     &piece)
                   .ok());
   ASSERT_EQ(piece.frame.gradients.size(), 1u);
   EXPECT_EQ(piece.frame.gradients[0].variable, 2);
@@ -478,24 +487,42 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
       {"3a0420071a00", "a piece of variable number 0 has type 7 (string), must be float32, bfloat16 or float16"},
       {"3a0720808080808020", "has type 1099511627776 (invalid)"},
-      {"32027a7a", "the message is malformed"},
+      {"32027a7a", "the bytes are no StepRequest"},
       {"0b0c", "field 1 is malformed"},  // a group
   };
   for (const auto& test : cases) {
     Decoded<StepFrame> decoded;
-    const absl::Status status = DecodeStepRequest(Cut(absl::HexStringToBytes(test.first)), &decoded);
+    const absl::Status status = Decode(Cut(absl::HexStringToBytes(test.first)), &decoded);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.first;
     EXPECT_THAT(std::string(status.message()), HasSubstr(test.second)) << test.first;
   }
 }
 
-TEST(StepCodecTest, AFloodOfTinyPiecesIsRefused) {
-  std::string bytes;
-  for (int i = 0; i < (1 << 20) + 1; ++i) bytes.append("\x3a\0", 2);
+TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
+  const auto expect_refused = [](const std::string& bytes, const StepFrameLimits& limits, const std::string& text) {
+    Decoded<StepFrame> decoded;
+    const absl::Status status = DecodeStepRequest(Cut(bytes), limits, &decoded);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_TRUE(decoded.frame.reports.empty());
+  };
+  const std::string piece("\x3a\0", 2), report("\x32\0", 2);
+  // A first frame.
+  expect_refused(piece, {}, "more than 0 pieces in one message");
+  expect_refused(report, {}, "more than 0 reports in one message");
+  StepFrameLimits limits;
+  limits.pieces = 3;
+  limits.reports = 2;
   Decoded<StepFrame> decoded;
-  const absl::Status status = DecodeStepRequest(Cut(bytes), &decoded);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 1048576 pieces"));
+  EXPECT_TRUE(DecodeStepRequest(Cut(piece + piece + piece + report + report), limits, &decoded).ok());
+  expect_refused(piece + piece + piece + piece, limits, "more than 3 pieces in one message");
+  expect_refused(report + report + report, limits, "more than 2 reports in one message");
+  // One report with many update values.
+  SlotReport full;
+  for (int i = 0; i < 2000; ++i) full.add_update("");
+  StepRequest request;
+  *request.add_report() = full;
+  expect_refused(request.SerializeAsString(), limits, "takes more than 65536 bytes of memory");
 }
 
 // Whatever comes in, it is decoded or refused; the sanitizers watch.
@@ -505,7 +532,7 @@ TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
     const std::string bytes = Join(EncodeStepRequest(maker.Request(), nullptr));
     for (size_t n = 0; n < bytes.size(); n += 1 + n / 50) {
       Decoded<StepFrame> decoded;
-      if (!DecodeStepRequest(Cut(bytes.substr(0, n), {n / 2}), &decoded).ok()) continue;
+      if (!Decode(Cut(bytes.substr(0, n), {n / 2}), &decoded).ok()) continue;
       StepRequest request;
       EXPECT_TRUE(request.ParseFromString(bytes.substr(0, n))) << "protobuf refuses what we take";
     }
@@ -524,7 +551,7 @@ TEST(StepCodecTest, RandomChangesNeverCrash) {
     }
     const grpc::ByteBuffer buffer = Cut(bytes, {random.Below(20), 20 + random.Below(20)});
     Decoded<StepFrame> request;
-    if (DecodeStepRequest(buffer, &request).ok()) {
+    if (Decode(buffer, &request).ok()) {
       for (const StepPiece& piece : request.frame.gradients) ContentOf(piece);
     }
     Decoded<StepReplyFrame> reply;

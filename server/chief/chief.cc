@@ -320,6 +320,11 @@ absl::StatusOr<HeartbeatReply> Chief::Heartbeat(const HeartbeatRequest& request)
   return reply;
 }
 
+absl::Status Chief::CheckSession(uint64_t session_id, int64_t epoch) {
+  MutexLock lock(&mutex_);
+  return UseSession(session_id, epoch).status();
+}
+
 absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session_id, int64_t epoch,
                                                                 ValuePath value_path,
                                                                 std::shared_ptr<StepListener> listener) {

@@ -54,6 +54,8 @@ class Chief {
   absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes the session one that was just used. Errors: Aborted for an unknown session or an old epoch.
+  absl::Status CheckSession(uint64_t session_id, int64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether ValuePath::kShared is possible.
   bool shares_memory() const { return shared_memory_ != nullptr; }
   // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old epoch.

@@ -1,8 +1,17 @@
 #include "server/chief/incoming_contribution.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep {
+
+int64_t UpdateBytes(const ParameterLayout& layout) {
+  int64_t bytes = 0;
+  for (const auto& op : layout.update_ops()) {
+    bytes += layout.variables()[op.variable].elements * static_cast<int64_t>(sizeof(float));
+  }
+  return bytes;
+}
 
 std::string DescribeBlock(int64_t step, const SlotBlock& block) {
   return absl::StrCat(block.ToString(), " of step ", step);
@@ -13,7 +22,12 @@ void IncomingContribution::Begin(int64_t step, const SlotBlock& block, bool spar
   step_ = step;
   block_ = block;
   sparse_ = sparse;
-  reported_ = any_new_ = false;
+  any_new_ = false;
+  ReportJoiner::Options reports;
+  reports.reports = block.count;
+  reports.updates = static_cast<int64_t>(layout_.update_ops().size());
+  reports.update_bytes = UpdateBytes(layout_);
+  reports_.Begin(reports);
   segments_.assign(layout_.segments().size() * static_cast<size_t>(pieces_of_a_segment()), false);
   num_segments_ = 0;
 }
@@ -24,15 +38,25 @@ absl::Status IncomingContribution::CheckSame(int64_t step, const SlotBlock& bloc
                                                  " inside a contribution to ", DescribeBlock(step_, block_)));
 }
 
-absl::Status IncomingContribution::MarkReports() {
-  if (reported_) return absl::InvalidArgumentError("reports were sent twice in one contribution");
-  reported_ = true;
+absl::Status IncomingContribution::AddReports(absl::Span<const SlotReport> reports, bool keep) {
+  if (reports_.complete() && !reports.empty()) {
+    return absl::InvalidArgumentError("reports were sent twice in one contribution");
+  }
+  for (const SlotReport& report : reports) RETURN_IF_ERROR(reports_.Add(report, keep));
   return absl::OkStatus();
 }
 
 absl::Status IncomingContribution::CheckReported() const {
-  if (reported_) return absl::OkStatus();
-  return absl::InvalidArgumentError("gradients came before the reports of their slots");
+  if (reports_.complete()) return absl::OkStatus();
+  if (reports_.begun() == 0) return absl::InvalidArgumentError("gradients came before the reports of their slots");
+  return absl::InvalidArgumentError(absl::StrCat("gradients came after ", reports_.begun(),
+                                                 " reports in a contribution to ", block_.ToString(), ", expected ",
+                                                 block_.count, ", whole"));
+}
+
+void IncomingContribution::End() {
+  begun_ = false;
+  reports_.Begin({});
 }
 
 absl::Status IncomingContribution::MarkPiece(const StepPiece& piece) {

@@ -27,6 +27,11 @@ class IncomingContributionTest : public ::testing::Test {
  protected:
   IncomingContributionTest() { incoming_.Begin(7, {2, 2}); }
 
+  absl::Status AddReport(int64_t slot) {
+    SlotReport report;
+    report.set_slot(slot);
+    return incoming_.AddReports({report}, /*keep=*/true);
+  }
   absl::Status Mark(int64_t offset, int64_t elements) {
     StepPiece piece;
     piece.offset = offset;
@@ -41,7 +46,8 @@ class IncomingContributionTest : public ::testing::Test {
 
 TEST_F(IncomingContributionTest, IsWholeWhenEveryTrainableSegmentCame) {
   EXPECT_TRUE(incoming_.begun());
-  EXPECT_TRUE(incoming_.MarkReports().ok());
+  EXPECT_TRUE(AddReport(2).ok());
+  EXPECT_TRUE(AddReport(3).ok());
   EXPECT_TRUE(Mark(kSegment, 3).ok());
   const absl::Status status = incoming_.CheckWhole();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -89,13 +95,18 @@ TEST_F(IncomingContributionTest, RefusesAnotherStepOrBlockInside) {
 
 TEST_F(IncomingContributionTest, WantsTheReportsOnceAndFirst) {
   EXPECT_THAT(std::string(incoming_.CheckReported().message()), HasSubstr("before the reports"));
-  EXPECT_TRUE(incoming_.MarkReports().ok());
+  EXPECT_TRUE(AddReport(2).ok());
+  EXPECT_THAT(std::string(incoming_.CheckReported().message()),
+              HasSubstr("after 1 reports in a contribution to slots [2,4), expected 2"));
+  EXPECT_TRUE(AddReport(3).ok());
   EXPECT_TRUE(incoming_.CheckReported().ok());
-  EXPECT_THAT(std::string(incoming_.MarkReports().message()), HasSubstr("twice"));
+  EXPECT_EQ(incoming_.TakeReports().size(), 2u);
+  EXPECT_THAT(std::string(AddReport(3).message()), HasSubstr("twice"));
 }
 
 TEST_F(IncomingContributionTest, BeginForgetsTheOneBefore) {
-  EXPECT_TRUE(incoming_.MarkReports().ok());
+  EXPECT_TRUE(AddReport(2).ok());
+  EXPECT_TRUE(AddReport(3).ok());
   EXPECT_TRUE(Mark(0, kSegment + 3).ok());
   incoming_.MarkNew();
   incoming_.End();

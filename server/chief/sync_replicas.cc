@@ -70,6 +70,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::str
   connection->stats_.set_name(std::move(name));
   connection->stats_.set_session_id(session);
   connection->last_heard_ = options_.clock->Now();
+  connection->frame_limits_ = FrameLimits();
   std::shared_ptr<StepListener> replaced;
   {
     MutexLock lock(&mutex_);
@@ -82,6 +83,16 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::str
                        /*at_once=*/false);
   }
   return connection;
+}
+
+StepFrameLimits SyncReplicas::FrameLimits() const {
+  const auto ops = static_cast<int64_t>(layout_.update_ops().size());
+  StepFrameLimits limits;
+  limits.reports = options_.slots;
+  limits.pieces = static_cast<int64_t>(layout_.segments().size()) * (sparse() ? options_.slots : 1);
+  // The objects of a report and of an update value have some 200 bytes each.
+  limits.bytes += options_.slots * (200 * (1 + ops) + UpdateBytes(layout_));
+  return limits;
 }
 
 absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame) {
@@ -182,9 +193,9 @@ absl::Status SyncReplicas::TakeContribution(StepConnection* connection, const St
                                             absl::Status* failure) {
   IncomingContribution& incoming = connection->incoming_;
   if (!frame.reports.empty()) {
-    RETURN_IF_ERROR(incoming.MarkReports());
-    if (target != nullptr) {
-      RETURN_IF_ERROR(target->AddReports(frame.block, frame.reports));
+    RETURN_IF_ERROR(incoming.AddReports(frame.reports, /*keep=*/target != nullptr));
+    if (incoming.reported() && target != nullptr) {
+      RETURN_IF_ERROR(target->AddReports(frame.block, incoming.TakeReports()));
       // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
       *failure = CheckFinite(*connection, frame, *target);
       if (!failure->ok()) return absl::OkStatus();

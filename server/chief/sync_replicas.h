@@ -53,6 +53,8 @@ enum class ValuePath {
 // time, and so is NextReply; the two and Close may run side by side.
 class StepConnection {
  public:
+  // What a frame of the model's may hold at most.
+  const StepFrameLimits& frame_limits() const { return frame_limits_; }
   // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged.
   absl::Status OnFrame(const StepFrame& frame);
   // Fills the next frame for the worker; false when there is none now: StepListener tells when to ask again.
@@ -81,6 +83,7 @@ class StepConnection {
   const uint64_t session_;
   const std::string name_;
   const ValuePath value_path_;
+  StepFrameLimits frame_limits_;
 
   // For OnFrame alone.
   IncomingContribution incoming_;
@@ -202,6 +205,7 @@ class SyncReplicas {
   // Takes the connection out; returns its listener.
   std::shared_ptr<StepListener> Remove(StepConnection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  StepFrameLimits FrameLimits() const;
   void StartStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Committed Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignTokens() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

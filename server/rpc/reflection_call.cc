@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "grpcpp/support/slice.h"
 
 namespace lockstep {
 namespace {
@@ -15,6 +16,8 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::FileDescriptorResponse;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
+
+constexpr size_t kMaxQuestionBytes = 4096;
 
 // The file and everything that it imports, once each.
 void AddFile(const FileDescriptor& file, std::set<std::string>* added, FileDescriptorResponse* response) {
@@ -63,47 +66,66 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request, const s
   return response;
 }
 
-void ReflectionCall::Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
-                            std::vector<std::string> services) {
-  auto* const call = new ReflectionCall(service, queue, living, std::move(services));
-  service->RequestServerReflectionInfo(&call->context_, &call->stream_, queue, queue, call);
+std::string ReflectionCall::Method() {
+  return absl::StrCat("/", grpc::reflection::v1alpha::ServerReflection::service_full_name(), "/ServerReflectionInfo");
 }
 
-ReflectionCall::ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
-                               std::vector<std::string> services)
-    : service_(service),
-      queue_(queue),
-      living_(living),
-      member_(living),
-      services_(std::move(services)),
-      stream_(&context_) {}
+void ReflectionCall::Start(std::unique_ptr<IncomingCall> incoming, const std::vector<std::string>* services,
+                           Visitors* visitors) {
+  std::shared_ptr<ReflectionCall> call(new ReflectionCall(std::move(incoming), services, visitors));
+  call->self_ = call;
+  visitors->Enter(call);
+  call->Read();
+}
 
 void ReflectionCall::OnEvent(bool ok) {
+  const std::shared_ptr<ReflectionCall> self = self_;
   switch (state_) {
-    case State::kAccepting:
-      if (!ok) {  // the server shuts down
-        delete this;
-        return;
-      }
-      Accept(service_, queue_, living_, services_);
-      break;
     case State::kReading:
-      if (!ok) {  // the client has no more questions, or is gone
-        state_ = State::kFinishing;
-        stream_.Finish(grpc::Status::OK, this);
-        return;
+      if (ok) {
+        Answer();
+      } else {  // the client has no more questions, or is gone
+        Finish(grpc::Status::OK);
       }
-      state_ = State::kWriting;
-      stream_.Write(Reflect(request_, services_), this);
       return;
     case State::kWriting:
-      break;
-    case State::kFinishing:
-      delete this;
+      Read();
       return;
+    case State::kFinishing:
+      visitors_->Leave(this);
+      self_.reset();
   }
+}
+
+void ReflectionCall::Read() {
   state_ = State::kReading;
-  stream_.Read(&request_, this);
+  call_->stream.Read(&message_, this);
+}
+
+void ReflectionCall::Answer() {
+  if (message_.Length() > kMaxQuestionBytes) {
+    Finish(grpc::Status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        absl::StrCat("a question of ", message_.Length(), " bytes; at most ", kMaxQuestionBytes, " are taken")));
+    return;
+  }
+  grpc::Slice question;
+  ServerReflectionRequest request;
+  if (!message_.DumpToSingleSlice(&question).ok() ||
+      !request.ParseFromArray(question.begin(), static_cast<int>(question.size()))) {
+    Finish(grpc::Status(grpc::StatusCode::INTERNAL, "unable to parse request"));
+    return;
+  }
+  message_.Clear();
+  state_ = State::kWriting;
+  const grpc::Slice answer(Reflect(request, services_).SerializeAsString());
+  call_->stream.Write(grpc::ByteBuffer(&answer, 1), this);
+}
+
+void ReflectionCall::Finish(const grpc::Status& status) {
+  state_ = State::kFinishing;
+  message_.Clear();
+  call_->stream.Finish(status, this);
 }
 
 }  // namespace lockstep

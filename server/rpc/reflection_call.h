@@ -1,15 +1,16 @@
 #ifndef LOCKSTEP_SERVER_RPC_REFLECTION_CALL_H_
 #define LOCKSTEP_SERVER_RPC_REFLECTION_CALL_H_
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/async_stream.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "proto/reflection.grpc.pb.h"
-#include "server/rpc/living_calls.h"
+#include "server/rpc/incoming_call.h"
 #include "server/rpc/queue_event.h"
+#include "server/rpc/visitors.h"
 
 namespace lockstep {
 
@@ -17,34 +18,33 @@ namespace lockstep {
 grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request, const std::vector<std::string>& services);
 
-// One stream of such questions on the server's completion queue. Owns itself.
-class ReflectionCall final : public QueueEvent {
+// One stream of such questions on the server's completion queue. Owns itself while an operation is pending.
+class ReflectionCall final : public QueueEvent, public Visitor, public std::enable_shared_from_this<ReflectionCall> {
  public:
-  using Service = grpc::reflection::v1alpha::ServerReflection::AsyncService;
-
-  // Waits for the next stream; when it comes, another ReflectionCall is made to wait.
-  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
-                     std::vector<std::string> services);
+  // "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+  static std::string Method();
+  // `services` and `visitors` must outlive the call.
+  static void Start(std::unique_ptr<IncomingCall> call, const std::vector<std::string>* services, Visitors* visitors);
 
   void OnEvent(bool ok) override;
+  void OnEvicted() override { call_->context.TryCancel(); }
 
  private:
-  enum class State { kAccepting, kReading, kWriting, kFinishing };
+  enum class State { kReading, kWriting, kFinishing };
 
-  ReflectionCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
-                 std::vector<std::string> services);
+  ReflectionCall(std::unique_ptr<IncomingCall> call, const std::vector<std::string>* services, Visitors* visitors)
+      : call_(std::move(call)), services_(*services), visitors_(visitors) {}
 
-  Service* const service_;
-  grpc::ServerCompletionQueue* const queue_;
-  LivingCalls* const living_;
-  const LivingCalls::Member member_;
-  const std::vector<std::string> services_;
-  State state_ = State::kAccepting;
-  grpc::ServerContext context_;
-  grpc::ServerAsyncReaderWriter<grpc::reflection::v1alpha::ServerReflectionResponse,
-                                grpc::reflection::v1alpha::ServerReflectionRequest>
-      stream_;
-  grpc::reflection::v1alpha::ServerReflectionRequest request_;
+  void Read();
+  void Answer();
+  void Finish(const grpc::Status& status);
+
+  const std::unique_ptr<IncomingCall> call_;
+  const std::vector<std::string>& services_;
+  Visitors* const visitors_;
+  grpc::ByteBuffer message_;
+  State state_ = State::kReading;
+  std::shared_ptr<ReflectionCall> self_;
 };
 
 }  // namespace lockstep

@@ -39,19 +39,27 @@ absl::Status FindSharedPieces(const SharedMemory* memory, StepFrame* frame) {
 
 }  // namespace
 
-void StepCall::Accept(const Options& options) {
-  std::shared_ptr<StepCall> call(new StepCall(options));
+void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incoming) {
+  std::shared_ptr<StepCall> call(new StepCall(options, std::move(incoming)));
+  {
+    MutexLock lock(&call->mutex_);
+    call->self_ = call;
+  }
+  // First: it leaves when it has read a session.
+  options.visitors->Enter(call);
   MutexLock lock(&call->mutex_);
-  call->self_ = call;
+  if (call->finish_wanted_) return;
   call->BeginOperation();
-  options.service->RequestStep(&call->context_, &call->stream_, options.queue, options.queue, &call->accept_tag_);
+  call->silence_.Set(options.queue,
+                     std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options.silence_limit),
+                     &call->silence_tag_);
+  call->BeginOperation();
+  call->rpc_->stream.Read(&call->received_, &call->read_tag_);
 }
 
-StepCall::StepCall(const Options& options)
+StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
     : options_(options),
-      living_(options.living),
-      stream_(&context_),
-      accept_tag_(this, &StepCall::OnAccepted, nullptr),
+      rpc_(std::move(call)),
       read_tag_(this, &StepCall::OnRead, &received_),
       silence_tag_(this, &StepCall::OnSilent, nullptr),
       write_tag_(this, &StepCall::OnWritten, &sent_),
@@ -79,17 +87,6 @@ void StepCall::EndOperation() {
   if (--operations_ == 0) last = std::move(self_);
 }
 
-void StepCall::OnAccepted(bool ok) {
-  if (!ok) return;  // the server shuts down
-  Accept(options_);
-  MutexLock lock(&mutex_);
-  BeginOperation();
-  silence_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
-               &silence_tag_);
-  BeginOperation();
-  stream_.Read(&received_, &read_tag_);
-}
-
 void StepCall::OnSilent(bool expired) {
   if (!expired) return;
   Finish(absl::DeadlineExceededError(
@@ -97,6 +94,8 @@ void StepCall::OnSilent(bool expired) {
 }
 
 absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFrame& first) {
+  // Before anything is done that the frame asks for.
+  RETURN_IF_ERROR(options_.chief->CheckSession(first.session_id, first.epoch));
   if (first.gradient_memory && options_.chief->shares_memory()) {
     auto memory = SharedMemory::Map(*first.gradient_memory);
     if (memory.ok()) {
@@ -107,6 +106,8 @@ absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFram
   }
   const ValuePath path = gradient_memory_ != nullptr ? ValuePath::kShared : ValuePath::kStreamed;
   ASSIGN_OR_RETURN(auto connection, options_.chief->OpenStep(first.session_id, first.epoch, path, shared_from_this()));
+  limits_ = connection->frame_limits();
+  options_.visitors->Leave(this);
   bool closed = false;
   {
     MutexLock lock(&mutex_);
@@ -119,7 +120,7 @@ absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFram
 
 absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
   Decoded<StepFrame> decoded;
-  RETURN_IF_ERROR(DecodeStepRequest(message, &decoded));
+  RETURN_IF_ERROR(DecodeStepRequest(message, limits_, &decoded));
   *leave = decoded.frame.leave;
   std::shared_ptr<StepConnection> connection;
   {
@@ -151,7 +152,7 @@ void StepCall::OnRead(bool ok) {
   MutexLock lock(&mutex_);
   if (finish_wanted_) return;
   BeginOperation();
-  stream_.Read(&received_, &read_tag_);
+  rpc_->stream.Read(&received_, &read_tag_);
 }
 
 void StepCall::OnReplyReady() {
@@ -184,7 +185,7 @@ void StepCall::WriteNext() {
         return;
       }
       BeginOperation();
-      stream_.Write(sent_, &write_tag_);
+      rpc_->stream.Write(sent_, &write_tag_);
       return;
     }
     // With the lock held from the test of write_again_ to the end of writing_, no call of OnReplyReady is lost.
@@ -229,16 +230,20 @@ void StepCall::Finish(const absl::Status& status) {
 void StepCall::OnClosed(const absl::Status& why, bool at_once) {
   Finish(why);
   // A write that the worker does not take ends only so; it then is told no more than that.
-  if (at_once) context_.TryCancel();
+  if (at_once) rpc_->context.TryCancel();
+}
+
+void StepCall::OnEvicted() {
+  Finish(absl::UnavailableError("too many calls at once that name no session; this one had waited longest"));
 }
 
 void StepCall::StartFinish() {
   if (finishing_) return;
   finishing_ = true;
   BeginOperation();
-  stream_.Finish(finish_status_, &finish_tag_);
+  rpc_->stream.Finish(finish_status_, &finish_tag_);
 }
 
-void StepCall::OnFinished(bool ok) {}
+void StepCall::OnFinished(bool ok) { options_.visitors->Leave(this); }
 
 }  // namespace lockstep

@@ -3,44 +3,42 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/client/step_frame.h"
 #include "common/tensor/shared_memory.h"
 #include "grpcpp/alarm.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/async_stream.h"
+#include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "proto/chief.grpc.pb.h"
 #include "server/chief/chief.h"
-#include "server/rpc/living_calls.h"
+#include "server/rpc/incoming_call.h"
 #include "server/rpc/queue_event.h"
+#include "server/rpc/visitors.h"
 
 namespace lockstep {
 
-// The chief's service as registered with gRPC: everything on completion queues, Step in raw bytes.
-using ChiefServiceBase =
-    ChiefService::WithRawMethod_Step<ChiefService::WithAsyncMethod_GetRun<ChiefService::WithAsyncMethod_OpenSession<
-        ChiefService::WithAsyncMethod_Heartbeat<ChiefService::WithAsyncMethod_GetStatus<ChiefService::Service>>>>>;
-
-// One Step stream on the server: moves frames between gRPC and a StepConnection, nothing else. Owns itself
-// while an operation of gRPC's is pending. Operations of one stream complete on any thread of the queue.
-class StepCall : public StepListener, public std::enable_shared_from_this<StepCall> {
+// One Step stream on the server: moves frames between gRPC and a StepConnection, nothing else. A visitor until its
+// first frame has named a session. Owns itself while an operation of gRPC's is pending. Operations of one stream
+// complete on any thread of the queue.
+class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
     // All must outlive the calls.
-    ChiefServiceBase* service = nullptr;
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
-    LivingCalls* living = nullptr;
+    Visitors* visitors = nullptr;
     // A stream whose first frame takes longer ends.
     absl::Duration silence_limit = absl::Seconds(10);
   };
 
-  // Waits for the next stream; when it comes, another StepCall is made to wait.
-  static void Accept(const Options& options);
+  // Serves a stream that has come.
+  static void Start(const Options& options, std::unique_ptr<IncomingCall> call);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnClosed(const absl::Status& why, bool at_once) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // The end of one kind of operation.
@@ -58,9 +56,8 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
     grpc::ByteBuffer* const message_;
   };
 
-  explicit StepCall(const Options& options);
+  StepCall(const Options& options, std::unique_ptr<IncomingCall> call);
 
-  void OnAccepted(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   // `expired`: the time for the first frame is over; else it came, or the stream ended.
   void OnSilent(bool expired) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,17 +78,16 @@ class StepCall : public StepListener, public std::enable_shared_from_this<StepCa
   void EndOperation() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  const LivingCalls::Member living_;
-  grpc::ServerContext context_;
+  const std::unique_ptr<IncomingCall> rpc_;
   grpc::Alarm silence_;
   // For OnRead alone.
   bool silent_ = true;
+  StepFrameLimits limits_;                         // those of a first frame, then the connection's
   std::unique_ptr<SharedMemory> gradient_memory_;  // the worker's; null when it sends bytes
-  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   // The message of the read, and of the write, that is under way or has ended last.
   grpc::ByteBuffer received_;
   grpc::ByteBuffer sent_;
-  Tag accept_tag_, read_tag_, silence_tag_, write_tag_, finish_tag_;
+  Tag read_tag_, silence_tag_, write_tag_, finish_tag_;
 
   Mutex mutex_;
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);

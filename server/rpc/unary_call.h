@@ -1,77 +1,85 @@
 #ifndef LOCKSTEP_SERVER_RPC_UNARY_CALL_H_
 #define LOCKSTEP_SERVER_RPC_UNARY_CALL_H_
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/transport/status_conversion.h"
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/server_context.h"
-#include "grpcpp/support/async_unary_call.h"
-#include "server/rpc/living_calls.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/mutex.h"
+#include "common/transport/bounded_parse.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/rpc/incoming_call.h"
 #include "server/rpc/queue_event.h"
+#include "server/rpc/visitors.h"
 
 namespace lockstep {
 
-// One unary call on the server's completion queue. Owns itself from Accept to the end of the answer.
-template <typename Service, typename Request, typename Reply>
-class UnaryCall final : public QueueEvent {
+// One unary call on the server's completion queue. Owns itself to the end of the answer.
+class UnaryCall final : public QueueEvent, public Visitor, public std::enable_shared_from_this<UnaryCall> {
  public:
-  // Service::RequestX of a generated AsyncService.
-  using RequestMethod = void (Service::*)(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
-                                          grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*);
-  // Fills the reply and calls done with the status, once, now or later and on any thread, but before the queue
-  // is shut down. Request and reply live until then. Must not block.
-  using Done = std::function<void(const absl::Status&)>;
-  using Handler = std::function<void(const Request&, Reply*, Done)>;
+  // Called with the bytes of the reply, or with an error.
+  using Done = std::function<void(absl::StatusOr<std::string>)>;
+  struct Method {
+    // Of the request. What is longer is refused.
+    size_t max_bytes = 4096;
+    // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block.
+    std::function<void(std::string request, Done done)> handler;
+    // done may be called late; meanwhile the call is no visitor.
+    bool lasting = false;
+  };
 
-  // Waits for the next call; when it comes, another UnaryCall is made to wait.
-  static void Accept(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living, RequestMethod method,
-                     Handler handler) {
-    auto* const call = new UnaryCall(service, queue, living, method, std::move(handler));
-    (service->*method)(&call->context_, &call->request_, &call->writer_, queue, queue, call);
-  }
+  // `method` and `visitors` must outlive the call.
+  static void Start(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors);
 
-  void OnEvent(bool ok) override {
-    if (!ok || answered_) {
-      delete this;
-      return;
-    }
-    answered_ = true;
-    Accept(service_, queue_, living_, method_, handler_);
-    handler_(request_, &reply_, [this](const absl::Status& status) {
-      if (status.ok()) {
-        writer_.Finish(reply_, grpc::Status::OK, this);
-      } else {
-        writer_.FinishWithError(ToGrpc(status), this);
-      }
-    });
-  }
+  void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsLong() const override;
+  void OnEvicted() override { call_->context.TryCancel(); }
 
  private:
-  UnaryCall(Service* service, grpc::ServerCompletionQueue* queue, LivingCalls* living, RequestMethod method,
-            Handler handler)
-      : service_(service),
-        queue_(queue),
-        living_(living),
-        member_(living),
-        method_(method),
-        handler_(std::move(handler)),
-        writer_(&context_) {}
+  enum class State { kReading, kHandling, kFinishing };
 
-  Service* const service_;
-  grpc::ServerCompletionQueue* const queue_;
-  LivingCalls* const living_;
-  const LivingCalls::Member member_;
-  const RequestMethod method_;
-  const Handler handler_;
-  grpc::ServerContext context_;
-  Request request_;
-  Reply reply_;
-  grpc::ServerAsyncResponseWriter<Reply> writer_;
-  bool answered_ = false;  // or about to be
+  UnaryCall(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors)
+      : call_(std::move(call)), method_(*method), visitors_(visitors) {}
+
+  void Handle();
+  void Answer(const absl::StatusOr<std::string>& reply);
+
+  const std::unique_ptr<IncomingCall> call_;
+  const Method& method_;
+  Visitors* const visitors_;
+  grpc::ByteBuffer message_;
+  State state_ = State::kReading;
+  // While an operation is pending or the handler works.
+  std::shared_ptr<UnaryCall> self_;
 };
+
+// Parses a request of a few KiB, whose memory is bounded accordingly. Internal when it is none.
+template <typename Request>
+absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* request) {
+  const absl::Status status = ParseBounded(bytes, limit, request);
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InternalError(absl::StrCat("unable to parse request: ", status.message()));
+}
+
+// A method whose handler fills a reply at once.
+template <typename Request, typename Reply>
+UnaryCall::Method MethodOf(std::function<absl::Status(const Request&, Reply*)> handler) {
+  UnaryCall::Method method;
+  method.handler = [handler = std::move(handler), max_bytes = method.max_bytes](const std::string& bytes,
+                                                                                const UnaryCall::Done& done) {
+    Request request;
+    Reply reply;
+    absl::Status status = ParseRequest(bytes, 100 * max_bytes, &request);
+    if (status.ok()) status = handler(request, &reply);
+    done(status.ok() ? absl::StatusOr<std::string>(reply.SerializeAsString()) : status);
+  };
+  return method;
+}
 
 }  // namespace lockstep
 

@@ -189,7 +189,14 @@ std::vector<Fault> Pieces() {
          for (int i = 0; i < 1000000; ++i) whole.add_gradient();
          return Frames{whole};
        },
-       kInvalid, "with 0 bytes has no whole number"},
+       grpc::StatusCode::RESOURCE_EXHAUSTED, "pieces in one message"},
+      {"MoreReportsThanThereAre",
+       [](StepRequest whole) {
+         whole.clear_gradient();
+         for (int i = 0; i < 1000000; ++i) whole.add_report();
+         return Frames{whole};
+       },
+       grpc::StatusCode::RESOURCE_EXHAUSTED, "more than 4 reports in one message"},
   };
 }
 

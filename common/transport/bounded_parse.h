@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_BOUNDED_PARSE_H_
+#define LOCKSTEP_COMMON_TRANSPORT_BOUNDED_PARSE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace lockstep {
+
+// Parses what a peer sent if the message takes about `limit` bytes of memory at most. protobuf makes an object of each
+// embedded message and string, however short: two bytes may become a hundred. Errors, before anything is parsed:
+// InvalidArgument when the bytes are no message of that type; ResourceExhausted when it would take more.
+absl::Status ParseBounded(absl::string_view bytes, uint64_t limit, google::protobuf::Message* message);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_BOUNDED_PARSE_H_

@@ -1,0 +1,71 @@
+#include "server/rpc/unary_call.h"
+
+#include <vector>
+
+#include "common/transport/status_conversion.h"
+#include "grpcpp/support/slice.h"
+
+namespace lockstep {
+namespace {
+
+// Parsing what is longer is left to another thread's waiting, see QueueEvent.
+constexpr size_t kLongMessageBytes = 32 << 10;
+
+}  // namespace
+
+void UnaryCall::Start(std::unique_ptr<IncomingCall> incoming, const Method* method, Visitors* visitors) {
+  std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(incoming), method, visitors));
+  call->self_ = call;
+  visitors->Enter(call);
+  call->call_->stream.Read(&call->message_, call.get());
+}
+
+bool UnaryCall::IsLong() const {
+  return state_ == State::kReading && message_.Valid() && message_.Length() >= kLongMessageBytes;
+}
+
+void UnaryCall::OnEvent(bool ok) {
+  const std::shared_ptr<UnaryCall> self = self_;
+  if (state_ == State::kFinishing) {
+    visitors_->Leave(this);
+    self_.reset();
+  } else if (!ok) {
+    Answer(absl::InvalidArgumentError("the call has no message"));
+  } else if (message_.Length() > method_.max_bytes) {
+    Answer(absl::ResourceExhaustedError(absl::StrCat("a message of ", message_.Length(), " bytes; ",
+                                                     call_->context.method(), " takes ", method_.max_bytes)));
+  } else {
+    Handle();
+  }
+}
+
+void UnaryCall::Handle() {
+  std::string request;
+  std::vector<grpc::Slice> slices;
+  if (const grpc::Status dumped = message_.Dump(&slices); !dumped.ok()) {
+    Answer(absl::InternalError(absl::StrCat("cannot read a message: ", dumped.error_message())));
+    return;
+  }
+  for (const grpc::Slice& slice : slices) request.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  slices.clear();
+  message_.Clear();
+  state_ = State::kHandling;
+  if (method_.lasting) visitors_->Leave(this);
+  method_.handler(std::move(request), [self = self_](const absl::StatusOr<std::string>& reply) {
+    if (self->method_.lasting) self->visitors_->Enter(self);
+    self->Answer(reply);
+  });
+}
+
+void UnaryCall::Answer(const absl::StatusOr<std::string>& reply) {
+  state_ = State::kFinishing;
+  message_.Clear();
+  if (!reply.ok()) {
+    call_->stream.Finish(ToGrpc(reply.status()), this);
+    return;
+  }
+  const grpc::Slice slice(*reply);
+  call_->stream.WriteAndFinish(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), grpc::Status::OK, this);
+}
+
+}  // namespace lockstep
