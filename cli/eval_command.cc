@@ -53,6 +53,12 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   options.report = [&](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
     Print(flags.json, split, evaluation, out);
   };
+  bool stop = false;
+  options.cancelled = [&] {
+    const absl::optional<int> signal = signals.Wait(absl::ZeroDuration());
+    stop = stop || (signal.has_value() && IsStop(*signal));
+    return stop;
+  };
   RunWatcher watcher(options);
   for (;;) {
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());

@@ -151,7 +151,10 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
   while (!supervisor.outcome().has_value()) {
     const absl::Time now = Clock::Real()->Now();
     const absl::optional<int> signal = signals.Wait(std::min(supervisor.next_poll(), now + kStatusPeriod) - now);
-    if (signal.has_value() && IsStop(*signal)) supervisor.RequestStop();
+    if (signal.has_value() && IsStop(*signal)) {
+      evaluation.Cancel();
+      supervisor.RequestStop();
+    }
     supervisor.Poll();
     if (poller == nullptr && !supervisor.master().empty()) {
       ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
@@ -167,6 +170,7 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
       out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
     }
   }
+  if (supervisor.outcome()->exit_code != kExitDone) evaluation.Cancel();
   out << progress.Finish() << std::flush;
   return *supervisor.outcome();
 }
@@ -236,6 +240,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
     SignalWait signals;
     evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
     status = RunLocal(config, options);
+    if (!status.ok()) evaluation->Cancel();
     evaluation.reset();
   }
   out << progress.Finish() << std::flush;

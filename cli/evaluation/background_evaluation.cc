@@ -17,6 +17,7 @@ BackgroundEvaluation::BackgroundEvaluation(FileSystem* fs, Clock* clock, const R
         options.report = [this](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
           Say(absl::StrCat("step ", evaluation.step, "  ", EvaluationText(split, evaluation.result)));
         };
+        options.cancelled = [this] { return cancelled_.load(); };
         return options;
       }()),
       done_(config.evaluation().every_steps() <= 0 || logdir.empty() || !HasSplit(config, EvaluationSplit(config))),
@@ -35,10 +36,14 @@ std::vector<std::string> BackgroundEvaluation::TakeLines() {
 }
 
 void BackgroundEvaluation::Look() {
-  if (done_) return;
+  if (done_ || cancelled_) return;
   const absl::StatusOr<bool> done = watcher_.RunOnce();
-  done_ = !done.ok() || *done;
-  if (!done.ok()) Say(absl::StrCat("not evaluated: ", std::string(done.status().message())));
+  if (done.ok()) {
+    done_ = *done;
+  } else if (!absl::IsCancelled(done.status())) {
+    done_ = !watcher_.prepared() || !absl::IsDataLoss(done.status());
+    Say(absl::StrCat("not evaluated: ", std::string(done.status().message())));
+  }
 }
 
 void BackgroundEvaluation::Say(std::string line) {

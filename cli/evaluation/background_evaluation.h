@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_CLI_EVALUATION_BACKGROUND_EVALUATION_H_
 #define LOCKSTEP_CLI_EVALUATION_BACKGROUND_EVALUATION_H_
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace lockstep {
 
 // Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in a thread of its own; idle when
-// that is 0. Destroying it waits for an evaluation that is under way. Thread-safe.
+// that is 0. A checkpoint that is damaged is named and passed over. Destroying it waits for an evaluation that is under
+// way, unless it was cancelled. Thread-safe.
 class BackgroundEvaluation {
  public:
   // `fs` and `clock` must outlive it. With a period of zero or less whoever owns it calls RunOnce.
@@ -25,13 +27,17 @@ class BackgroundEvaluation {
   // What there is to say since the last call, a line each.
   std::vector<std::string> TakeLines() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Looks once for a checkpoint to evaluate. After an error no more.
+  // Ends an evaluation that is under way, at its next batch; there are no more. Does not block.
+  void Cancel() { cancelled_ = true; }
+
+  // Looks once for a checkpoint to evaluate. After an error of the data or the model no more.
   void RunOnce() { task_.RunOnce(); }
 
  private:
   void Look() ABSL_LOCKS_EXCLUDED(mutex_);
   void Say(std::string line) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  std::atomic<bool> cancelled_{false};
   RunWatcher watcher_;
   // Of the thread.
   bool done_ = false;

@@ -54,6 +54,43 @@ TEST_F(BackgroundEvaluationTest, SaysOnceWhyItCannotEvaluate) {
   EXPECT_THAT(evaluation.TakeLines(), ElementsAre(HasSubstr("not evaluated: ")));
 }
 
+TEST_F(BackgroundEvaluationTest, NamesADamagedCheckpointAndGoesOn) {
+  RecordSignRun(&fs_, "/run", config_);
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  fs_.FlipBits("/run/model.ckpt-3.data-00000-of-00001", 5, 1);
+  BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::ZeroDuration());
+  evaluation.RunOnce();
+  evaluation.RunOnce();
+  SaveSignCheckpoint(&fs_, "/run", 5, 1);
+  evaluation.RunOnce();
+  EXPECT_THAT(evaluation.TakeLines(),
+              ElementsAre(HasSubstr("not evaluated: "), "step 5  test: 4 examples: accuracy 0.75"));
+}
+
+// Cancels when the checkpoint's data is opened.
+class CancellingFileSystem : public MemoryFileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
+    if (evaluation != nullptr && path.find(".data-") != std::string::npos) evaluation->Cancel();
+    return MemoryFileSystem::NewRandomAccessFile(path);
+  }
+
+  BackgroundEvaluation* evaluation = nullptr;
+};
+
+TEST_F(BackgroundEvaluationTest, EndsAnEvaluationThatIsUnderWayWhenItIsCancelled) {
+  CancellingFileSystem fs;
+  RecordSignRun(&fs, "/run", config_);
+  SaveSignCheckpoint(&fs, "/run", 3, 1);
+  BackgroundEvaluation evaluation(&fs, &clock_, config_, "/run", absl::ZeroDuration());
+  fs.evaluation = &evaluation;
+  evaluation.RunOnce();
+  fs.evaluation = nullptr;
+  SaveSignCheckpoint(&fs, "/run", 5, 1);
+  evaluation.RunOnce();
+  EXPECT_THAT(evaluation.TakeLines(), IsEmpty());
+}
+
 TEST_F(BackgroundEvaluationTest, IsIdleUnlessTheConfigurationAsksForIt) {
   config_.mutable_evaluation()->set_every_steps(0);
   RecordSignRun(&fs_, "/run", config_);

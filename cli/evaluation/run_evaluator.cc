@@ -47,11 +47,14 @@ RunEvaluator::RunEvaluator(FileSystem* fs, const RunConfig& config, std::string 
                            std::unique_ptr<Model> model)
     : fs_(fs), config_(config), split_(std::move(split)), dataset_(std::move(dataset)), model_(std::move(model)) {}
 
-absl::StatusOr<RunEvaluator::Evaluation> RunEvaluator::EvaluateCheckpoint(const std::string& prefix) {
+absl::StatusOr<RunEvaluator::Evaluation> RunEvaluator::EvaluateCheckpoint(const std::string& prefix,
+                                                                          std::function<bool()> cancelled) {
+  EvaluationOptions options;
+  options.cancelled = std::move(cancelled);
   const std::vector<std::string> names(config_.evaluation().metric().begin(), config_.evaluation().metric().end());
   ASSIGN_OR_RETURN(auto metrics, CreateMetrics(names, config_.model(), dataset_->spec()));
   ASSIGN_OR_RETURN(CheckpointEvaluation evaluation,
-                   ::lockstep::EvaluateCheckpoint(fs_, prefix, model_.get(), *dataset_, std::move(metrics), {}));
+                   ::lockstep::EvaluateCheckpoint(fs_, prefix, model_.get(), *dataset_, std::move(metrics), options));
   return Evaluation{prefix, evaluation.step, std::move(evaluation.result)};
 }
 

@@ -2,6 +2,7 @@
 #define LOCKSTEP_CLI_EVALUATION_RUN_EVALUATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,8 +29,9 @@ class RunEvaluator {
     int64_t step = 0;
     EvaluationResult result;
   };
+  // `cancelled`, unless null, is asked before each batch; true ends the evaluation with Cancelled.
   // Errors: those of BundleReader, LoadModelValues and Evaluate.
-  absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix);
+  absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, std::function<bool()> cancelled = nullptr);
 
   // Writes the model's outputs for each example of the split to `path` (WritePredictions).
   // Errors: those of BundleReader, LoadModelValues and WritePredictions.

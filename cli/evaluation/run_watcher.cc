@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/bundle_files.h"
 #include "common/checkpoint/checkpoint_state.h"
 #include "glog/logging.h"
 
@@ -26,13 +27,16 @@ absl::StatusOr<bool> RunWatcher::RunOnce() {
   const bool is_due = step >= step_ + options_.every_steps || step >= last_step;
   if (newest != evaluated_ && is_due) {
     RETURN_IF_ERROR(Prepare(*config));
-    const absl::StatusOr<RunEvaluator::Evaluation> evaluation = evaluator_->EvaluateCheckpoint(newest);
+    const absl::StatusOr<std::string> before = Identity(newest);
+    const absl::StatusOr<RunEvaluator::Evaluation> evaluation =
+        evaluator_->EvaluateCheckpoint(newest, options_.cancelled);
+    if (absl::IsCancelled(evaluation.status())) return evaluation.status();
     if (!evaluation.ok()) {
-      const absl::StatusOr<bool> exists = CheckpointExists(options_.fs, newest);
-      if (exists.ok() && !*exists) return false;  // it was deleted meanwhile
-      return evaluation.status();
+      const absl::StatusOr<std::string> now = Identity(newest);
+      if (absl::IsNotFound(now.status()) || (now.ok() && (!before.ok() || *now != *before))) return false;
     }
     evaluated_ = newest;
+    RETURN_IF_ERROR(evaluation.status());
     step_ = evaluation->step;
     options_.report(evaluator_->split(), *evaluation);
     WriteEvaluation(*evaluation, events_.get());
@@ -49,6 +53,13 @@ absl::Status RunWatcher::Prepare(const RunConfig& config) {
   ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, JoinPath(directory, events)));
   ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, config, split));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RunWatcher::Identity(const std::string& prefix) const {
+  ASSIGN_OR_RETURN(const auto index, options_.fs->NewRandomAccessFile(IndexPath(prefix)));
+  std::string contents(index->size(), '\0');
+  RETURN_IF_ERROR(index->Read(0, contents.size(), contents.data()));
+  return absl::StrCat(absl::ToUnixNanos(index->modification_time()), " ", contents);
 }
 
 void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events) {

@@ -15,6 +15,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+// Calls `on_open` after each file that was opened for reading.
+class WatchedFileSystem : public MemoryFileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
+    auto file = MemoryFileSystem::NewRandomAccessFile(path);
+    if (on_open) on_open(path);
+    return file;
+  }
+
+  std::function<void(const std::string& path)> on_open;
+};
+
 class RunWatcherTest : public ::testing::Test {
  protected:
   RunWatcher NewWatcher(int64_t every_steps = 0, const std::string& split = "") {
@@ -48,8 +60,16 @@ class RunWatcherTest : public ::testing::Test {
     return events;
   }
 
+  // When the evaluation has read the checkpoint's index, and none of its data.
+  void OnceTheIndexIsRead(std::function<void()> f) {
+    fs_.on_open = [f, opened = 0](const std::string& path) mutable {
+      // The watcher itself looks at the index first.
+      if (Basename(path) == "model.ckpt-3.index" && ++opened == 2) f();
+    };
+  }
+
   SimulatedClock clock_;
-  MemoryFileSystem fs_;
+  WatchedFileSystem fs_;
   std::vector<std::string> reports_;
 };
 
@@ -102,6 +122,43 @@ TEST_F(RunWatcherTest, FailsForADamagedCheckpoint) {
   data[5] ^= 1;
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/run/model.ckpt-10.data-00000-of-00001", data).ok());
   EXPECT_EQ(NewWatcher().RunOnce().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(RunWatcherTest, TakesACheckpointThatIsSavedAgainMeanwhileAtTheNextLook) {
+  RecordSignRun(&fs_, "/run");
+  SaveSignCheckpoint(&fs_, "/run", 3, -1);
+  RunWatcher watcher = NewWatcher();
+  OnceTheIndexIsRead([this] { SaveSignCheckpoint(&fs_, "/run", 3, 1); });
+  EXPECT_EQ(watcher.RunOnce().value(), false);
+  EXPECT_THAT(reports_, IsEmpty());
+  EXPECT_EQ(watcher.RunOnce().value(), false);
+  EXPECT_THAT(reports_, ElementsAre("test 3 0.75"));
+}
+
+TEST_F(RunWatcherTest, PassesOverACheckpointThatIsDeletedMeanwhile) {
+  RecordSignRun(&fs_, "/run");
+  SaveSignCheckpoint(&fs_, "/run", 3, -1);
+  RunWatcher watcher = NewWatcher();
+  OnceTheIndexIsRead([this] {
+    ASSERT_TRUE(fs_.Remove("/run/model.ckpt-3.index").ok());
+    ASSERT_TRUE(fs_.Remove("/run/model.ckpt-3.data-00000-of-00001").ok());
+  });
+  EXPECT_EQ(watcher.RunOnce().value(), false);
+  SaveSignCheckpoint(&fs_, "/run", 10, 1);
+  EXPECT_EQ(watcher.RunOnce().value(), true);
+  EXPECT_THAT(reports_, ElementsAre("test 10 0.75"));
+}
+
+TEST_F(RunWatcherTest, GoesOnAfterADamagedCheckpoint) {
+  RecordSignRun(&fs_, "/run");
+  SaveSignCheckpoint(&fs_, "/run", 3, 1);
+  fs_.FlipBits("/run/model.ckpt-3.data-00000-of-00001", 5, 1);
+  RunWatcher watcher = NewWatcher();
+  EXPECT_EQ(watcher.RunOnce().status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(watcher.RunOnce().value(), false);
+  SaveSignCheckpoint(&fs_, "/run", 10, 1);
+  EXPECT_EQ(watcher.RunOnce().value(), true);
+  EXPECT_THAT(reports_, ElementsAre("test 10 0.75"));
 }
 
 TEST_F(RunWatcherTest, FailsForASplitThatTheRunLacks) {
