@@ -264,8 +264,10 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
       "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
   DeclareShared(&flags, &command_line);
   command_line.AddFlag("workers", "N", "worker processes. Does not change the result.", &flags.workers);
-  command_line.AddFlag("max_restarts", "N", "how often each process is started again when it dies",
-                       &flags.max_restarts);
+  command_line.AddFlag(
+      "max_restarts", "N",
+      "how often each process is started again when it dies; one restart is forgiven for every 10 minutes that it runs",
+      &flags.max_restarts);
   command_line.AddFlag("listen", "HOST:PORT", "where the chief listens; port 0 takes any; also unix:/path",
                        &flags.listen);
   command_line.AddFlag("master", "", "--master= (empty): all in this process without a socket, as lockstep local",

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace lockstep {
@@ -21,7 +23,14 @@ Backoff::Options Delays() {
 RestartPolicy::RestartPolicy(int64_t max_restarts, uint64_t seed)
     : max_restarts_(max_restarts), backoff_(Delays(), seed) {}
 
+void RestartPolicy::Forgive(absl::Duration lived) {
+  const int64_t forgiven = absl::IDivDuration(unforgiven_life_ + lived, kForgiveAfter, &unforgiven_life_);
+  restarts_ = std::max<int64_t>(0, restarts_ - forgiven);
+  if (restarts_ == 0) unforgiven_life_ = absl::ZeroDuration();
+}
+
 RestartPolicy::Decision RestartPolicy::OnExit(const ProcessExit& exit, absl::Duration lived) {
+  Forgive(lived);
   Decision decision;
   decision.text = ExitText(exit);
   const bool killed = exit.signal != 0;

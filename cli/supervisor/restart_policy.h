@@ -11,9 +11,12 @@
 
 namespace lockstep {
 
-// What the end of one process of a run means. It reads no clock and starts nothing. Not thread-safe.
+// What the end of one process of a run means. For every ten minutes (kForgiveAfter) that the process has run, over all
+// of its lives, one restart is forgiven. It reads no clock and starts nothing. Not thread-safe.
 class RestartPolicy {
  public:
+  static constexpr absl::Duration kForgiveAfter = absl::Minutes(10);
+
   // `seed` spreads the delays of several processes.
   RestartPolicy(int64_t max_restarts, uint64_t seed);
 
@@ -35,8 +38,13 @@ class RestartPolicy {
   Decision OnExit(const ProcessExit& exit, absl::Duration lived);
 
  private:
+  void Forgive(absl::Duration lived);
+
   const int64_t max_restarts_;
+  // Not forgiven yet.
   int64_t restarts_ = 0;
+  // How long it has run since a restart was last forgiven.
+  absl::Duration unforgiven_life_;
   Backoff backoff_;
 };
 

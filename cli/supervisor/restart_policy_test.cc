@@ -50,6 +50,19 @@ TEST(RestartPolicyTest, GivesUpAfterTheLastRestart) {
   EXPECT_EQ(decision.text, "ended with exit code 138 after 1 restarts");
 }
 
+TEST(RestartPolicyTest, ForgivesARestartForEveryTenMinutesOfLife) {
+  RestartPolicy policy(2, 0);
+  // A machine that is preempted every day does not use its restarts up.
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Hours(24)).text,
+              "was killed by SIGKILL; starting it again (1 of 2)");
+  }
+  // Short lives add up.
+  EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).action, Decision::kStartAgain);
+  EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).text, "was killed by SIGKILL; starting it again (2 of 2)");
+  EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).action, Decision::kFailed);
+}
+
 TEST(RestartPolicyTest, FailsAtOnceWhereNoRestartIsAllowed) {
   RestartPolicy policy(0, 0);
   const Decision decision = policy.OnExit(Killed(SIGKILL), absl::Seconds(1));
