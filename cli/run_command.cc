@@ -39,6 +39,8 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
+// What a chief needs to end, beside the save.
+constexpr absl::Duration kChiefEnd = absl::Seconds(5);
 
 struct RunFlags {
   ConfigFlags config;
@@ -103,7 +105,7 @@ std::string WorkersSocket() {
   return absl::StrCat("unix-abstract:lockstep-", getpid(), "-", absl::Hex(device(), absl::kZeroPad8));
 }
 
-absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags,
+absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
                                                          const std::string& logdir, const std::string& log_directory) {
   ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
   RunSupervisor::Options options;
@@ -114,6 +116,7 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
   options.listen = flags.listen;
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
+  options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
   const std::string socket = IsUnixAddress(flags.listen) ? "" : WorkersSocket();
   options.chief_command = [chief, logdir, socket, port_file = options.port_file,
                            words = flags.config.ToWords()](const std::string& listen) {
@@ -198,7 +201,7 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
     return PrintError(kCommand, absl::StrCat("another lockstep run uses ", logdir, " (", lock.status().message(), ")"),
                       kExitBadConfiguration, err);
   }
-  auto options = SupervisorOptions(fs, flags, logdir, log_directory);
+  auto options = SupervisorOptions(fs, flags, config, logdir, log_directory);
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;

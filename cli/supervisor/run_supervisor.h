@@ -43,7 +43,7 @@ class RunSupervisor {
     // Told what happens to the processes, in whole lines without a line feed.
     std::function<void(const std::string&)> say;
     // How long the chief may take to save its last step and end once it was told to stop; then it is killed.
-    absl::Duration stop_limit = absl::Seconds(60);
+    absl::Duration stop_limit = absl::Seconds(35);
   };
   struct Outcome {
     int exit_code = 0;

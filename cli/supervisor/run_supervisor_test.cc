@@ -308,7 +308,7 @@ TEST_F(RunSupervisorTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   StartAll();
   supervisor_->RequestStop();
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
-  Advance(absl::Seconds(59));
+  Advance(absl::Seconds(34));
   // The chief tells its workers to leave.
   EndProcess("worker-0", kExitTerminated);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
@@ -345,7 +345,7 @@ TEST_F(RunSupervisorTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
   StartAll(1);
   supervisor_->RequestStop();
   EndProcess("worker-0", kExitTerminated);
-  Advance(absl::Seconds(60));
+  Advance(absl::Seconds(35));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL"));
   EndProcess("chief", 0, SIGKILL);
   ASSERT_EQ(ExitCode(), kExitFailed);
