@@ -28,6 +28,8 @@ namespace lockstep {
 namespace {
 
 constexpr char kName[] = "lockstep inspect";
+// One long name does not make every line as long.
+constexpr size_t kWidestColumn = 100;
 
 // "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
 std::string PrefixOfFile(const std::string& path) {
@@ -84,6 +86,8 @@ void PrintTable(const std::string& prefix, const std::vector<Row>& rows, std::os
     dtype_width = std::max(dtype_width, row.dtype.size());
     shape_width = std::max(shape_width, row.shape.size());
   }
+  name_width = std::min(name_width, kWidestColumn);
+  shape_width = std::min(shape_width, kWidestColumn);
   const auto print = [&](absl::string_view name, absl::string_view dtype, absl::string_view shape,
                          absl::string_view bytes) {
     out << absl::StreamFormat("%-*s  %-*s  %-*s  %12s\n", name_width, name, dtype_width, dtype, shape_width, shape,

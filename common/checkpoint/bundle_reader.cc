@@ -21,8 +21,20 @@ namespace {
 // Read and checksummed at a time.
 constexpr size_t kPieceSize = 1 << 20;
 constexpr int kLargestNumShards = 99999;
+// TensorFlow's limit.
+constexpr int kMostDimensions = 254;
+// Of a key, in an error.
+constexpr size_t kShownKeyBytes = 200;
 
 uint64_t NumElements(const BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }
+
+// False when the entry has more parts than there can be: later checks take time and memory for each.
+bool HasFewParts(const BundleEntryProto& entry) {
+  if (entry.shape().dim_size() > kMostDimensions || entry.slices_size() > kMostSlices) return false;
+  return std::all_of(entry.slices().begin(), entry.slices().end(), [&entry](const TensorSliceProto& slice) {
+    return slice.extent_size() == entry.shape().dim_size();
+  });
+}
 
 }  // namespace
 
@@ -35,28 +47,31 @@ absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(FileSystem* fs,
 }
 
 absl::Status BundleReader::Damaged(absl::string_view key, absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat("checkpoint ", prefix_, ": variable ", absl::CHexEscape(key), ": ", what));
+  return absl::DataLossError(absl::StrCat("checkpoint ", prefix_, ": variable ",
+                                          absl::CHexEscape(key.substr(0, kShownKeyBytes)),
+                                          key.size() > kShownKeyBytes ? "..." : "", ": ", what));
 }
 
 absl::Status BundleReader::ReadIndex() {
   const std::string path = IndexPath(prefix_);
   ASSIGN_OR_RETURN(const std::string table, ReadFile(fs_, path));
-  const auto encoded = DecodeIndexTable(table);
-  if (!encoded.ok()) {
-    return absl::Status(encoded.status().code(), absl::StrCat(path, ": ", encoded.status().message()));
-  }
   BundleHeaderProto header;
-  const auto encoded_header = encoded->find("");
-  if (encoded_header == encoded->end() || !header.ParseFromString(encoded_header->second) || header.num_shards() < 1 ||
-      header.num_shards() > kLargestNumShards) {
+  absl::Status damage;
+  const absl::Status status = ReadIndexTable(table, [&](absl::string_view key, absl::string_view value) {
+    if (!key.empty()) {
+      damage = AddEntry(key, value);
+    } else if (!header.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+      header.Clear();
+    }
+    return damage;
+  });
+  RETURN_IF_ERROR(damage);
+  if (!status.ok()) return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  if (header.num_shards() < 1 || header.num_shards() > kLargestNumShards) {
     return absl::DataLossError(absl::StrCat(path, ": no header with a number of data files"));
   }
   if (header.endianness() != BundleHeaderProto::LITTLE) {
     return absl::UnimplementedError(absl::StrCat(path, ": written on a big-endian machine"));
-  }
-  for (const auto& [key, value] : *encoded) {
-    if (key.empty()) continue;
-    if (!entries_[key].ParseFromString(value)) return Damaged(key, "the index entry is no BundleEntryProto");
   }
   RETURN_IF_ERROR(OpenShards(header));
   for (const auto& [key, entry] : entries_) {
@@ -65,6 +80,19 @@ absl::Status BundleReader::ReadIndex() {
   for (const auto& [key, entry] : entries_) {
     if (!entry.slices().empty()) RETURN_IF_ERROR(CheckPartitioned(key, entry));
   }
+  return CheckSizes();
+}
+
+absl::Status BundleReader::AddEntry(absl::string_view key, absl::string_view value) {
+  BundleEntryProto entry;
+  if (!entry.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+    return Damaged(key, "the index entry is no BundleEntryProto");
+  }
+  if (!HasFewParts(entry)) {
+    return Damaged(key, absl::StrCat(entry.shape().dim_size(), " dimensions in ", entry.slices_size(), " slices"));
+  }
+  entry.DiscardUnknownFields();
+  entries_.emplace_hint(entries_.end(), key, std::move(entry));
   return absl::OkStatus();
 }
 
@@ -126,13 +154,20 @@ absl::Status BundleReader::CheckPartitioned(const std::string& key, const Bundle
     slices.push_back(*std::move(slice));
   }
   const absl::Status cover = CheckCover(slices, *shape);
-  if (!cover.ok()) return Damaged(key, cover.message());
-  // Slices that share bytes of a file could make a small checkpoint claim any amount of memory.
-  uint64_t available = 0;
-  for (const auto& shard : shards_) available += shard == nullptr ? 0 : shard->size();
-  const uint64_t elements = shape->num_elements();
-  if (elements > available / SizeOf(entry.dtype())) {
-    return Damaged(key, absl::StrCat(elements, " elements in data files of ", available, " bytes"));
+  return cover.ok() ? cover : Damaged(key, cover.message());
+}
+
+absl::Status BundleReader::CheckSizes() const {
+  std::vector<uint64_t> used(shards_.size(), 0);
+  for (const auto& [key, entry] : entries_) {
+    if (!entry.slices().empty()) continue;
+    const uint64_t file_size = shards_[entry.shard_id()]->size();
+    const uint64_t size = entry.size();
+    if (size > file_size - used[entry.shard_id()]) {
+      return Damaged(key, absl::StrCat("its ", size, " bytes and those before are more than the ", file_size, " of ",
+                                       DataPath(prefix_, entry.shard_id(), shards_.size())));
+    }
+    used[entry.shard_id()] += size;
   }
   return absl::OkStatus();
 }

@@ -53,9 +53,13 @@ class BundleReader {
  private:
   BundleReader(FileSystem* fs, std::string prefix);
   absl::Status ReadIndex();
+  // Keys must come in their order.
+  absl::Status AddEntry(absl::string_view key, absl::string_view value);
   absl::Status OpenShards(const BundleHeaderProto& header);
   absl::Status CheckStored(const std::string& key, const BundleEntryProto& entry) const;
   absl::Status CheckPartitioned(const std::string& key, const BundleEntryProto& entry) const;
+  // Entries that share bytes of a file could make a small checkpoint claim any amount of memory and time.
+  absl::Status CheckSizes() const;
   absl::StatusOr<const BundleEntryProto*> Find(absl::string_view name) const;
   // `out` may be null, to verify only.
   absl::Status ReadStored(absl::string_view name, const BundleEntryProto& entry, char* out) const;

@@ -79,6 +79,10 @@ absl::Status BundleWriter::Add(absl::string_view name, DataType dtype, const Sha
   if (name.empty() || IsSliceKey(name)) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", prefix_, ": a variable with an empty name"));
   }
+  if (name.size() > kMostIndexKeyBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", prefix_, ": a variable whose name has ", name.size(), " bytes"));
+  }
   const size_t element_size = SizeOf(dtype);
   const uint64_t expected = static_cast<uint64_t>(shape.num_elements()) * element_size;
   if (element_size == 0 || content.size() != expected) {

@@ -109,6 +109,7 @@ TEST_F(BundleWriterTest, RefusesContentThatContradictsTypeAndShape) {
               HasSubstr("variable v of type float32 and shape [2,3] has 5 bytes where 24 are expected"));
   EXPECT_FALSE(writer->Add("s", DT_STRING, {}, "").ok());
   EXPECT_FALSE(writer->Add("", DT_FLOAT, {1}, Bytes(1)).ok());
+  EXPECT_FALSE(writer->Add(std::string(65537, 'x'), DT_FLOAT, {1}, Bytes(1)).ok());
   // None of it spoils the checkpoint.
   ASSERT_TRUE(writer->Add("v", DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_TRUE(writer->Finish().ok());

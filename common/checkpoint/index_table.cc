@@ -1,8 +1,6 @@
 #include "common/checkpoint/index_table.h"
 
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +25,9 @@ constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 constexpr size_t kFooterSize = 48;
 // Behind each block: the compression type and the masked CRC32C of block and type.
 constexpr size_t kTrailerSize = 5;
+
+// Of all keys together, for each byte of the table.
+constexpr uint64_t kMostKeyBytesPerByte = 64;
 
 class StringFile : public leveldb::WritableFile {
  public:
@@ -78,17 +79,27 @@ absl::StatusOr<absl::string_view> BlockAt(absl::string_view table, const BlockHa
   return block;
 }
 
-// The entries of a block in their order. Each is: bytes of the key shared with the one before, bytes not
+using Visit = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
+
+// What is still allowed of one table. Prefixes that keys share make them more than what is stored: 16 times at most in
+// a table with LevelDB's restart points, any number of times in one that somebody made to do harm.
+struct Allowance {
+  uint64_t key_bytes;
+  uint64_t block_bytes;
+};
+
+// Visits the entries of a block in their order. Each is: bytes of the key shared with the one before, bytes not
 // shared, bytes of the value (varints), the rest of the key, the value. Behind them come the restart
 // points, which serve searching, and their number.
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> EntriesOf(absl::string_view block, uint64_t offset) {
+absl::Status VisitEntries(absl::string_view block, uint64_t offset, Allowance* allowance, Visit visit) {
+  if (block.size() + kTrailerSize > allowance->block_bytes) return Damaged(offset, "the block overlaps others");
+  allowance->block_bytes -= block.size() + kTrailerSize;
   if (block.size() < 4) return Damaged(offset, absl::StrCat("a block of ", block.size(), " bytes"));
   const uint64_t restarts = LoadLittleEndian<uint32_t>(block.data() + block.size() - 4);
   if (restarts > (block.size() - 4) / 4) {
     return Damaged(offset, absl::StrCat(restarts, " restart points in a block of ", block.size(), " bytes"));
   }
   absl::string_view rest = block.substr(0, block.size() - 4 - 4 * restarts);
-  std::vector<std::pair<std::string, std::string>> entries;
   std::string key;
   while (!rest.empty()) {
     const uint64_t position = offset + (rest.data() - block.data());
@@ -97,12 +108,18 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> EntriesOf(absl:
         shared > key.size() || unshared > rest.size() || value_size > rest.size() - unshared) {
       return Damaged(position, "an entry does not fit in its block");
     }
+    const uint64_t key_size = shared + unshared;
+    if (key_size > kMostIndexKeyBytes) return Damaged(position, absl::StrCat("a key of ", key_size, " bytes"));
+    if (key_size > allowance->key_bytes) {
+      return Damaged(position, absl::StrCat("the keys have more than ", kMostKeyBytesPerByte, " times its bytes"));
+    }
+    allowance->key_bytes -= key_size;
     key.resize(shared);
     key.append(rest.data(), unshared);
-    entries.emplace_back(key, std::string(rest.substr(unshared, value_size)));
+    RETURN_IF_ERROR(visit(key, rest.substr(unshared, value_size)));
     rest.remove_prefix(unshared + value_size);
   }
-  return entries;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -121,7 +138,7 @@ std::string EncodeIndexTable(const std::map<std::string, std::string>& entries) 
   return table;
 }
 
-absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table) {
+absl::Status ReadIndexTable(absl::string_view table, Visit visit) {
   if (table.size() < kFooterSize) {
     return Damaged(table.size(), absl::StrCat("the file ends before the ", kFooterSize, " bytes of a footer"));
   }
@@ -139,22 +156,31 @@ absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string
   // Empty without a filter policy, but it too has a checksum.
   RETURN_IF_ERROR(BlockAt(table, meta_index).status());
   ASSIGN_OR_RETURN(const absl::string_view index_block, BlockAt(table, index));
-  ASSIGN_OR_RETURN(const auto blocks, EntriesOf(index_block, index.offset));
 
-  std::map<std::string, std::string> entries;
-  for (const auto& [last_key, encoded_handle] : blocks) {
+  Allowance allowance = {kMostKeyBytesPerByte * table.size(), table.size()};
+  std::string last_key;
+  bool first = true;
+  return VisitEntries(index_block, index.offset, &allowance, [&](absl::string_view, absl::string_view encoded_handle) {
     BlockHandle handle;
-    absl::string_view rest = encoded_handle;
-    if (!ConsumeHandle(&rest, &handle)) return Damaged(index.offset, "an index entry holds no block handle");
-    ASSIGN_OR_RETURN(const absl::string_view block, BlockAt(table, handle));
-    ASSIGN_OR_RETURN(auto block_entries, EntriesOf(block, handle.offset));
-    for (auto& [key, value] : block_entries) {
-      if (!entries.empty() && key <= entries.rbegin()->first) {
-        return Damaged(handle.offset, "the keys of the block are not in order");
-      }
-      entries.emplace_hint(entries.end(), std::move(key), std::move(value));
+    if (!ConsumeHandle(&encoded_handle, &handle)) {
+      return Damaged(index.offset, "an index entry holds no block handle");
     }
-  }
+    ASSIGN_OR_RETURN(const absl::string_view block, BlockAt(table, handle));
+    return VisitEntries(block, handle.offset, &allowance, [&](absl::string_view key, absl::string_view value) {
+      if (!first && key <= last_key) return Damaged(handle.offset, "the keys of the block are not in order");
+      first = false;
+      last_key.assign(key.data(), key.size());
+      return visit(key, value);
+    });
+  });
+}
+
+absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table) {
+  std::map<std::string, std::string> entries;
+  RETURN_IF_ERROR(ReadIndexTable(table, [&entries](absl::string_view key, absl::string_view value) {
+    entries.emplace_hint(entries.end(), key, value);
+    return absl::OkStatus();
+  }));
   return entries;
 }
 

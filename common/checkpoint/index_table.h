@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -11,12 +13,22 @@ namespace lockstep {
 
 // The sorted string table of a checkpoint's index file: a LevelDB table (docs/checkpoint.md).
 
+// A table with a longer key is refused.
+inline constexpr size_t kMostIndexKeyBytes = 64 << 10;
+
 // The table's bytes, the same that TensorFlow writes for these keys and values.
 std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 
-// Reads any LevelDB table without compression and verifies all its checksums. Not LevelDB's own reader,
-// because that trusts the lengths inside a block and in the footer; this one trusts nothing.
-// Errors: DataLoss, with the byte where the damage is; Unimplemented for a compressed table.
+// Reads any LevelDB table without compression, verifies all its checksums, and calls `visit` with each key and value,
+// in the order of the keys. Both are gone when it returns; its error ends the reading and is returned. Not LevelDB's
+// own reader, because that trusts the lengths inside a block and in the footer; this one trusts nothing. It takes time
+// in proportion to the table's size, and its keys together have at most 64 times the table's bytes: a table is refused
+// whose blocks overlap, with a key that is too long, or whose keys share more with each other. Errors: DataLoss,
+// with the byte where the damage is; Unimplemented for a compressed table.
+absl::Status ReadIndexTable(absl::string_view table,
+                            absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
+
+// The same as a whole.
 absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table);
 
 }  // namespace lockstep

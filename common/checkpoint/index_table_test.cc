@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/io/crc32c.h"
 #include "common/io/little_endian.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leveldb/env.h"
 #include "leveldb/iterator.h"
@@ -15,6 +16,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::HasSubstr;
 using Entries = std::map<std::string, std::string>;
 
 Entries SomeEntries(int n) {
@@ -89,24 +91,32 @@ TEST(IndexTableTest, DetectsACutAtEveryByte) {
   }
 }
 
-// A table of one block whose checksums are right, whatever the block contains.
-std::string TableOfBlock(const std::string& block) {
+std::string Varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+// A table of one block, which its index names so many times, whose checksums are right, whatever the block contains.
+std::string TableOfBlock(const std::string& block, int times = 1) {
   const auto trailer = [](const std::string& contents) {
     std::string typed = contents + '\0';
     const uint32_t crc = MaskCrc32c(Crc32c(typed));
     AppendLittleEndian<uint32_t>(&typed, crc);
     return typed;
   };
-  const auto handle = [](size_t offset, size_t size) {
-    return std::string{static_cast<char>(offset), static_cast<char>(size)};
-  };
+  const auto handle = [](size_t offset, size_t size) { return Varint(offset) + Varint(size); };
   const std::string empty("\0\0\0\0\1\0\0\0", 8);
   std::string table = trailer(block);
   const size_t meta_index = table.size();
   table += trailer(empty);
   const size_t index = table.size();
-  const std::string index_block =
-      std::string("\0\1\2z", 4) + handle(0, block.size()) + std::string("\0\0\0\0\1\0\0\0", 8);
+  std::string index_block;
+  for (int i = 0; i < times; ++i) {
+    const std::string place = handle(0, block.size());
+    index_block += std::string("\0\1", 2) + static_cast<char>(place.size()) + "z" + place;
+  }
+  index_block += std::string("\0\0\0\0\1\0\0\0", 8);
   table += trailer(index_block);
   std::string footer = handle(meta_index, empty.size()) + handle(index, index_block.size());
   footer.resize(40);
@@ -134,6 +144,43 @@ TEST(IndexTableTest, RefusesHostileBlocksWhoseChecksumsAreRight) {
     EXPECT_EQ(DecodeIndexTable(TableOfBlock(block)).status().code(), absl::StatusCode::kDataLoss)
         << absl::CHexEscape(block);
   }
+}
+
+// Each entry shares all but its last bytes with the one before.
+std::string BlockOfSharedKeys(size_t key_size, int n) {
+  std::string block = Varint(0) + Varint(key_size) + Varint(1) + std::string(key_size, 'k') + "v";
+  for (int i = 0; i < n; ++i) {
+    block += Varint(key_size) + Varint(2) + Varint(0) + static_cast<char>(1 + i / 255) + static_cast<char>(1 + i % 255);
+  }
+  return block + std::string("\0\0\0\0\1\0\0\0", 8);
+}
+
+// 200 kB of file that were 3 GB of keys.
+TEST(IndexTableTest, RefusesKeysThatAreManyTimesTheirFile) {
+  const auto status = [](size_t key_size, int n) {
+    return DecodeIndexTable(TableOfBlock(BlockOfSharedKeys(key_size, n))).status();
+  };
+  EXPECT_TRUE(status(1000, 60).ok());
+  EXPECT_TRUE(status((64 << 10) - 2, 60).ok());
+  EXPECT_THAT(std::string(status((64 << 10) - 2, 100).message()), HasSubstr("more than 64 times its bytes"));
+  EXPECT_THAT(std::string(status(1000, 20000).message()), HasSubstr("more than 64 times its bytes"));
+  EXPECT_THAT(std::string(status((64 << 10) - 1, 1).message()), HasSubstr("a key of 65537 bytes"));
+  EXPECT_EQ(status(100000, 30000).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(IndexTableTest, RefusesBlocksThatAreNamedAgain) {
+  std::string empty(100000, '\0');  // restart points and nothing else
+  AppendLittleEndian<uint32_t>(&empty, 25000);
+  ASSERT_TRUE(DecodeIndexTable(TableOfBlock(empty)).ok());
+  EXPECT_THAT(std::string(DecodeIndexTable(TableOfBlock(empty, 1000)).status().message()), HasSubstr("overlaps"));
+}
+
+// Names of any make, with what LevelDB shares of them.
+TEST(IndexTableTest, ReadsWhateverItWrites) {
+  Entries entries;
+  const std::string longest((64 << 10) - 5, 'x');
+  for (int i = 0; i < 200; ++i) entries[absl::StrCat(longest, 10000 + i)] = "";
+  EXPECT_EQ(DecodeIndexTable(EncodeIndexTable(entries)).value(), entries);
 }
 
 }  // namespace

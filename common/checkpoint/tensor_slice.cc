@@ -5,11 +5,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep {
-namespace {
-// Comparing each with each stays cheap up to here; partitioners make hundreds.
-constexpr size_t kMostSlices = 10000;
-}  // namespace
-
 absl::StatusOr<TensorSlice> TensorSlice::FromProto(const TensorSliceProto& proto, const Shape& shape) {
   if (proto.extent_size() != shape.rank()) {
     return absl::InvalidArgumentError(
@@ -70,7 +65,7 @@ std::string TensorSlice::ToString() const {
 }
 
 absl::Status CheckCover(const std::vector<TensorSlice>& slices, const Shape& shape) {
-  if (slices.size() > kMostSlices) {
+  if (slices.size() > static_cast<size_t>(kMostSlices)) {
     return absl::InvalidArgumentError(absl::StrCat(slices.size(), " slices, more than ", kMostSlices));
   }
   uint64_t elements = 0;

@@ -33,7 +33,10 @@ class TensorSlice {
   std::vector<int64_t> length_;
 };
 
-// InvalidArgument unless each element of `shape` is in exactly one of `slices`.
+// Of one variable. Comparing each with each stays cheap up to here; partitioners make hundreds.
+inline constexpr int kMostSlices = 10000;
+
+// InvalidArgument unless each element of `shape` is in exactly one of `slices`, which are at most kMostSlices.
 absl::Status CheckCover(const std::vector<TensorSlice>& slices, const Shape& shape);
 
 }  // namespace lockstep

@@ -6,9 +6,19 @@
 #include "common/base/status_macros.h"
 
 namespace lockstep {
+namespace {
+
+// A file with holes may claim any size and take no room.
+constexpr uint64_t kLargestWholeFile = 1 << 30;
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, fs->NewRandomAccessFile(path));
+  if (file->size() > kLargestWholeFile) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot read ", path, " as a whole: it has ", file->size(), " bytes"));
+  }
   std::string data(file->size(), '\0');
   RETURN_IF_ERROR(file->Read(0, data.size(), &data[0]));
   return data;

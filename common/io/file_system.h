@@ -76,7 +76,7 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) = 0;
 };
 
-// Whole small files.
+// Whole small files. ResourceExhausted for one of more than 1 GiB.
 absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path);
 // Writes "<path>.tmp", syncs, renames it over `path` and syncs the directory: readers see the old or
 // the new contents, never less.

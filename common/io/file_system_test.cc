@@ -55,6 +55,12 @@ TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
   EXPECT_THAT(std::string(past_end.message()), HasSubstr("ends at byte 200010"));
 }
 
+TEST_F(RealFileSystemTest, ReadsNothingAsAWholeThatIsMadeOfHoles) {
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "a").ok());
+  ASSERT_EQ(::truncate(Path("a").c_str(), int64_t{1} << 40), 0);
+  EXPECT_EQ(ReadFile(fs_, Path("a")).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(RealFileSystemTest, TellsWhenAFileLastChanged) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "a").ok());
   const struct timespec times[2] = {{1, 2}, {1500000000, 123456789}};
