@@ -59,7 +59,7 @@ class FileSystem {
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
   // Names, not paths, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
-  // With parents; OK when it exists.
+  // With parents, and durable when it returns; OK when it exists.
   virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Atomically replaces `to`.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;

@@ -5,15 +5,36 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+namespace {
+
+// What fsync(2) was called for in this process.
+std::vector<std::string>& Synced() {
+  static auto* const synced = new std::vector<std::string>;
+  return *synced;
+}
+
+}  // namespace
+
+// Takes the place of the C library's.
+extern "C" int fsync(int fd) {
+  char path[4096];
+  const ssize_t size = ::readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), path, sizeof(path));
+  if (size > 0) Synced().emplace_back(path, size);
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace lockstep {
 namespace {
@@ -140,6 +161,18 @@ TEST_F(RealFileSystemTest, CreatesDirectoriesWithTheirParents) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
   EXPECT_EQ(fs_->CreateDirectory(Path("file")).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(fs_->CreateDirectory(Path("file/below")).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());  // which may be on another path to the same place
+  ASSERT_FALSE(Synced().empty());
+  const std::string directory = Synced().back();
+  Synced().clear();
+  ASSERT_TRUE(fs_->CreateDirectory(Path("x/y/z/")).ok());
+  EXPECT_THAT(Synced(), ElementsAre(directory, directory + "/x", directory + "/x/y"));
+  Synced().clear();
+  ASSERT_TRUE(fs_->CreateDirectory(Path("x/y/w")).ok());
+  EXPECT_THAT(Synced(), ElementsAre(directory + "/x/y"));
 }
 
 // access(2) says no to all of these.

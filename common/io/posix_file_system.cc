@@ -228,10 +228,18 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status CreateDirectory(const std::string& path) override {
-    if (::mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
-    if (errno == ENOENT && Dirname(path) != path && !path.empty()) {
-      RETURN_IF_ERROR(CreateDirectory(std::string(Dirname(path))));
-      if (::mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
+    absl::string_view name = path;
+    while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
+    const std::string parent(Dirname(name));
+    int result = ::mkdir(path.c_str(), 0755);
+    if (result != 0 && errno == ENOENT && parent != name && !name.empty()) {
+      RETURN_IF_ERROR(CreateDirectory(parent));
+      result = ::mkdir(path.c_str(), 0755);
+    }
+    if (result == 0) {
+      const absl::Status synced = SyncDirectory(parent);
+      // Who may make a directory somewhere may not be allowed to open that place.
+      return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
     }
     const int error = errno;
     struct stat info;
