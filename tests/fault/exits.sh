@@ -128,6 +128,7 @@ for round in 1 2 3; do
   while (($(global_step) < next)) && kill -0 "${chief}" 2>/dev/null; do :; done
   kill -TERM "${worker}"
   ends "a worker is terminated in the middle of a step" 143 "${worker}"
+  expect_said "it is not the signal that ends it" "terminating" "${WORK}/worker.log"
   kill -TERM "${chief}"
   ends "and the chief after it" 143 "${chief}"
   grep -F "could not be saved" "${log}" && failures=$((failures + 1))
