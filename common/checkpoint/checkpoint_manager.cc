@@ -79,15 +79,22 @@ absl::Status CheckpointManager::Record(const std::string& prefix) {
   if (!exists) {
     return absl::NotFoundError(absl::StrCat("no checkpoint ", prefix, " in ", options_.directory));
   }
-  if (options_.max_to_keep == 0) return WriteCheckpointState(fs_, options_.directory, PathOf(name), {});
+  if (options_.may_record) RETURN_IF_ERROR(options_.may_record());
+  const absl::optional<int64_t> step = StepOfCheckpoint(name);
+  const bool is_newest = !step.has_value() || !newest_step_.has_value() || *step >= *newest_step_;
+  if (is_newest) {
+    newest_ = name;
+    newest_step_ = step;
+  }
+  if (options_.max_to_keep == 0) return WriteCheckpointState(fs_, options_.directory, PathOf(newest_), {});
   Erase(name, &kept_);
   Erase(name, &doomed_);
-  kept_.push_back(name);
+  kept_.insert(is_newest ? kept_.end() : std::find(kept_.begin(), kept_.end(), newest_), name);
   while (kept_.size() > static_cast<uint64_t>(options_.max_to_keep)) {
     doomed_.push_back(kept_.front());
     kept_.erase(kept_.begin());
   }
-  RETURN_IF_ERROR(WriteCheckpointState(fs_, options_.directory, PathOf(name), checkpoints()));
+  RETURN_IF_ERROR(WriteCheckpointState(fs_, options_.directory, PathOf(newest_), checkpoints()));
   RemoveDoomed();
   return absl::OkStatus();
 }

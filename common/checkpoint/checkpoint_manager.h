@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_CHECKPOINT_CHECKPOINT_MANAGER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/io/file_system.h"
 #include "proto/checkpoint.pb.h"
 
@@ -27,6 +29,8 @@ class CheckpointManager {
     std::string base_name = "model.ckpt";
     // The newest this many are kept. 0 keeps all and lists only the newest.
     int64_t max_to_keep = 5;
+    // Asked before Record writes or deletes anything; its error is Record's. Null: nobody is asked.
+    std::function<absl::Status()> may_record;
   };
 
   // InvalidArgument for a negative max_to_keep or a bad state file; that of the file system when state file or
@@ -37,9 +41,10 @@ class CheckpointManager {
   std::string PrefixOf(int64_t step) const;
 
   // A checkpoint was written: lists it as the newest, writes the state file, then deletes all listed ones
-  // that are too many. A prefix that is listed already moves to the end.
-  // Errors: NotFound when its index is not in the directory; those of writing the state file, and then nothing
-  // is deleted. A failing deletion is logged and tried again next time.
+  // that are too many. A prefix that is listed already moves to the end. One of an older step than that of a checkpoint
+  // recorded before, by this manager, is listed before that: what a run starts from never goes back while it lives.
+  // Errors: NotFound when its index is not in the directory; those of may_record and of writing the state file, and then
+  // nothing is deleted. A failing deletion is logged and tried again next time.
   absl::Status Record(const std::string& prefix);
 
   // Prefixes, oldest first.
@@ -59,6 +64,9 @@ class CheckpointManager {
   const Options options_;
   // Without the directory; oldest first.
   std::vector<std::string> kept_;
+  // The newest that was recorded, and its step if it has one.
+  std::string newest_;
+  absl::optional<int64_t> newest_step_;
   // No longer listed, still on disk.
   std::vector<std::string> doomed_;
 };

@@ -72,14 +72,52 @@ TEST_F(CheckpointManagerTest, KeepsTheNewestAndMovesARepeatedOneToTheEnd) {
   EXPECT_THAT(OnDisk(), ElementsAre(2, 3));
   EXPECT_THAT(Listed(), ElementsAre(2, 3));
 
-  ASSERT_TRUE(Save(manager.get(), 2).ok());
-  EXPECT_THAT(StepsOf(*manager), ElementsAre(3, 2));
+  // As a run that was told to start from an older one does.
+  const auto second = Create(2);
+  ASSERT_TRUE(Save(second.get(), 2).ok());
+  EXPECT_THAT(StepsOf(*second), ElementsAre(3, 2));
   EXPECT_THAT(OnDisk(), ElementsAre(2, 3));
   EXPECT_THAT(Listed(), ElementsAre(3, 2));
 
-  ASSERT_TRUE(Save(manager.get(), 1).ok());
-  EXPECT_THAT(StepsOf(*manager), ElementsAre(2, 1));
+  const auto third = Create(2);
+  ASSERT_TRUE(Save(third.get(), 1).ok());
+  EXPECT_THAT(StepsOf(*third), ElementsAre(2, 1));
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
+}
+
+// Two saves that overtake each other.
+TEST_F(CheckpointManagerTest, TheNewestOfARunNeverGoesBack) {
+  const auto manager = Create(3);
+  for (const int step : {1, 5, 4}) ASSERT_TRUE(Save(manager.get(), step).ok());
+  EXPECT_THAT(Listed(), ElementsAre(1, 4, 5));
+  for (const int step : {5, 2}) ASSERT_TRUE(Save(manager.get(), step).ok());
+  EXPECT_THAT(Listed(), ElementsAre(4, 2, 5));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "d").value(), std::string("d/model.ckpt-5"));
+  EXPECT_THAT(OnDisk(), ElementsAre(2, 4, 5));
+
+  const auto only = Create(1);
+  for (const int step : {7, 6}) ASSERT_TRUE(Save(only.get(), step).ok());
+  EXPECT_THAT(Listed(), ElementsAre(7));
+  EXPECT_THAT(OnDisk(), ElementsAre(7));
+
+  const auto all = Create(0);
+  for (const int step : {9, 8}) ASSERT_TRUE(Save(all.get(), step).ok());
+  EXPECT_THAT(Listed(), ElementsAre(9));
+}
+
+TEST_F(CheckpointManagerTest, WritesAndDeletesNothingWhenItMayNot) {
+  bool mine = true;
+  const auto manager = CheckpointManager::Create(&fs_, {"d", "model.ckpt", 1, [&mine] {
+                                                          return mine ? absl::OkStatus()
+                                                                      : absl::FailedPreconditionError("taken over");
+                                                        }})
+                           .value();
+  ASSERT_TRUE(Save(manager.get(), 1).ok());
+  mine = false;
+  EXPECT_EQ(Save(manager.get(), 2).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Listed(), ElementsAre(1));
+  EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
+  EXPECT_THAT(StepsOf(*manager), ElementsAre(1));
 }
 
 // SAVE-06
@@ -164,13 +202,13 @@ TEST_F(CheckpointManagerTest, TriesAFailedDeletionAgain) {
 
 // A checkpoint on its way out that is written again stays.
 TEST_F(CheckpointManagerTest, KeepsADoomedOneThatIsSavedAgain) {
-  const auto manager = Create(1);
-  ASSERT_TRUE(Save(manager.get(), 1).ok());
+  const auto manager = Create(2);
+  for (const int step : {1, 2}) ASSERT_TRUE(Save(manager.get(), step).ok());
   fs_.FailOperation(8, absl::PermissionDeniedError("read-only"));
-  ASSERT_TRUE(Save(manager.get(), 2).ok());
-  EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
+  ASSERT_TRUE(Save(manager.get(), 3).ok());
+  EXPECT_THAT(OnDisk(), ElementsAre(1, 2, 3));
   ASSERT_TRUE(Save(manager.get(), 1).ok());
-  EXPECT_THAT(OnDisk(), ElementsAre(1));
+  EXPECT_THAT(OnDisk(), ElementsAre(1, 3));
 }
 
 TEST_F(CheckpointManagerTest, DeletesNothingInAnotherDirectory) {
