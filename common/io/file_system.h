@@ -72,6 +72,9 @@ class FileSystem {
   class Lock {
    public:
     virtual ~Lock() = default;
+    // FailedPrecondition when its path leads to another file by now, which somebody else may have locked. OK when it
+    // leads to none. A lock that the server of a network file system has forgotten is not noticed.
+    virtual absl::Status Check() const = 0;
   };
   virtual absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) = 0;
 };

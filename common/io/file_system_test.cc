@@ -219,6 +219,16 @@ TEST_F(RealFileSystemTest, GivesALockToOneHolderAtATime) {
   EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());
 }
 
+TEST_F(RealFileSystemTest, NoticesThatALockWasReplaced) {
+  const auto lock = fs_->LockFile(Path("lock")).value();
+  EXPECT_TRUE(lock->Check().ok());
+  ASSERT_TRUE(fs_->Remove(Path("lock")).ok());
+  EXPECT_TRUE(lock->Check().ok()) << "nobody else has it";
+  const auto other = fs_->LockFile(Path("lock")).value();
+  EXPECT_EQ(lock->Check().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(other->Check().ok());
+}
+
 TEST_F(RealFileSystemTest, EndsTheLockOfAProcessThatIsKilled) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -110,6 +110,13 @@ class MemoryFileSystem::Reader : public RandomAccessFile {
 class MemoryFileSystem::HeldLock : public FileSystem::Lock {
  public:
   HeldLock(MemoryFileSystem* fs, std::string path, int64_t number) : fs_(fs), path_(std::move(path)), number_(number) {}
+  absl::Status Check() const override {
+    MutexLock lock(&fs_->mutex_);
+    const auto it = fs_->locks_.find(path_);
+    const bool held = it != fs_->locks_.end() && it->second == number_;
+    if (held || fs_->names_.count(path_) == 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("the lock ", path_, " was replaced by another file"));
+  }
   ~HeldLock() override {
     MutexLock lock(&fs_->mutex_);
     const auto it = fs_->locks_.find(path_);
@@ -232,6 +239,7 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
   if (names_.count(Normalized(path)) == 0) return NotFound("remove", path);
+  locks_.erase(Normalized(path));  // it stays with the file, which has no path any more
   Change({{Normalized(path), nullptr}});
   return absl::OkStatus();
 }

@@ -132,5 +132,15 @@ TEST_F(MemoryFileSystemTest, DamagesFilesOnRequest) {
   EXPECT_EQ(Read("a"), "aa");
 }
 
+TEST_F(MemoryFileSystemTest, NoticesThatALockWasReplaced) {
+  const auto lock = fs_.LockFile("lock").value();
+  EXPECT_TRUE(lock->Check().ok());
+  ASSERT_TRUE(fs_.Remove("lock").ok());
+  EXPECT_TRUE(lock->Check().ok()) << "nobody else has it";
+  const auto other = fs_.LockFile("lock").value();
+  EXPECT_EQ(lock->Check().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(other->Check().ok());
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -175,10 +175,22 @@ class PosixRandomAccessFile : public RandomAccessFile {
 
 class PosixLock : public FileSystem::Lock {
  public:
-  explicit PosixLock(int fd) : fd_(fd) {}
+  PosixLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   ~PosixLock() override { ::close(fd_); }
 
+  absl::Status Check() const override {
+    struct stat held, present;
+    if (::fstat(fd_, &held) != 0) return ErrnoToStatus(errno, "look at the lock", path_);
+    if (::stat(path_.c_str(), &present) != 0) {
+      const absl::Status status = ErrnoToStatus(errno, "look at the lock", path_);
+      return absl::IsNotFound(status) ? absl::OkStatus() : status;
+    }
+    if (held.st_dev == present.st_dev && held.st_ino == present.st_ino) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("the lock ", path_, " was replaced by another file"));
+  }
+
  private:
+  const std::string path_;
   const int fd_;
 };
 
@@ -280,7 +292,7 @@ class PosixFileSystem : public FileSystem {
       }
       return ErrnoToStatus(error, "lock", path);
     }
-    return std::make_unique<PosixLock>(fd);
+    return std::make_unique<PosixLock>(path, fd);
   }
 };
 

@@ -36,20 +36,34 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
 RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)
     : fs_(fs), path_(std::move(path)), lock_(std::move(lock)) {}
 
-absl::Status RunDirectory::EnterEpoch() {
+absl::StatusOr<absl::optional<int64_t>> RunDirectory::ReadEpoch() const {
   const std::string file = JoinPath(path_, kEpochFile);
   const absl::StatusOr<std::string> text = ReadFile(fs_, file);
-  if (text.ok()) {
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &epoch_) || epoch_ < 0 ||
-        epoch_ == std::numeric_limits<int64_t>::max()) {
-      return absl::DataLossError(
-          absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
-    }
-  } else if (!absl::IsNotFound(text.status())) {
-    return text.status();
+  if (absl::IsNotFound(text.status())) return absl::optional<int64_t>();
+  RETURN_IF_ERROR(text.status());
+  int64_t epoch;
+  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &epoch) || epoch < 0 ||
+      epoch == std::numeric_limits<int64_t>::max()) {
+    return absl::DataLossError(
+        absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
   }
-  ++epoch_;
-  return WriteFileAtomically(fs_, file, absl::StrCat(epoch_, "\n"));
+  return absl::make_optional(epoch);
+}
+
+absl::Status RunDirectory::EnterEpoch() {
+  ASSIGN_OR_RETURN(const absl::optional<int64_t> last, ReadEpoch());
+  epoch_ = last.value_or(0) + 1;
+  return WriteFileAtomically(fs_, JoinPath(path_, kEpochFile), absl::StrCat(epoch_, "\n"));
+}
+
+absl::Status RunDirectory::CheckOwned() const {
+  RETURN_IF_ERROR(lock_->Check());
+  ASSIGN_OR_RETURN(const absl::optional<int64_t> present, ReadEpoch());
+  if (present == epoch_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      present ? absl::StrCat("another chief has taken over ", path_, ": it has entered epoch ", *present,
+                             ", the epoch here is ", epoch_)
+              : absl::StrCat(path_, " was emptied or taken away: there is no file epoch in it any more"));
 }
 
 absl::StatusOr<absl::optional<RunRecord>> RunDirectory::ReadRecord() const {

@@ -14,7 +14,8 @@
 namespace lockstep {
 
 // What a chief keeps in its logdir beside checkpoints and events: a lock that one chief holds, the epoch of
-// its present life ("epoch"), and the configuration, model and data digest of the run ("lockstep.textproto"). Not
+// its present life ("epoch"), and the configuration, model and data digest of the run ("lockstep.textproto"). A lock may
+// be lost, to an administrator or to a network file system, so whoever writes for long asks CheckOwned before. Not
 // thread-safe.
 class RunDirectory {
  public:
@@ -27,12 +28,18 @@ class RunDirectory {
   // One more than in the chief's life before.
   int64_t epoch() const { return epoch_; }
 
+  // FailedPrecondition when another chief has taken the directory over, or the directory was taken away: the epoch in
+  // it is not this chief's any more, or the lock is another file. Looks at files; from any thread.
+  absl::Status CheckOwned() const;
+
   // nullopt in a new run. InvalidArgument when the file does not parse; an error when it cannot be read.
   absl::StatusOr<absl::optional<RunRecord>> ReadRecord() const;
   absl::Status WriteRecord(const RunRecord& record) const;
 
  private:
   RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock);
+  // nullopt when there is none yet.
+  absl::StatusOr<absl::optional<int64_t>> ReadEpoch() const;
   absl::Status EnterEpoch();
 
   FileSystem* const fs_;

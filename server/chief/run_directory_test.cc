@@ -69,6 +69,32 @@ TEST(RunDirectoryTest, AFullDiskIsReported) {
   EXPECT_EQ(RunDirectory::Open(&fs, "d").value()->epoch(), 2);
 }
 
+TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
+  MemoryFileSystem memory;
+  FaultyFileSystem fs(&memory);
+  const auto first = RunDirectory::Open(&fs, "d").value();
+  EXPECT_TRUE(first->CheckOwned().ok());
+  // Somebody takes the lock for that of a dead process.
+  ASSERT_TRUE(memory.Remove("d/lock").ok());
+  EXPECT_TRUE(first->CheckOwned().ok()) << "nobody has taken it";
+  const auto second = RunDirectory::Open(&fs, "d").value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned())) << first->CheckOwned();
+  EXPECT_TRUE(second->CheckOwned().ok());
+  fs.FailMatching(FaultyFileSystem::Operation::kOpen, "d/epoch", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(second->CheckOwned())) << "nobody knows";
+}
+
+// As when a network file system has lost its locks, and the lock is the same file.
+TEST(RunDirectoryTest, NoticesAnotherEpoch) {
+  MemoryFileSystem fs;
+  const auto first = RunDirectory::Open(&fs, "d").value();
+  ASSERT_TRUE(WriteFileAtomically(&fs, "d/epoch", "2\n").ok());
+  EXPECT_EQ(first->CheckOwned().message(),
+            "another chief has taken over d: it has entered epoch 2, the epoch here is 1");
+  ASSERT_TRUE(fs.Remove("d/epoch").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned()));
+}
+
 // Epoch 1 again, or another configuration accepted, because nothing could be read.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;
