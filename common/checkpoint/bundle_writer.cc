@@ -68,6 +68,8 @@ BundleWriter::~BundleWriter() {
   // They may be absent, and there is nobody to tell.
   fs_->Remove(data_path() + ".tmp").IgnoreError();
   fs_->Remove(index_path() + ".tmp").IgnoreError();
+  // The next save has another prefix: on a disk that fails again and again they would add up.
+  if (data_is_orphan_) fs_->Remove(data_path()).IgnoreError();
 }
 
 std::string BundleWriter::index_path() const { return IndexPath(prefix_); }
@@ -123,8 +125,10 @@ absl::Status BundleWriter::Finish() {
   RETURN_IF_ERROR(data_->Close());
   RETURN_IF_ERROR(WriteIndex());
   RETURN_IF_ERROR(fs_->Rename(data_path() + ".tmp", data_path()));
+  data_is_orphan_ = true;
   // Without this a power cut could keep the second rename and lose the first.
   RETURN_IF_ERROR(fs_->SyncDirectory(directory));
+  data_is_orphan_ = false;  // an index may lead to it also when a file system says that it failed
   RETURN_IF_ERROR(fs_->Rename(index_path() + ".tmp", index_path()));
   RETURN_IF_ERROR(fs_->SyncDirectory(directory));
   finished_ = true;

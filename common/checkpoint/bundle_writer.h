@@ -62,6 +62,8 @@ class BundleWriter {
   absl::Status status_;
   uint64_t offset_ = 0;
   std::map<std::string, BundleEntryProto> entries_;
+  // The data file has its name, and no index was given its own.
+  bool data_is_orphan_ = false;
   bool finished_ = false;
 };
 

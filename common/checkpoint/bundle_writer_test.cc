@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/bundle_reader.h"
+#include "common/checkpoint/checkpoint_state.h"
 #include "common/io/faulty_file_system.h"
 #include "common/io/memory_file_system.h"
 #include "common/tensor/tensor.h"
@@ -137,6 +138,25 @@ TEST_F(BundleWriterTest, ReportsAFullDiskAndCleansUp) {
   }
   fs_.Heal();
   EXPECT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
+}
+
+TEST_F(BundleWriterTest, LeavesNothingWhereverAFirstSaveFails) {
+  const int64_t before = fs_.operations();
+  ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
+  const int64_t operations = fs_.operations() - before;
+  ASSERT_TRUE(RemoveCheckpoint(&memory_, "d/ckpt").ok());
+  for (int64_t n = 1; n < operations - 1; ++n) {  // The last two give the index its name.
+    fs_.FailOperation(n, absl::InternalError("Input/output error"));
+    EXPECT_FALSE(Save(&fs_, "d/ckpt", 1).ok()) << n;
+    EXPECT_THAT(Files(), ElementsAre()) << n;
+  }
+}
+
+// It may have done what it says has failed.
+TEST_F(BundleWriterTest, KeepsTheDataWhenAnIndexMayLeadToThem) {
+  fs_.FailMatching(FaultyFileSystem::Operation::kRename, "ckpt.index", absl::InternalError("timed out"));
+  EXPECT_FALSE(Save(&fs_, "d/ckpt", 1).ok());
+  EXPECT_THAT(Files(), ElementsAre("ckpt.data-00000-of-00001"));
 }
 
 TEST_F(BundleWriterTest, KeepsTheErrorOfAddForFinish) {

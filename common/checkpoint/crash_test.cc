@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/bundle_writer.h"
 #include "common/checkpoint/checkpoint_manager.h"
@@ -142,27 +143,132 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(Cases()));
 
-// An error at any operation, as from a bad disk, fails that save at most; the process lives and goes on.
-TEST(FailingSaveTest, LosesAtMostThatSave) {
+// An error at any operation, once or from then on, as from a bad disk or a network file system, fails saves and does
+// nothing else. The process lives and goes on; or the power is cut then.
+struct Failure {
+  absl::Status error;
+  bool lasting;
+  int64_t max_to_keep;
+};
+
+class FailingSaveTest : public ::testing::TestWithParam<Failure> {
+ protected:
+  // Saves 10, and then 20 and 30 with the n-th operation failing. Sets what Save had answered for, and whether anything
+  // failed.
+  std::unique_ptr<FakeChief> Run(int64_t n, FaultyFileSystem* fs, int64_t* saved, bool* failed) {
+    auto chief = std::make_unique<FakeChief>(fs, GetParam().max_to_keep);
+    EXPECT_TRUE(chief->Start().ok());
+    EXPECT_TRUE(chief->Save(10).ok());
+    const int64_t before = fs->operations();
+    if (GetParam().lasting) {
+      fs->FailFrom(n, GetParam().error);
+    } else {
+      fs->FailOperation(n, GetParam().error);
+    }
+    *saved = 10;
+    for (const int64_t step : {20, 30}) {
+      if (chief->Save(step).ok()) *saved = step;
+    }
+    *failed = fs->operations() - before >= n;
+    fs->Heal();
+    return chief;
+  }
+};
+
+TEST_P(FailingSaveTest, LosesAtMostWhatFailed) {
   bool failed = true;
   for (int64_t n = 1; failed; ++n) {
     SCOPED_TRACE(absl::StrCat("operation ", n, " fails"));
     MemoryFileSystem memory;
     ASSERT_TRUE(memory.CreateDirectory("d").ok());
     FaultyFileSystem fs(&memory);
+    int64_t saved = 0;
+    const auto chief = Run(n, &fs, &saved, &failed);
+    EXPECT_GE(FakeChief(&memory, GetParam().max_to_keep).Start().value(), saved);
+    ASSERT_TRUE(chief->Save(40).ok());
+    ASSERT_TRUE(chief->Save(50).ok());
+    EXPECT_EQ(FakeChief(&memory, GetParam().max_to_keep).Start().value(), 50);
+    const std::vector<std::string> names = memory.ListDirectory("d").value();
+    // The state file, index and data of those that are kept, and one that was never listed.
+    EXPECT_LE(names.size(), 1 + 2 * (GetParam().max_to_keep + 1)) << absl::StrJoin(names, " ");
+    ASSERT_LT(n, 1000);
+  }
+}
+
+TEST_P(FailingSaveTest, LosesNoMoreWhenThePowerIsCutThen) {
+  for (const UnsyncedNames names : {UnsyncedNames::kLost, UnsyncedNames::kKept, UnsyncedNames::kOnlyLastKept}) {
+    bool failed = true;
+    for (int64_t n = 1; failed; ++n) {
+      SCOPED_TRACE(absl::StrCat("operation ", n, " fails"));
+      MemoryFileSystem memory;
+      ASSERT_TRUE(memory.CreateDirectory("d").ok());
+      FaultyFileSystem fs(&memory);
+      int64_t saved = 0;
+      Run(n, &fs, &saved, &failed);
+      memory.DropUnsyncedData(names);
+      EXPECT_GE(FakeChief(&memory, GetParam().max_to_keep).Start().value(), saved);
+      ASSERT_LT(n, 1000);
+    }
+  }
+}
+
+// The same at a start: nothing that was there is lost, and nothing older is taken for the newest.
+TEST_P(FailingSaveTest, LosesNothingInAStart) {
+  bool failed = true;
+  for (int64_t n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n, " fails"));
+    MemoryFileSystem memory;
+    ASSERT_TRUE(memory.CreateDirectory("d").ok());
+    FakeChief first(&memory, 3);
+    ASSERT_TRUE(first.Start().ok());
+    for (const int64_t step : {10, 20, 30}) ASSERT_TRUE(first.Save(step).ok());
+    const auto before = memory.ListDirectory("d").value();
+    FaultyFileSystem fs(&memory);
+    if (GetParam().lasting) {
+      fs.FailFrom(n, GetParam().error);
+    } else {
+      fs.FailOperation(n, GetParam().error);
+    }
+    const auto start = FakeChief(&fs, GetParam().max_to_keep).Start();
+    failed = fs.operations() >= n;
+    EXPECT_EQ(start.value_or(30), 30);
+    EXPECT_EQ(memory.ListDirectory("d").value(), before);
+    ASSERT_LT(n, 1000);
+  }
+}
+
+std::vector<Failure> Failures() {
+  std::vector<Failure> failures;
+  for (const absl::Status& error :
+       {absl::ResourceExhaustedError("No space left on device"), absl::InternalError("Input/output error")}) {
+    for (const bool lasting : {false, true}) {
+      for (const int64_t max_to_keep : {1, 2}) failures.push_back({error, lasting, max_to_keep});
+    }
+  }
+  return failures;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailingSaveTest, ::testing::ValuesIn(Failures()));
+
+// A disk that is full after any number of bytes.
+TEST(FullDiskTest, LosesAtMostThatSave) {
+  for (uint64_t room = 0;; ++room) {
+    SCOPED_TRACE(absl::StrCat("room for ", room, " bytes"));
+    MemoryFileSystem memory;
+    ASSERT_TRUE(memory.CreateDirectory("d").ok());
+    FaultyFileSystem fs(&memory);
     FakeChief chief(&fs, 1);
     ASSERT_TRUE(chief.Start().ok());
     ASSERT_TRUE(chief.Save(10).ok());
-    const int64_t before = fs.operations();
-    fs.FailOperation(n, absl::ResourceExhaustedError("no space"));
+    fs.FillDiskAfter(room);
     const bool saved = chief.Save(20).ok();
-    failed = fs.operations() - before >= n;
     const int64_t restored = FakeChief(&memory, 1).Start().value();
     EXPECT_TRUE(restored == 20 || (!saved && restored == 10)) << restored;
     fs.Heal();
     ASSERT_TRUE(chief.Save(30).ok());
     EXPECT_EQ(FakeChief(&memory, 1).Start().value(), 30);
-    ASSERT_LT(n, 1000);
+    if (saved) break;
+    ASSERT_LT(room, 10000);
   }
 }
 
