@@ -8,7 +8,11 @@
 #include "cli/input_files.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_state.h"
+#include "common/config/compression.h"
 #include "common/config/config_source.h"
+#include "common/tensor/parameter_layout.h"
+#include "server/optimizer/optimizer.h"
+#include "server/ps/checkpoint_keys.h"
 #include "worker/data/addressable_batches.h"
 #include "worker/data/open_dataset.h"
 #include "worker/nn/graph_model.h"
@@ -22,6 +26,12 @@ namespace {
 absl::Status CheckTraining(const RunConfig& config, std::shared_ptr<const Dataset> dataset) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, CreateModel(config.model(), dataset->spec()));
   RETURN_IF_ERROR(GradientTransforms::Create(config.optimizer(), model->spec(), nullptr).status());
+  ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(model->spec()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer, Optimizer::Create(config.optimizer()));
+  const bool estimates = CompressionOf(config.compression()).top_k > 0;
+  const absl::Status keys =
+      CheckCheckpointKeys(layout, *optimizer, estimates ? config.training().replicas_to_aggregate() : 0);
+  if (!keys.ok()) return InField("model", keys);
   BatchSourceOptions options;
   options.replicas_to_aggregate = config.training().replicas_to_aggregate();
   options.seed = config.training().seed();

@@ -15,12 +15,12 @@
 #include "common/tensor/shape.h"
 #include "common/tensor/sparse_differences.h"
 #include "glog/logging.h"
+#include "server/ps/checkpoint_keys.h"
 #include "server/ps/initializer.h"
 
 namespace lockstep {
 namespace {
 
-constexpr char kGlobalStep[] = "global_step";
 // Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
 constexpr size_t kSpareValueBuffers = 2;
 // For each segment, beside the one that lies in the next values: contributions that arrive in order need no more
@@ -34,14 +34,6 @@ Shape ShapeOf(const VariableSpec& spec) {
 absl::string_view BytesOf(const AlignedBuffer& flat, const ParameterLayout::Variable& variable) {
   return {reinterpret_cast<const char*>(flat.as<float>() + variable.flat_offset),
           static_cast<size_t>(variable.elements) * sizeof(float)};
-}
-
-std::string SlotKey(const ParameterLayout::Variable& variable, absl::string_view slot) {
-  return absl::StrCat(variable.spec.name(), "/", slot);
-}
-
-std::string EstimateKey(const ParameterLayout::Variable& variable, int64_t slot) {
-  return SlotKey(variable, absl::StrCat("GradientEstimate_", slot));
 }
 
 void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
@@ -75,6 +67,7 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
   // Two versions of the values.
   const int64_t estimates = compression.top_k > 0 ? replicas_to_aggregate : 0;
+  RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, estimates));
   const uint64_t bytes = 2 * (sizeof(float) + (compression.values == DT_FLOAT ? 0 : sizeof(uint16_t))) +
                          (rule->slots().size() + 2 * static_cast<uint64_t>(estimates)) * sizeof(float);
   const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * bytes;
@@ -166,8 +159,8 @@ absl::Status VariableStore::RestoreSlots(const BundleReader& reader,
   for (size_t k = 0; k < slots->size(); ++k) {
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(
-          ReadVariable(reader, SlotKey(variable, optimizer_->slots()[k].name), variable, (*slots)[k].get()));
+      RETURN_IF_ERROR(ReadVariable(reader, OptimizerSlotKey(variable.spec.name(), optimizer_->slots()[k].name),
+                                   variable, (*slots)[k].get()));
     }
   }
   return absl::OkStatus();
@@ -179,7 +172,7 @@ absl::Status VariableStore::RestoreEstimates(const BundleReader& reader) {
     const auto estimate = estimate_pool_.Get();
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(ReadVariable(reader, EstimateKey(variable, slot), variable, estimate.get()));
+      RETURN_IF_ERROR(ReadVariable(reader, GradientEstimateKey(variable.spec.name(), slot), variable, estimate.get()));
     }
     estimates->push_back(estimate);
   }
@@ -202,7 +195,7 @@ absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const
 }
 
 absl::Status VariableStore::Restore(const BundleReader& reader) {
-  ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStep));
+  ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStepKey));
   if (global_step.dtype() != DT_INT64 || global_step.num_elements() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ",
                                                    NameOf(global_step.dtype()), global_step.shape().ToString(),
@@ -339,19 +332,19 @@ absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter
     RETURN_IF_ERROR(writer->Add(variable.spec.name(), DT_FLOAT, shape, BytesOf(*snapshot.values, variable)));
     if (!variable.spec.trainable()) continue;
     for (size_t k = 0; k < snapshot.slots.size(); ++k) {
-      RETURN_IF_ERROR(writer->Add(SlotKey(variable, snapshot.slot_names[k]), DT_FLOAT, shape,
+      RETURN_IF_ERROR(writer->Add(OptimizerSlotKey(variable.spec.name(), snapshot.slot_names[k]), DT_FLOAT, shape,
                                   BytesOf(*snapshot.slots[k], variable)));
     }
     for (size_t slot = 0; slot < snapshot.estimates->size(); ++slot) {
-      RETURN_IF_ERROR(writer->Add(EstimateKey(variable, static_cast<int64_t>(slot)), DT_FLOAT, shape,
-                                  BytesOf(*(*snapshot.estimates)[slot], variable)));
+      RETURN_IF_ERROR(writer->Add(GradientEstimateKey(variable.spec.name(), static_cast<int64_t>(slot)), DT_FLOAT,
+                                  shape, BytesOf(*(*snapshot.estimates)[slot], variable)));
     }
   }
   for (const OptimizerScalar& scalar : snapshot.scalars) {
     RETURN_IF_ERROR(writer->Add(scalar.name, DT_FLOAT, Shape(),
                                 absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
   }
-  return writer->Add(kGlobalStep, DT_INT64, Shape(),
+  return writer->Add(kGlobalStepKey, DT_INT64, Shape(),
                      absl::string_view(reinterpret_cast<const char*>(&snapshot.step), sizeof(snapshot.step)));
 }
 

@@ -406,6 +406,20 @@ TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the model needs"));
 }
 
+// Training would go on, and every save would fail.
+TEST_F(VariableStoreTest, RefusesAModelThatCannotBeSaved) {
+  for (const char* name : {"global_step", "beta1_power", "w/Adam", "big/GradientEstimate_1"}) {
+    ModelSpec model = Model();
+    model.mutable_variables(1)->set_name(name);
+    model.mutable_update_ops(0)->set_variable(name);
+    Compression compression;
+    compression.top_k = 0.5;
+    const auto status = VariableStore::Create(model, Optimizer(kAdam), compression, 2).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string("variable ") + name));
+  }
+}
+
 TEST_F(VariableStoreTest, RefusesAWrongInitializerByTheVariablesName) {
   ModelSpec model = Model();
   model.mutable_variables(0)->mutable_initializer()->mutable_normal()->set_stddev(-1);
