@@ -128,6 +128,7 @@ absl::Status Chief::StartModel(std::shared_ptr<const RunContract> contract) {
     saver_options.clock = options_.clock;
     saver_options.directory = options_.logdir;
     saver_options.keep = options_.config.checkpoint().keep();
+    saver_options.may_save = [this] { return CheckOwned(); };
     saver_options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
       OnSaved(step, prefix, status);
     };
@@ -383,6 +384,16 @@ void Chief::OnCommit(const SyncReplicas::Committed& committed) {
   }
 }
 
+absl::Status Chief::CheckOwned() {
+  const absl::Status status = directory_->CheckOwned();
+  if (!absl::IsFailedPrecondition(status)) return status;
+  MutexLock lock(&mutex_);
+  taken_over_ = status;
+  stop_requested_ = true;
+  changed_.SignalAll();
+  return status;
+}
+
 void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) {
   if (status.ok()) {
     LOG(INFO) << "saved " << prefix;
@@ -469,6 +480,10 @@ absl::Status Chief::FinishRun() {
   }
   if (status.ok()) {
     status = SaveStep(absl::InfiniteDuration());
+    {
+      MutexLock lock(&mutex_);
+      if (!taken_over_.ok()) return taken_over_;
+    }
     if (!status.ok()) {
       status = absl::Status(status.code(),
                             absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
@@ -499,6 +514,8 @@ absl::Status Chief::Wait() {
   {
     MutexLock lock(&mutex_);
     while (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED && !stop_requested_) changed_.Wait(&mutex_);
+    // Workers are not told: they look for the chief and find its successor.
+    if (!taken_over_.ok()) return taken_over_;
     if (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED) {
       return absl::CancelledError("a stop was requested");
     }

@@ -65,6 +65,7 @@ class Chief {
 
   // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed
   // (its error), or RequestStop was called (Cancelled). Workers that do not say goodbye are waited for two seconds.
+  // FailedPrecondition when another chief was found to have taken over the logdir: nothing is saved there any more.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes Wait return; callable from any thread.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -106,6 +107,8 @@ class Chief {
   // Makes the session one that was just used. Aborted when it is unknown.
   absl::StatusOr<Session*> UseSession(uint64_t session_id, int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnCommit(const SyncReplicas::Committed& committed) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the logdir is still this chief's. FailedPrecondition when it is not, and then the chief stops.
+  absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SaveStep(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,6 +131,8 @@ class Chief {
   bool starting_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  // Not OK when another chief has the logdir.
+  absl::Status taken_over_ ABSL_GUARDED_BY(mutex_);
   // Null before the model is known.
   std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mutex_);

@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/chief/run_directory.h"
 #include "server/chief/testing/frame_worker.h"
 
 namespace lockstep {
@@ -579,6 +580,38 @@ TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {
   clock_.Advance(absl::Seconds(20));
   saver.join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+// Its lock was removed as that of a dead process, or a network file system has forgotten it.
+TEST_F(ChiefTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(3);
+  ASSERT_TRUE(memory_.Remove("logdir/lock").ok());
+  const auto successor = RunDirectory::Open(&memory_, "logdir").value();
+  ASSERT_TRUE(WriteCheckpointState(&memory_, "logdir", "logdir/model.ckpt-7", {}).ok());
+  const std::vector<std::string> files = Files();
+  TrainTo(5);
+  EXPECT_FALSE(chief_->SaveNow(absl::Seconds(60)).ok());
+  const absl::Status status = chief_->Wait();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_FALSE(worker_->finished()) << "it looks for the successor";
+  EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
+  worker_.reset();
+  chief_.reset();
+  EXPECT_EQ(Files(), files);
+  EXPECT_EQ(ReadCheckpointState(&memory_, "logdir").value()->model_checkpoint_path(), "logdir/model.ckpt-7");
+}
+
+TEST_F(ChiefTest, GoesOnWhenItCannotSeeWhetherItsLogdirIsItsOwn) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(3);
+  fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/epoch", absl::InternalError("Input/output error"));
+  TrainTo(5);
+  EXPECT_TRUE(absl::IsInternal(chief_->SaveNow(absl::Seconds(60))));
+  fs_.Heal();
+  TrainAndSave(6);
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
 }
 
 TEST_F(ChiefTest, AnEventFileThatHangsHoldsNobodyUp) {

@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
   CheckpointManager::Options retention;
   retention.directory = options.directory;
   retention.max_to_keep = options.keep;
+  retention.may_record = options.may_save;
   ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, std::move(retention)));
   return std::unique_ptr<Saver>(new Saver(std::move(options), std::move(manager)));
 }
@@ -120,6 +121,7 @@ void Saver::WriteAndTell(VariableStore::Snapshot snapshot, bool paced) {
 }
 
 absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced) {
+  if (options_.may_save) RETURN_IF_ERROR(options_.may_save());
   {
     ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options_.fs, prefix, paced ? NewPace(snapshot) : nullptr));
     RETURN_IF_ERROR(WriteSnapshot(snapshot, writer.get()));

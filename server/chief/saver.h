@@ -29,6 +29,9 @@ class Saver {
     Clock* clock = nullptr;
     std::string directory;
     int64_t keep = 5;  // 0: all
+    // Asked before each save, and once more before the checkpoint is listed and old ones go; an error fails the save.
+    // Called by the thread that writes, without locks. Null: nobody is asked.
+    std::function<absl::Status()> may_save;
     // Called after each save, without locks, one call at a time.
     std::function<void(int64_t step, const std::string& prefix, const absl::Status& status)> on_saved;
   };
