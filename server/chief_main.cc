@@ -121,6 +121,8 @@ int Main(int argc, char** argv) {
   auto created = Chief::Create(std::move(options));
   if (!created.ok()) {
     std::cerr << "chief: " << created.status().message() << "\n";
+    // An I/O error may be gone the next time.
+    if (absl::IsInternal(created.status())) return kExitRetryable;
     return absl::IsFailedPrecondition(created.status()) || absl::IsInvalidArgument(created.status())
                ? kExitBadConfiguration
                : kExitFailed;

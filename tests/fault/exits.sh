@@ -136,6 +136,35 @@ for round in 1 2 3; do
   ((saved >= next)) || { echo "FAILED: step ${next} was reached, step ${saved} saved"; failures=$((failures + 1)); }
 done
 
+echo "cannot see"
+# A link to itself cannot be opened, and is not absent: nothing begins again, nothing is removed.
+cp -r "${logdir}" "${WORK}/unseen"
+for file in epoch lockstep.textproto checkpoint "model.ckpt-${saved}.index"; do
+  mv "${WORK}/unseen/${file}" "${WORK}/aside"
+  ln -s "${file}" "${WORK}/unseen/${file}"
+  before="$(ls "${WORK}/unseen")"
+  "${CHIEF}" "${CONFIG}" --logdir="${WORK}/unseen" --listen=127.0.0.1:0 >"${WORK}/unseen.log" 2>&1
+  expect "a chief that cannot read ${file}" 138 "$?"
+  expect_said "it says so" "${WORK}/unseen/${file}: Too many levels of symbolic links" "${WORK}/unseen.log"
+  expect "all files are there" "${before}" "$(ls "${WORK}/unseen")"
+  mv -f "${WORK}/aside" "${WORK}/unseen/${file}"
+done
+
+echo "is taken over"
+start_chief "${WORK}/first.log" --logdir="${WORK}/taken" --steps=1000000
+first="${PID}"
+start "${WORK}/worker.log" "${WORKER}" --master="${MASTER}"
+worker="${PID}"
+await_said "saved ${WORK}/taken/model.ckpt-20" "${WORK}/first.log" "${first}"
+rm "${WORK}/taken/lock"
+start_chief "${WORK}/second.log" --logdir="${WORK}/taken" --steps=1000000
+ends "a chief whose lock another has" 1 "${first}"
+expect_said "it says why" "the lock ${WORK}/taken/lock was replaced by another file" "${WORK}/first.log"
+kill -TERM "${PID}"
+ends "its successor" 143 "${PID}"
+kill -TERM "${worker}"
+ends "a worker that looks for a chief" 143 "${worker}"
+
 echo "ends"
 end_steps=$((saved + 40))
 start_chief "${WORK}/end.log" --logdir="${logdir}" --steps="${end_steps}"
