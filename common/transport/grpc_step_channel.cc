@@ -128,7 +128,7 @@ void GrpcStepChannel::HandleRead(bool ok) {
   absl::Status status = DecodeStepReply(received_, &decoded);
   if (status.ok()) status = HandleReply(decoded.frame);
   if (!status.ok()) {
-    status_ = absl::InternalError(absl::StrCat("a reply of the chief: ", status.message()));
+    status_ = absl::Status(status.code(), absl::StrCat("a reply of the chief: ", status.message()));
     return;
   }
   received_.Clear();
@@ -279,7 +279,8 @@ void GrpcStepChannel::Cancel() { context_.TryCancel(); }
 absl::Status GrpcStepChannel::Close() {
   if (closed_) return status_;
   closed_ = true;
-  if (!broken_) context_.TryCancel();
+  const bool broken = broken_;
+  if (!broken) context_.TryCancel();
   while (start_.pending || read_.pending || write_.pending) {
     if (!Poll(absl::InfiniteDuration())) break;
   }
@@ -288,8 +289,8 @@ absl::Status GrpcStepChannel::Close() {
   stream_->Finish(&result, &finish_);
   while (finish_.pending && Poll(absl::InfiniteDuration())) {
   }
-  // The chief's own word says more than what broke here.
-  if (!result.ok() && (status_.ok() || absl::IsUnavailable(status_))) status_ = FromGrpc(result);
+  // The chief's own word says more than what broke here, unless it was here that the stream was broken off.
+  if (!result.ok() && (status_.ok() || (broken && absl::IsUnavailable(status_)))) status_ = FromGrpc(result);
   if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");
   return status_;
 }

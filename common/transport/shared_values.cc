@@ -29,7 +29,11 @@ absl::StatusOr<const std::vector<const float*>*> SharedValues::Find(const Shared
         absl::StrCat("the chief's memory has ", handle.bytes(), " bytes, the values ", bytes));
   }
   auto version = std::make_unique<Version>();
-  ASSIGN_OR_RETURN(version->memory, SharedMemory::Map(handle));
+  auto memory = SharedMemory::Map(handle);
+  // The chief's memory was within reach when the session began: its process is gone.
+  if (absl::IsNotFound(memory.status())) return absl::UnavailableError(memory.status().message());
+  RETURN_IF_ERROR(memory.status());
+  version->memory = *std::move(memory);
   const auto* const flat = reinterpret_cast<const float*>(version->memory->data());
   for (const auto& variable : layout_.variables()) version->variables.push_back(flat + variable.flat_offset);
   if (versions_.size() == kMaxVersions) versions_.erase(versions_.begin());

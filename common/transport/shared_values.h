@@ -19,7 +19,7 @@ class SharedValues {
   explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
 
   // Where each variable lies in the memory, which is mapped until three others have been asked for since. Errors:
-  // InvalidArgument when its size is not the model's; those of SharedMemory::Map.
+  // InvalidArgument when its size is not the model's; Unavailable when it is not within reach (any more).
   absl::StatusOr<const std::vector<const float*>*> Find(const SharedMemoryHandle& handle);
 
  private:

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/backoff.h"
 #include "common/base/periodic_task.h"
 #include "common/base/status_macros.h"
 #include "common/config/compression.h"
@@ -23,12 +22,6 @@ constexpr absl::Duration kMaxHeartbeatPeriod = absl::Seconds(1);
 uint64_t DrawIncarnation() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 32) | device();
-}
-
-// Whether another session may succeed: the chief went away, restarted, or is not ready yet.
-bool IsRetryable(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status);
 }
 
 }  // namespace
@@ -53,35 +46,40 @@ absl::Duration TrainingWorker::chief_wait() const {
 }
 
 absl::Status TrainingWorker::Run() {
-  Backoff::Options backoff_options;
-  backoff_options.initial = absl::Milliseconds(50);
-  backoff_options.max = absl::Seconds(1);
-  Backoff backoff(backoff_options, incarnation_);
-  last_contact_ = options_.clock->Now();
-  absl::Time next_log = last_contact_;
+  {
+    MutexLock lock(&mutex_);
+    retries_.emplace(options_.chief_address, options_.clock->Now(), incarnation_);
+  }
+  absl::Time next_log = options_.clock->Now();
   while (true) {
-    const absl::Time contact_before = last_contact_;
-    absl::Status status = RunSession();
+    failed_here_ = false;
+    const absl::Status status = RunSession();
     if (stop_requested_.load()) return absl::CancelledError("a stop was requested");
-    if (!IsRetryable(status)) return status;
+    if (status.ok() || failed_here_) return status;
     const absl::Time now = options_.clock->Now();
-    if (last_contact_ > contact_before) backoff.Reset();
+    MutexLock lock(&mutex_);
+    ASSIGN_OR_RETURN(const absl::Duration delay, retries_->OnFailure(status, now, chief_wait()));
     if (absl::IsAborted(status)) {
       LOG(INFO) << options_.name << ": " << status.message() << "; opening a new session";
-    } else if (now - last_contact_ >= chief_wait()) {
-      return absl::UnavailableError(absl::StrCat("the chief at ", options_.chief_address, " was not there for ",
-                                                 absl::FormatDuration(chief_wait()), ": ", status.message()));
     } else if (now >= next_log) {
       LOG(WARNING) << options_.name << ": waiting for the chief at " << options_.chief_address << " (up to "
-                   << absl::FormatDuration(absl::Trunc(chief_wait() - (now - last_contact_), absl::Seconds(1)))
+                   << absl::FormatDuration(absl::Trunc(chief_wait() - retries_->absence(), absl::Seconds(1)))
                    << " more): " << status.message();
       next_log = now + kMissingLogPeriod;
     }
-    MutexLock lock(&mutex_);
-    const absl::Time wake = now + backoff.Next();
-    while (!stop_requested_.load() && !options_.clock->WaitUntil(&stop_, &mutex_, wake)) {
+    while (!stop_requested_.load() && !options_.clock->WaitUntil(&stop_, &mutex_, now + delay)) {
     }
   }
+}
+
+void TrainingWorker::Tell(void (SessionRetries::*event)()) {
+  MutexLock lock(&mutex_);
+  (*retries_.*event)();
+}
+
+absl::Status TrainingWorker::FailedHere(absl::Status status) {
+  failed_here_ = !status.ok();
+  return status;
 }
 
 absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
@@ -96,15 +94,15 @@ absl::Status TrainingWorker::PrepareTask(const RunConfig& config) {
 
 absl::Status TrainingWorker::RunSession() {
   ASSIGN_OR_RETURN(const GetRunReply run, client_->GetRun());
-  last_contact_ = options_.clock->Now();
-  RETURN_IF_ERROR(PrepareTask(run.config()));
+  Tell(&SessionRetries::OnAnswer);
+  RETURN_IF_ERROR(FailedHere(PrepareTask(run.config())));
   OpenSessionRequest request;
   request.set_worker(options_.name);
   request.set_incarnation(incarnation_);
   *request.mutable_model() = task_.model->spec();
   if (task_.data) *request.mutable_data() = *task_.data;
   ASSIGN_OR_RETURN(const OpenSessionReply session, client_->OpenSession(request));
-  last_contact_ = options_.clock->Now();
+  Tell(&SessionRetries::OnOpen);
   LOG(INFO) << options_.name << ": session " << session.session_id() << " of epoch " << session.epoch() << " at step "
             << session.global_step();
 
@@ -128,6 +126,7 @@ absl::Status TrainingWorker::RunSession() {
   periodic.first_at_once = false;
   PeriodicTask heartbeats(periodic, [this, &heartbeat] {
     const auto reply = client_->Heartbeat(heartbeat);
+    if (reply.ok() && !computing_.load()) Tell(&SessionRetries::OnProgress);
     if (reply.ok() && reply->finished()) finished_ = true;
     if (absl::IsAborted(reply.status()) || finished_) wanted_ = false;
   });
@@ -138,16 +137,18 @@ absl::Status TrainingWorker::RunSession() {
 }
 
 absl::Status TrainingWorker::ComputeBlocks(StepChannel* channel) {
-  while (true) {
+  for (bool computed = false;; computed = true) {
     const auto assignment = channel->AwaitToken();
     const bool finished = assignment.ok() && assignment->finished;
     if (finished || stop_requested_.load()) channel->Leave();
     RETURN_IF_ERROR(assignment.status());
-    last_contact_ = options_.clock->Now();
+    if (computed) Tell(&SessionRetries::OnProgress);
     if (finished && assignment->finish_message.empty()) return absl::OkStatus();
     if (finished) return absl::InvalidArgumentError(assignment->finish_message);
     if (stop_requested_.load()) return absl::CancelledError();
+    computing_ = true;
     const absl::Status status = ComputeBlock(channel, *assignment);
+    computing_ = false;
     if (absl::IsCancelled(status) && stop_requested_.load()) {
       channel->Leave();  // nothing of the block was sent
       return status;
@@ -162,7 +163,8 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
   const Token& token = assignment.token;
   gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
-    ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
+    const auto batch = task_.batches->Get(token.step(), slot);
+    RETURN_IF_ERROR(FailedHere(batch.status()));
     if (!wanted_.load()) return absl::CancelledError("the block is not wanted");
     PrefetchFollowing(token, slot, task_.batches.get());
     gradients_->BeginSlot(slot);
@@ -170,10 +172,11 @@ absl::Status TrainingWorker::ComputeBlock(StepChannel* channel, const StepChanne
     key.seed = config_->training().seed();
     key.step = token.step();
     key.slot = slot;
-    const absl::Status status = task_.model->ComputeGradients(assignment.values, batch, key, transforms_.get());
+    const absl::Status status = task_.model->ComputeGradients(assignment.values, *batch, key, transforms_.get());
     // The channel's word comes first: a broken stream is why the model was told to stop, or will be tried again.
     RETURN_IF_ERROR(gradients_->status());
-    RETURN_IF_ERROR(status);
+    if (absl::IsCancelled(status)) return status;
+    RETURN_IF_ERROR(FailedHere(status));
     slots_computed_.fetch_add(1, std::memory_order_relaxed);
   }
   return absl::OkStatus();

@@ -21,6 +21,7 @@
 #include "worker/nn/model.h"
 #include "worker/session/block_gradients.h"
 #include "worker/session/gradient_transforms.h"
+#include "worker/session/session_retries.h"
 
 namespace lockstep {
 
@@ -78,6 +79,9 @@ class TrainingWorker {
   absl::Status ComputeBlocks(StepChannel* channel);
   absl::Status ComputeBlock(StepChannel* channel, const StepChannel::Assignment& assignment);
   absl::Duration chief_wait() const;
+  void Tell(void (SessionRetries::*event)()) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Marks an error as the worker's own, which another session does not help.
+  absl::Status FailedHere(absl::Status status);
   void SetChannel(StepChannel* channel) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -89,9 +93,10 @@ class TrainingWorker {
   std::unique_ptr<BlockGradients> gradients_;
   // Between the model and gradients_.
   std::unique_ptr<GradientTransforms> transforms_;
-  // When the chief was heard of last.
-  absl::Time last_contact_;
+  bool failed_here_ = false;
   std::atomic<int64_t> slots_computed_{0};
+  // Between a token and the end of its contribution.
+  std::atomic<bool> computing_{false};
   // False: what is being computed is not wanted any more.
   std::atomic<bool> wanted_{true};
   // The chief said so in a heartbeat.
@@ -100,6 +105,7 @@ class TrainingWorker {
 
   Mutex mutex_;
   CondVar stop_;
+  absl::optional<SessionRetries> retries_ ABSL_GUARDED_BY(mutex_);
   StepChannel* channel_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 

@@ -101,7 +101,7 @@ class TrainingWorkerTest : public ::testing::Test {
   // Runs to the end; with `step` the clock moves on by so much again and again.
   absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
     TrainingWorker::Options options = NewOptions();
-    if (step > absl::ZeroDuration()) options.chief_wait = absl::InfiniteDuration();  // time runs fast here
+    if (step > absl::ZeroDuration()) options.chief_wait = chief_wait_;  // time runs fast here
     worker_ = std::make_unique<TrainingWorker>(options, &client_);
     if (step == absl::ZeroDuration()) return worker_->Run();
     absl::Status status;
@@ -124,6 +124,7 @@ class TrainingWorkerTest : public ::testing::Test {
   std::function<void()> on_slot_, on_backward_;
   absl::Status task_status_;
   int64_t input_end_ = 1000;
+  absl::Duration chief_wait_ = absl::InfiniteDuration();
   int tasks_made_ = 0;
 };
 
@@ -209,6 +210,30 @@ TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
   EXPECT_TRUE(absl::IsInvalidArgument(Run()));
   task_status_ = absl::NotFoundError("no such file: train-images.gz");
   EXPECT_TRUE(absl::IsNotFound(Run()));
+}
+
+// However long its last call is ago: the absence begins when it is missed.
+TEST_F(TrainingWorkerTest, AChiefThatGoesDuringALongBlockIsLookedFor) {
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::UnavailableError("Socket closed"))},
+                     {FakeChiefClient::Finishes()}};
+  on_slot_ = [this] { clock_.Advance(absl::Hours(2)); };
+  chief_wait_ = absl::Hours(1);
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().streams.size(), 2u);
+}
+
+TEST_F(TrainingWorkerTest, AStreamThatTheTransportEndsInItsOwnWordsIsFollowedByAnother) {
+  client_.streams = {{FakeChiefClient::Fails(absl::UnknownError("Stream removed"))},
+                     {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::InternalError("RST_STREAM"))},
+                     {FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().streams.size(), 3u);
+}
+
+TEST_F(TrainingWorkerTest, ItsOwnFailureIsNotTakenForTheChiefsAbsence) {
+  task_status_ = absl::UnavailableError("the file server does not answer");
+  EXPECT_EQ(Run(), task_status_);
+  EXPECT_EQ(client_.calls().get_run, 1);
 }
 
 TEST_F(TrainingWorkerTest, AnInputThatEndsIsNotTriedAgain) {

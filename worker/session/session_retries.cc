@@ -1,0 +1,66 @@
+#include "worker/session/session_retries.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+Backoff::Options BackoffOptions() {
+  Backoff::Options options;
+  options.initial = absl::Milliseconds(50);
+  options.max = absl::Seconds(1);
+  return options;
+}
+
+// What gRPC makes of a connection that was reset in the middle of a call ("Stream removed", "RST_STREAM"); the chief
+// says neither to a worker of its own kind.
+bool IsTransportsWord(const absl::Status& status) { return absl::IsUnknown(status) || absl::IsInternal(status); }
+
+}  // namespace
+
+SessionRetries::SessionRetries(std::string chief, absl::Time now, uint64_t seed)
+    : chief_(std::move(chief)), backoff_(BackoffOptions(), seed), absent_since_(now) {}
+
+bool SessionRetries::Survives(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:       // the chief went away, or is not ready yet
+    case absl::StatusCode::kAborted:           // it has restarted, or does not know the session any more
+    case absl::StatusCode::kDeadlineExceeded:  // it does not answer
+    case absl::StatusCode::kCancelled:
+      return true;
+    default:
+      return IsTransportsWord(status);
+  }
+}
+
+void SessionRetries::OnProgress() {
+  fruitless_since_.reset();
+  backoff_.Reset();
+}
+
+absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& status, absl::Time now,
+                                                         absl::Duration limit) {
+  if (!Survives(status)) return status;
+  const bool answered = std::exchange(answered_, false);
+  const bool fruitless = std::exchange(open_, false) || IsTransportsWord(status);
+  if (answered) absent_since_ = now;
+  absence_ = now - absent_since_;
+  if (!fruitless) {
+    fruitless_since_.reset();
+  } else if (!fruitless_since_) {
+    fruitless_since_ = now;
+  }
+  if (absence_ >= limit) {
+    return absl::UnavailableError(absl::StrCat("the chief at ", chief_, " was not there for ",
+                                               absl::FormatDuration(limit), ": ", status.message()));
+  }
+  if (fruitless_since_ && now - *fruitless_since_ >= limit) {
+    return absl::UnavailableError(absl::StrCat("no session with the chief at ", chief_, " has brought anything for ",
+                                               absl::FormatDuration(limit), ": ", status.message()));
+  }
+  return backoff_.Next();
+}
+
+}  // namespace lockstep

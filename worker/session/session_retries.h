@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_WORKER_SESSION_SESSION_RETRIES_H_
+#define LOCKSTEP_WORKER_SESSION_SESSION_RETRIES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/base/backoff.h"
+
+namespace lockstep {
+
+// Decides when a worker whose session has ended opens another one, and when it gives up: when nobody answers, or
+// sessions bring nothing, for as long as it may wait for a chief. Pure: no lock, no clock, no I/O.
+class SessionRetries {
+ public:
+  // The chief at address `chief` is looked for since `now`.
+  SessionRetries(std::string chief, absl::Time now, uint64_t seed);
+
+  // Whether a session that ended with this may be followed by another: the only place that says which errors of the
+  // chief and its stream a worker survives.
+  static bool Survives(const absl::Status& status);
+
+  // The chief answered a call; a session is open; the session brings something: a block was taken, or the worker waits
+  // for a token and is known to the chief.
+  void OnAnswer() { answered_ = true; }
+  void OnOpen() { open_ = true; }
+  void OnProgress();
+
+  // A session, or the attempt to open one, ended with `status`. Returns how long to wait before the next attempt, or
+  // the error with which to give up: `status` if nothing survives it, Unavailable after `limit` without success.
+  absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status, absl::Time now, absl::Duration limit);
+
+  // How long nobody has answered, at the last failure.
+  absl::Duration absence() const { return absence_; }
+
+ private:
+  const std::string chief_;
+  Backoff backoff_;
+  // Of the attempt under way.
+  bool answered_ = false;
+  bool open_ = false;
+  // The first failure since the chief answered.
+  absl::Time absent_since_;
+  absl::Duration absence_;
+  // The first of the sessions that were opened, one after the other, and brought nothing.
+  absl::optional<absl::Time> fruitless_since_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_SESSION_RETRIES_H_

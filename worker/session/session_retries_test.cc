@@ -1,0 +1,93 @@
+#include "worker/session/session_retries.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kLimit = absl::Seconds(10);
+
+class SessionRetriesTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<absl::Duration> FailAfter(absl::Duration time, const absl::Status& status) {
+    now_ += time;
+    return retries_.OnFailure(status, now_, kLimit);
+  }
+  // A session that was open.
+  absl::StatusOr<absl::Duration> FailOpenAfter(absl::Duration time, const absl::Status& status) {
+    retries_.OnAnswer();
+    retries_.OnOpen();
+    return FailAfter(time, status);
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  SessionRetries retries_{"grpc://chief:1", now_, /*seed=*/3};
+};
+
+TEST_F(SessionRetriesTest, SurvivesWhatARestartOfTheChiefCauses) {
+  for (const auto code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kAborted, absl::StatusCode::kCancelled,
+        absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnknown, absl::StatusCode::kInternal}) {
+    EXPECT_TRUE(SessionRetries::Survives(absl::Status(code, "")));
+  }
+  for (const auto code : {absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
+                          absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnimplemented}) {
+    EXPECT_FALSE(SessionRetries::Survives(absl::Status(code, "")));
+    EXPECT_EQ(FailAfter(absl::ZeroDuration(), absl::Status(code, "why")).status(), absl::Status(code, "why"));
+  }
+}
+
+TEST_F(SessionRetriesTest, AbsenceBeginsWithTheFirstFailureHoweverLongTheSessionWas) {
+  EXPECT_TRUE(FailOpenAfter(absl::Hours(3), absl::UnavailableError("gone")).ok());
+  EXPECT_TRUE(FailAfter(kLimit - absl::Milliseconds(1), absl::UnavailableError("gone")).ok());
+  const auto given_up = FailAfter(absl::Milliseconds(1), absl::UnavailableError("connection refused"));
+  EXPECT_TRUE(absl::IsUnavailable(given_up.status()));
+  EXPECT_THAT(std::string(given_up.status().message()),
+              HasSubstr("the chief at grpc://chief:1 was not there for 10s: connection refused"));
+}
+
+TEST_F(SessionRetriesTest, AChiefThatIsNeverThereIsGivenUpAfterTheLimit) {
+  EXPECT_TRUE(FailAfter(kLimit / 2, absl::UnavailableError("nobody")).ok());
+  EXPECT_FALSE(FailAfter(kLimit / 2, absl::UnavailableError("nobody")).ok());
+}
+
+TEST_F(SessionRetriesTest, AChiefThatRestoresForLongIsWaitedForWithGrowingDelays) {
+  absl::Duration last;
+  for (int i = 0; i < 100; ++i) {
+    retries_.OnAnswer();  // to GetRun
+    const auto delay = FailAfter(absl::Seconds(1), absl::UnavailableError("the chief is initializing the model"));
+    ASSERT_TRUE(delay.ok()) << delay.status();
+    last = *delay;
+  }
+  EXPECT_GT(last, absl::Milliseconds(600)) << "of a second, less the jitter";
+  EXPECT_LE(last, absl::Seconds(1));
+  retries_.OnProgress();
+  retries_.OnAnswer();
+  EXPECT_LE(*FailAfter(absl::Seconds(1), absl::AbortedError("restarted")), absl::Milliseconds(50));
+}
+
+TEST_F(SessionRetriesTest, SessionsThatBringNothingAreGivenUpAfterTheLimit) {
+  for (int i = 0; i < 11; ++i) {
+    const auto delay = FailOpenAfter(absl::Seconds(1), absl::InternalError("RST_STREAM"));
+    ASSERT_EQ(delay.ok(), i < 10) << i;
+    if (!delay.ok()) {
+      EXPECT_TRUE(absl::IsUnavailable(delay.status())) << "starting again may help";
+      EXPECT_THAT(std::string(delay.status().message()), HasSubstr("brought anything for 10s: RST_STREAM"));
+    }
+  }
+}
+
+TEST_F(SessionRetriesTest, ASessionThatBroughtSomethingMayEndInAnyOfThem) {
+  for (int i = 0; i < 100; ++i) {
+    retries_.OnProgress();
+    EXPECT_TRUE(FailOpenAfter(absl::Seconds(20), absl::UnknownError("Stream removed")).ok());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
