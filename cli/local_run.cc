@@ -77,6 +77,7 @@ absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
   chief_options.clock = Clock::Real();
   chief_options.logdir = options.logdir;
   chief_options.config = config;
+  chief_options.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
   ASSIGN_OR_RETURN(const std::unique_ptr<Chief> chief, Chief::Create(std::move(chief_options)));
   {
     MutexLock lock(&mutex);

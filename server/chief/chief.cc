@@ -492,7 +492,20 @@ absl::Status Chief::FinishRun() {
   replicas->Finish(std::string(status.message()));
   AwaitGoodbyes(replicas);
   EndEvents();
+  if (status.ok() && Linger()) AwaitGoodbyes(replicas);
   return status;
+}
+
+bool Chief::Linger() {
+  const absl::Duration linger = absl::Seconds(options_.config.cluster().linger_seconds());
+  if (linger <= absl::ZeroDuration()) return false;
+  LOG(INFO) << "the run is over; workers that start within " << absl::FormatDuration(linger) << " are told so";
+  MutexLock lock(&mutex_);
+  const absl::Time deadline = options_.clock->Now() + linger;
+  while (!stop_requested_) {
+    if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) return true;
+  }
+  return false;
 }
 
 void Chief::AwaitGoodbyes(SyncReplicas* replicas) {

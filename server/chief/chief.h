@@ -64,7 +64,8 @@ class Chief {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed
-  // (its error), or RequestStop was called (Cancelled). Workers that do not say goodbye are waited for two seconds.
+  // (its error), or RequestStop was called (Cancelled). Workers that do not say goodbye are waited for two seconds,
+  // and cluster.linger_seconds are stayed for those that start after the end; RequestStop ends that.
   // FailedPrecondition when another chief was found to have taken over the logdir: nothing is saved there any more.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes Wait return; callable from any thread.
@@ -113,6 +114,8 @@ class Chief {
   absl::Status SaveStep(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitGoodbyes(SyncReplicas* replicas) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.
+  bool Linger() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndEvents();
   // Null before the model is known.
   SyncReplicas* sync() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,5 +1,6 @@
 #include "server/chief/chief.h"
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -534,6 +535,48 @@ TEST_F(ChiefTest, AFinishedRunThatNobodyAsksForEndsSoon) {
   waiter.join();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-8.index").value());
+}
+
+TEST_F(ChiefTest, AWorkerThatStartsAfterTheEndIsToldWhileTheChiefLingers) {
+  config_.mutable_cluster()->set_linger_seconds(30);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  absl::Status status = absl::UnknownError("still waiting");
+  std::atomic<bool> ended{false};
+  std::thread waiter([&] {
+    status = chief_->Wait();
+    ended = true;
+  });
+  while (!worker_->finished()) worker_->Drain();
+  worker_.reset();
+  const absl::Time begin = clock_.Now();
+  while (!ended) {
+    const auto late = OpenSession(absl::StrCat("late at ", absl::FormatTime(clock_.Now())));
+    ASSERT_TRUE(late.ok()) << late.status();
+    const auto worker = Connect(late->session_id());
+    ASSERT_TRUE(worker->Ask().ok());
+    EXPECT_TRUE(worker->finished());
+    EXPECT_EQ(worker->finish_message(), "");
+    EXPECT_TRUE(worker->Leave().ok());
+    clock_.Advance(absl::Seconds(1));
+  }
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GE(clock_.Now() - begin, absl::Seconds(30));
+  EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-10.index").value());
+}
+
+TEST_F(ChiefTest, AStopEndsTheLingeringOfARunThatIsOver) {
+  config_.mutable_cluster()->set_linger_seconds(1e6);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  absl::Status status = absl::UnknownError("still waiting");
+  std::thread waiter([&] { status = chief_->Wait(); });
+  while (!worker_->finished()) worker_->Drain();
+  worker_.reset();
+  chief_->RequestStop();
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {

@@ -178,6 +178,17 @@ ends "the second" 0 "${worker2}"
 ends "its chief" 0 "${chief}"
 expect_said "the last step is saved" "saved ${logdir}/model.ckpt-${end_steps}" "${WORK}/end.log"
 
+start_chief "${WORK}/linger.log" --logdir="${logdir}" --steps="${end_steps}" --set=cluster.linger_seconds=1000
+chief="${PID}"
+for round in 1 2; do
+  start "${WORK}/late.log" "${WORKER}" --master="${MASTER}"
+  ends "a worker that starts after the end, while the chief lingers" 0 "${PID}"
+done
+kill -TERM "${chief}"
+ends "a chief that lingers is told to stop" 0 "${chief}"
+start "${WORK}/late.log" "${WORKER}" --master="${MASTER}" --chief_wait_seconds=1
+ends "a worker that starts when nobody is there any more" 138 "${PID}"
+
 echo "fails"
 start_chief "${WORK}/nan.log" --logdir="${WORK}/nan" --set=optimizer.learning_rate.initial=1e38
 chief="${PID}"
