@@ -18,6 +18,8 @@ namespace {
 
 // Checksummed and written at a time, so that the second pass over the bytes finds them in the cache.
 constexpr size_t kPieceSize = 1 << 20;
+// What ReadFile takes.
+constexpr size_t kLargestIndex = 1 << 30;
 
 // What the index at `prefix` says. DataLoss when it is damaged.
 absl::StatusOr<int> NumShardsIn(FileSystem* fs, const std::string& prefix) {
@@ -144,8 +146,13 @@ absl::Status BundleWriter::WriteIndex() {
   entries[""] = header.SerializeAsString();
   for (const auto& [name, entry] : entries_) entries[name] = entry.SerializeAsString();
 
+  const std::string table = EncodeIndexTable(entries);
+  if (table.size() > kLargestIndex) {
+    return absl::ResourceExhaustedError(absl::StrCat("checkpoint ", prefix_, ": an index of ", table.size(),
+                                                     " bytes, more than the ", kLargestIndex, " that are read"));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs_->NewWritableFile(index_path() + ".tmp"));
-  RETURN_IF_ERROR(file->Append(EncodeIndexTable(entries)));
+  RETURN_IF_ERROR(file->Append(table));
   RETURN_IF_ERROR(file->Sync());
   return file->Close();
 }
