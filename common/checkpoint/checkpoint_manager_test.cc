@@ -107,11 +107,11 @@ TEST_F(CheckpointManagerTest, TheNewestOfARunNeverGoesBack) {
 
 TEST_F(CheckpointManagerTest, WritesAndDeletesNothingWhenItMayNot) {
   bool mine = true;
-  const auto manager = CheckpointManager::Create(&fs_, {"d", "model.ckpt", 1, [&mine] {
-                                                          return mine ? absl::OkStatus()
-                                                                      : absl::FailedPreconditionError("taken over");
-                                                        }})
-                           .value();
+  const auto manager =
+      CheckpointManager::Create(
+          &fs_, {"d", "model.ckpt", 1,
+                 [&mine] { return mine ? absl::OkStatus() : absl::FailedPreconditionError("taken over"); }})
+          .value();
   ASSERT_TRUE(Save(manager.get(), 1).ok());
   mine = false;
   EXPECT_EQ(Save(manager.get(), 2).code(), absl::StatusCode::kFailedPrecondition);
