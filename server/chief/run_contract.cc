@@ -75,7 +75,7 @@ absl::Status RunContract::Check(const OpenSessionRequest& request) const {
   if (!knows_data_ || Same(data_, data)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the worker's data are not the run's: ", worker, " reads ",
                                                     Text(data), ", the run ", Text(data_),
-                                                    "; other data need another logdir, see docs/sync.md"));
+                                                    "; give it the same files, or use another logdir"));
 }
 
 void RunContract::FillRecord(RunRecord* record) const {
