@@ -21,7 +21,7 @@ class KeptChecksumTest : public ::testing::Test {
     options_.directory = kDirectory;
     options_.progress = [this](const IndexProgress& progress) { progress_.push_back(progress); };
     // More than the pieces in which it is read.
-    for (int i = 0; i < (5 << 20) / 2; ++i) data_.push_back(static_cast<char>(i * i >> 5));
+    for (uint32_t i = 0; i < (5 << 20) / 2; ++i) data_.push_back(static_cast<char>(i * i >> 5));
     WriteData();
   }
 
@@ -89,9 +89,8 @@ TEST_F(KeptChecksumTest, OneThatCannotBeKeptIsNoError) {
     faulty_.FillDiskAfter(operations * 4);
     EXPECT_EQ(Sum(), Expected());
     faulty_.Heal();
-    for (const std::string& name : *fs_.ListDirectory(kDirectory)) {
-      ASSERT_TRUE(fs_.Remove(JoinPath(kDirectory, name)).ok());
-    }
+    const std::vector<std::string> names = *fs_.ListDirectory(kDirectory);
+    for (const std::string& name : names) ASSERT_TRUE(fs_.Remove(JoinPath(kDirectory, name)).ok());
   }
   options_.directory.clear();
   EXPECT_EQ(Sum(), Expected());
