@@ -22,7 +22,6 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
-constexpr absl::Duration kSaveOnStopLimit = absl::Seconds(20);
 
 std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& options, ChiefClient* client) {
   TrainingWorker::Options worker;
@@ -94,9 +93,6 @@ absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
   const absl::Status worker_status = RunWorkers(options, client.get(), chief.get(), &chief_status);
   reports.Stop();
   if (options.on_status) options.on_status(chief->GetStatus());
-  absl::Status saved;
-  if (absl::IsCancelled(chief_status)) saved = chief->SaveNow(kSaveOnStopLimit);
-  if (!saved.ok()) LOG(ERROR) << saved.message();
   {
     MutexLock lock(&mutex);
     chief_to_stop = nullptr;

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -23,8 +24,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr absl::Duration kSaveOnStopLimit = absl::Seconds(20);
 
 struct Flags {
   std::string config;
@@ -75,10 +74,10 @@ absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
     RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
   }
   const absl::Status status = chief->Wait();
-  if (absl::IsCancelled(status)) {
-    // While the workers are still connected: they finish an update that is half applied.
-    const absl::Status saved = chief->SaveNow(kSaveOnStopLimit);
-    if (!saved.ok()) LOG(ERROR) << "chief: " << saved.message();
+  if (absl::IsDeadlineExceeded(status)) {
+    // Whatever was destroyed now would wait for the disk, too.
+    LOG(ERROR) << "chief: " << status.message();
+    std::_Exit(kExitFailed);
   }
   return status;
 }
@@ -88,9 +87,12 @@ int Main(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
-      "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite, the last step "
-      "cannot be saved, a second signal before it was); 2 wrong arguments or configuration; 138 starting again may help; 143 terminated, after a "
-      "save.");
+      "SIGTERM, SIGINT and SIGHUP: saves the last step, within checkpoint.stop_seconds, and ends; a second one ends at "
+      "once.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite), or the last "
+      "step, also that of a stop, could not be saved, or a second signal came before it was; 2 wrong arguments or "
+      "configuration; 138 starting again may help; "
+      "143 stopped, and the last step is saved.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
@@ -135,13 +137,19 @@ int Main(int argc, char** argv) {
   const absl::Status status = Serve(flags, *config, chief.get());
   if (status.ok()) {
     LOG(INFO) << "chief: finished at step " << chief->GetStatus().global_step();
-  } else if (!absl::IsCancelled(status)) {
+  } else if (absl::IsCancelled(status)) {
+    LOG(INFO) << "chief: " << status.message();
+  } else {
     LOG(ERROR) << "chief: " << status.message();
   }
   // All that can be saved is.
   watch.set_second_exit_code(ExitCodeOf(status));
-  MutexLock lock(&mutex);
-  chief.reset();
+  std::unique_ptr<Chief> ended;
+  {
+    MutexLock lock(&mutex);
+    ended = std::move(chief);
+  }
+  ended.reset();  // waits for files: without the lock, or a second signal would wait, too
   return ExitCodeOf(status);
 }
 

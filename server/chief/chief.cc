@@ -400,14 +400,9 @@ void Chief::OnSaved(int64_t step, const std::string& prefix, const absl::Status&
     events_->WriteSessionLog(SessionLog::CHECKPOINT, step, prefix);
   }
   MutexLock lock(&mutex_);
-  if (status.ok()) {
-    checkpoint_ = prefix;
-    saved_step_ = step;
-  } else {
-    failed_save_step_ = step;
-    failed_save_ = status;
-  }
-  changed_.SignalAll();
+  if (!status.ok()) return;
+  checkpoint_ = prefix;
+  saved_step_ = step;
 }
 
 void Chief::Housekeep() {
@@ -431,38 +426,25 @@ void Chief::Housekeep() {
     }
     if (!waiting || now >= next_idle_log_) next_idle_log_ = now + kIdleLogPeriod;
   }
-  if (save) replicas->RequestSnapshot();
+  if (save) saver_->Save(replicas->TakeSnapshot());
 }
 
-absl::Status Chief::SaveStep(absl::Duration limit) {
+absl::Status Chief::Save() {
   SyncReplicas* const replicas = sync();
   if (replicas == nullptr || saver_ == nullptr) return absl::OkStatus();
-  const absl::Time deadline = options_.clock->Now() + limit;
-  // A save that began before may still fail; this one counts.
-  saver_->WaitUntilIdle().IgnoreError();
-  const int64_t step = replicas->step();
+  VariableStore::Snapshot snapshot = replicas->TakeSnapshot();
+  const int64_t step = snapshot.step;
   {
     MutexLock lock(&mutex_);
-    if (saved_step_ == step) return absl::OkStatus();
-    failed_save_step_ = -1;
+    if (saved_step_ >= step) return absl::OkStatus();
+    saver_->LimitWaits(stop_deadline_);
   }
-  // When the step is half applied the snapshot waits for its end; else it is written here.
-  replicas->RequestSnapshot();
-  saver_->WaitUntilIdle().IgnoreError();
-  MutexLock lock(&mutex_);
-  while (saved_step_ < step && failed_save_step_ < step) {
-    if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("step ", step, " could not be saved within ", absl::FormatDuration(limit)));
-    }
-  }
-  return saved_step_ >= step ? absl::OkStatus() : failed_save_;
-}
-
-absl::Status Chief::SaveNow(absl::Duration limit) {
-  const absl::Status status = SaveStep(limit);
-  EndEvents();
-  return status;
+  saver_->SaveAtOnce(std::move(snapshot));
+  const absl::Status status = saver_->WaitUntilIdle();
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  const absl::Duration limit = absl::Seconds(options_.config.checkpoint().stop_seconds());
+  return absl::DeadlineExceededError(
+      absl::StrCat("the disk has not taken step ", step, " within ", absl::FormatDuration(limit)));
 }
 
 void Chief::EndEvents() {
@@ -479,7 +461,7 @@ absl::Status Chief::FinishRun() {
     status = failure_;
   }
   if (status.ok()) {
-    status = SaveStep(absl::InfiniteDuration());
+    status = Save();
     {
       MutexLock lock(&mutex_);
       if (!taken_over_.ok()) return taken_over_;
@@ -524,21 +506,38 @@ void Chief::AwaitGoodbyes(SyncReplicas* replicas) {
 }
 
 absl::Status Chief::Wait() {
+  bool stopped = false;
   {
     MutexLock lock(&mutex_);
     while (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED && !stop_requested_) changed_.Wait(&mutex_);
     // Workers are not told: they look for the chief and find its successor.
     if (!taken_over_.ok()) return taken_over_;
-    if (phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED) {
-      return absl::CancelledError("a stop was requested");
-    }
+    stopped = phase_ != RunStatus::FINISHED && phase_ != RunStatus::FAILED;
   }
-  return FinishRun();
+  return stopped ? StopRun() : FinishRun();
+}
+
+absl::Status Chief::StopRun() {
+  SyncReplicas* const replicas = sync();
+  if (replicas != nullptr) replicas->Stop();
+  const absl::Status saved = Save();
+  EndEvents();
+  if (replicas == nullptr) return absl::CancelledError("stopped before a model was declared");
+  const std::string stopped = absl::StrCat("stopped at step ", replicas->step());
+  if (!saved.ok()) {
+    return absl::Status(saved.code(), absl::StrCat(stopped, ", which is not saved: ", saved.message()));
+  }
+  MutexLock lock(&mutex_);
+  return absl::CancelledError(saver_ == nullptr ? absl::StrCat(stopped, ", without a logdir")
+                                                : absl::StrCat(stopped, ", saved ", checkpoint_));
 }
 
 void Chief::RequestStop() {
   MutexLock lock(&mutex_);
+  if (stop_requested_) return;
   stop_requested_ = true;
+  stop_deadline_ = options_.clock->Now() + absl::Seconds(options_.config.checkpoint().stop_seconds());
+  if (sync_ != nullptr && saver_ != nullptr) saver_->LimitWaits(stop_deadline_);
   changed_.SignalAll();
 }
 

@@ -63,16 +63,20 @@ class Chief {
                                                            std::shared_ptr<StepListener> listener)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed
-  // (its error), or RequestStop was called (Cancelled). Workers that do not say goodbye are waited for two seconds,
-  // and cluster.linger_seconds are stayed for those that start after the end; RequestStop ends that.
-  // FailedPrecondition when another chief was found to have taken over the logdir: nothing is saved there any more.
+  // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed (its error), or
+  // RequestStop was called: then no further step is committed, and the last one is saved at once (Cancelled; its
+  // message says where). Workers that do not say goodbye are waited for two seconds, and cluster.linger_seconds are
+  // stayed for those that start after the end; RequestStop ends that. Errors of saving: those of the files, or
+  // DeadlineExceeded when the disk has not taken the step within checkpoint.stop_seconds of RequestStop. After that one
+  // end the process: destroying the chief would wait for the disk. FailedPrecondition when another chief was found to
+  // have taken over the logdir: nothing is saved there any more.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes Wait return; callable from any thread.
+  // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Saves the present step, or the next one when an update is half applied, bounded by `limit`, and ends the event
-  // file; for a stop before the end. Workers may go on meanwhile, so call it before the server goes.
-  absl::Status SaveNow(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Saves the last committed step at once and blocks until that is done; OK when it is saved already, or without a
+  // logdir. Errors as those of Wait.
+  absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // One round of what the housekeeping thread does.
   void Housekeep() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -111,7 +115,7 @@ class Chief {
   // Whether the logdir is still this chief's. FailedPrecondition when it is not, and then the chief stops.
   absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SaveStep(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitGoodbyes(SyncReplicas* replicas) ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.
@@ -133,6 +137,8 @@ class Chief {
   // A worker's model or data are becoming the run's.
   bool starting_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  // When saving has to be done, once a stop was requested.
+  absl::Time stop_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   // Not OK when another chief has the logdir.
   absl::Status taken_over_ ABSL_GUARDED_BY(mutex_);
@@ -142,9 +148,6 @@ class Chief {
   uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string checkpoint_ ABSL_GUARDED_BY(mutex_);
   int64_t saved_step_ ABSL_GUARDED_BY(mutex_) = -1;
-  // The last save that failed.
-  int64_t failed_save_step_ ABSL_GUARDED_BY(mutex_) = -1;
-  absl::Status failed_save_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_save_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   absl::Time next_idle_log_ ABSL_GUARDED_BY(mutex_);
   absl::Time last_rate_time_ ABSL_GUARDED_BY(mutex_);

@@ -89,7 +89,7 @@ class ChiefTest : public ::testing::Test {
   }
   void TrainAndSave(int64_t step) {
     TrainTo(step);
-    ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+    ASSERT_TRUE(chief_->Save().ok());
   }
   // Chief::Wait beside a worker that says goodbye when it is told.
   absl::Status WaitForEnd() {
@@ -155,7 +155,7 @@ TEST_F(ChiefTest, AFirstStartWaitsForAModelAndSavesAtOnce) {
   EXPECT_EQ(session->piece_elements(), 65536u);
   EXPECT_EQ(session->lease_seconds(), 2);
   EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::TRAINING);
-  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  ASSERT_TRUE(chief_->Save().ok());
   EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-0");
 }
 
@@ -251,7 +251,8 @@ TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   other.mutable_variables(2)->set_shape(0, 65541);
   data_ = Data(1, 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a", other).status()));
-  fs_.FailOperation(1, absl::ResourceExhaustedError("the disk is full"));
+  fs_.FailMatching(FaultyFileSystem::Operation::kRename, "lockstep.textproto",
+                   absl::ResourceExhaustedError("the disk is full"));
   EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a").status()));
   fs_.Heal();
   data_ = Data(100, 0xdef);
@@ -279,7 +280,7 @@ TEST_F(ChiefTest, AStartThatFailedInTheMiddleIsMadeAnew) {
   ASSERT_TRUE(Start().ok());
   const int64_t before = fs_.operations();
   ASSERT_TRUE(OpenSession("a").ok());
-  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  ASSERT_TRUE(chief_->Save().ok());
   const int64_t operations = fs_.operations() - before;
   for (int64_t n = 1; n <= operations; ++n) {
     logdir_ = absl::StrCat("logdir-", n);
@@ -291,13 +292,14 @@ TEST_F(ChiefTest, AStartThatFailedInTheMiddleIsMadeAnew) {
     const auto second = OpenSession("a");
     ASSERT_TRUE(second.ok()) << "operation " << n << ": " << second.status();
     EXPECT_TRUE(first.ok() || absl::IsResourceExhausted(first.status())) << first.status();
-    ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok()) << "operation " << n;
+    ASSERT_TRUE(chief_->Save().ok()) << "operation " << n;
     EXPECT_EQ(chief_->GetStatus().checkpoint(), logdir_ + "/model.ckpt-0");
   }
 }
 
 TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
   ASSERT_TRUE(Start().ok());
+  TrainAndSave(0);
   TrainTo(10);
   EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
   EXPECT_TRUE(WaitForEnd().ok());
@@ -583,46 +585,128 @@ TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
   chief_->RequestStop();
-  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
-  EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
-  EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
-  ASSERT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok());
+  const absl::Status status = chief_->Wait();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(status.message(), "stopped at step 3, saved logdir/model.ckpt-3");
   EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-3"));
   EXPECT_EQ(Events(0).back(), "STOP 0");
+  EXPECT_TRUE(absl::IsUnavailable(OpenSession("late").status()));
+  EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
 }
 
-TEST_F(ChiefTest, AStopInAnUpdateThatIsHalfAppliedSavesWhenItIsWhole) {
+TEST_F(ChiefTest, AStopBeforeTheModelIsKnownSavesNothing) {
   ASSERT_TRUE(Start().ok());
-  TrainTo(3);
-  StepFrame frame = worker_->NewFrame(*worker_->token());
-  worker_->AddReports(&frame);
-  worker_->AddPiece(0, 0, 3, &frame);
-  ASSERT_TRUE(worker_->Send(frame).ok());
-  absl::Status status;
-  std::thread saver([&] { status = chief_->SaveNow(absl::Seconds(60)); });
-  clock_.AwaitWaiters(1);
-  StepFrame rest = worker_->NewFrame(*worker_->token());
-  worker_->AddPiece(2, 0, 65540, &rest);
-  rest.end = true;
-  ASSERT_TRUE(worker_->Send(rest).ok());
-  saver.join();
-  EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
+  chief_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), absl::nullopt);
 }
 
-TEST_F(ChiefTest, ASaveThatTakesTooLongIsGivenUp) {
+TEST_F(ChiefTest, AStopThrowsAStepAwayThatIsHalfApplied) {
+  for (const bool worker_left : {true, false}) {
+    logdir_ = absl::StrCat("logdir-", worker_left);
+    worker_.reset();
+    ASSERT_TRUE(Restart().ok());
+    TrainTo(3);
+    StepFrame frame = worker_->NewFrame(*worker_->token());
+    worker_->AddReports(&frame);
+    worker_->AddPiece(0, 0, 3, &frame);
+    ASSERT_TRUE(worker_->Send(frame).ok());
+    const Token token = *worker_->token();
+    if (!worker_left) worker_.reset();
+    chief_->RequestStop();
+    EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+    const std::string saved = logdir_ + "/model.ckpt-3";
+    EXPECT_EQ(LatestCheckpoint(&memory_, logdir_).value(), saved);
+    if (worker_left) {
+      StepFrame rest = worker_->NewFrame(token);
+      worker_->AddPiece(2, 0, 65540, &rest);
+      rest.end = true;
+      EXPECT_TRUE(worker_->Send(rest).ok());
+      EXPECT_EQ(chief_->GetStatus().global_step(), 3) << "what comes late is not taken, or it would be lost";
+    }
+    ASSERT_TRUE(Restart().ok());
+    TrainTo(10);
+    ASSERT_TRUE(WaitForEnd().ok());
+    EXPECT_EQ(Digest(logdir_ + "/model.ckpt-10"), Digest("logdir-1/model.ckpt-10"));
+  }
+  logdir_ = "undisturbed";
+  ASSERT_TRUE(Restart().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  EXPECT_EQ(Digest("undisturbed/model.ckpt-10"), Digest("logdir-1/model.ckpt-10"));
+}
+
+TEST_F(ChiefTest, AStopGivesADiskThatHangsItsTime) {
+  config_.mutable_checkpoint()->set_stop_seconds(7);
   ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
   TrainTo(3);
-  StepFrame frame = worker_->NewFrame(*worker_->token());
-  worker_->AddReports(&frame);
-  worker_->AddPiece(0, 0, 3, &frame);
-  ASSERT_TRUE(worker_->Send(frame).ok());
+  hanging_.Hang("model.ckpt-3");
+  chief_->RequestStop();
   absl::Status status;
-  std::thread saver([&] { status = chief_->SaveNow(absl::Seconds(20)); });
+  std::thread waiter([&] { status = chief_->Wait(); });
+  hanging_.AwaitHanging();
   clock_.AwaitWaiters(1);
-  clock_.Advance(absl::Seconds(20));
-  saver.join();
+  clock_.Advance(absl::Seconds(7));
+  waiter.join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(status.message(), "stopped at step 3, which is not saved: the disk has not taken step 3 within 7s");
+  hanging_.Release();
+}
+
+TEST_F(ChiefTest, AStopWhoseSaveFailsSaysSo) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  TrainTo(3);
+  fs_.FillDiskAfter(1000);
+  chief_->RequestStop();
+  const absl::Status status = chief_->Wait();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stopped at step 3, which is not saved: "));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-2"));
+}
+
+TEST_F(ChiefTest, AStopWhileTheEndIsBeingSavedIsBoundedToo) {
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-10");
+  TrainTo(10);
+  absl::Status status;
+  std::thread waiter([&] { status = chief_->Wait(); });
+  hanging_.AwaitHanging();
+  chief_->RequestStop();
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(config_.checkpoint().stop_seconds()));
+  while (!worker_->finished()) {
+    worker_->Drain();
+    std::this_thread::yield();
+  }
+  worker_.reset();
+  waiter.join();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the last step could not be saved"));
+  hanging_.Release();
+}
+
+TEST_F(ChiefTest, SettingTheDateChangesNothing) {
+  config_.mutable_checkpoint()->set_every_seconds(30);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  for (const absl::Duration jump : {-absl::Hours(24), absl::Hours(48), absl::Hours(8)}) {
+    clock_.SetWallClock(jump);
+    const int64_t before = fs_.operations();
+    chief_->Housekeep();
+    EXPECT_EQ(fs_.operations(), before) << "no timer has run out";
+    ASSERT_TRUE(worker_->token().has_value());
+    EXPECT_EQ(chief_->GetStatus().worker(0).slot_count(), 2) << "its lease goes on";
+    clock_.Advance(absl::Seconds(1));
+    HeartbeatRequest heartbeat;
+    heartbeat.set_session_id(chief_->GetStatus().worker(0).session_id());
+    heartbeat.set_epoch(chief_->epoch());
+    EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
+  }
+  clock_.Advance(absl::Seconds(27));
+  chief_->Housekeep();
+  while (chief_->GetStatus().checkpoint() != "logdir/model.ckpt-3") std::this_thread::yield();
 }
 
 // Its lock was removed as that of a dead process, or a network file system has forgotten it.
@@ -634,7 +718,7 @@ TEST_F(ChiefTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   ASSERT_TRUE(WriteCheckpointState(&memory_, "logdir", "logdir/model.ckpt-7", {}).ok());
   const std::vector<std::string> files = Files();
   TrainTo(5);
-  EXPECT_FALSE(chief_->SaveNow(absl::Seconds(60)).ok());
+  EXPECT_FALSE(chief_->Save().ok());
   const absl::Status status = chief_->Wait();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_FALSE(worker_->finished()) << "it looks for the successor";
@@ -650,7 +734,7 @@ TEST_F(ChiefTest, GoesOnWhenItCannotSeeWhetherItsLogdirIsItsOwn) {
   TrainAndSave(3);
   fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/epoch", absl::InternalError("Input/output error"));
   TrainTo(5);
-  EXPECT_TRUE(absl::IsInternal(chief_->SaveNow(absl::Seconds(60))));
+  EXPECT_TRUE(absl::IsInternal(chief_->Save()));
   fs_.Heal();
   TrainAndSave(6);
   TrainTo(10);
@@ -662,6 +746,7 @@ TEST_F(ChiefTest, AnEventFileThatHangsHoldsNobodyUp) {
   const uint64_t session = OpenSession("worker-0")->session_id();
   worker_ = Connect(session);
   ASSERT_TRUE(worker_->Ask().ok());
+  ASSERT_TRUE(chief_->Save().ok());
   hanging_.Hang("tfevents");
   TrainTo(4);
   hanging_.AwaitHanging();
@@ -684,14 +769,22 @@ TEST_F(ChiefTest, AnEventFileThatHangsHoldsNobodyUp) {
 }
 
 TEST_F(ChiefTest, AnEventFileThatHangsDelaysAStopByItsLimit) {
+  config_.mutable_checkpoint()->set_stop_seconds(1e9);
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
   hanging_.Hang("tfevents");
-  std::thread stop([&] { EXPECT_TRUE(chief_->SaveNow(absl::Seconds(60)).ok()); });
+  chief_->RequestStop();
+  std::atomic<bool> stopped{false};
+  std::thread stop([&] {
+    EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+    stopped = true;
+  });
   hanging_.AwaitHanging();
   while (chief_->GetStatus().checkpoint() != "logdir/model.ckpt-3") std::this_thread::yield();
-  clock_.AwaitWaiters(1);
-  clock_.Advance(absl::Seconds(5));
+  while (!stopped) {
+    clock_.Advance(absl::Seconds(1));
+    std::this_thread::yield();
+  }
   stop.join();
   hanging_.Release();
 }
@@ -778,7 +871,7 @@ TEST_F(ChiefTest, WorksWithoutALogdir) {
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
   chief_->Housekeep();
-  EXPECT_TRUE(chief_->SaveNow(absl::Seconds(1)).ok());
+  EXPECT_TRUE(chief_->Save().ok());
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
   EXPECT_TRUE(memory_.ListDirectory("/").value().empty());

@@ -35,62 +35,78 @@ absl::StatusOr<std::unique_ptr<Saver>> Saver::Create(Options options) {
 }
 
 Saver::Saver(Options options, std::unique_ptr<CheckpointManager> manager)
-    : options_(std::move(options)), manager_(std::move(manager)), thread_([this] { Loop(); }) {}
+    : options_(std::move(options)),
+      manager_(std::move(manager)),
+      paced_([this] { Loop(/*paced=*/true); }),
+      at_once_([this] { Loop(/*paced=*/false); }) {}
 
 Saver::~Saver() {
+  LimitWaits(absl::InfiniteFuture());
   WaitUntilIdle().IgnoreError();
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
     changed_.SignalAll();
   }
-  thread_.join();
+  paced_.join();
+  at_once_.join();
+}
+
+bool Saver::Accept(VariableStore::Snapshot snapshot) {
+  if (snapshot.step < newest_step_ || snapshot.step <= saved_step_) return false;
+  newest_step_ = snapshot.step;
+  waiting_ = std::move(snapshot);
+  changed_.SignalAll();
+  return true;
 }
 
 void Saver::Save(VariableStore::Snapshot snapshot) {
   MutexLock lock(&mutex_);
   if (writing_step_ && *writing_step_ == snapshot.step) return;
+  if (!Accept(std::move(snapshot))) return;
   const absl::Time now = options_.clock->Now();
   interval_ = now - last_snapshot_;
   last_snapshot_ = now;
-  waiting_ = std::move(snapshot);
-  changed_.SignalAll();
+}
+
+void Saver::SaveAtOnce(VariableStore::Snapshot snapshot) {
+  MutexLock lock(&mutex_);
+  urgent_ = Accept(std::move(snapshot)) || urgent_;
 }
 
 absl::Status Saver::WaitUntilIdle() {
-  {
-    MutexLock lock(&mutex_);
-    ++callers_;
-    changed_.SignalAll();  // ends a pause
-  }
-  while (true) {
-    VariableStore::Snapshot snapshot;
-    {
-      MutexLock lock(&mutex_);
-      while (writing_step_) changed_.Wait(&mutex_);
-      if (!waiting_) {
-        --callers_;
-        return last_status_;
-      }
-      snapshot = TakeWaiting();
+  MutexLock lock(&mutex_);
+  urgent_ = busy();
+  changed_.SignalAll();  // ends a pause
+  while (busy()) {
+    if (options_.clock->WaitUntil(&changed_, &mutex_, deadline_)) {
+      return absl::DeadlineExceededError("the disk takes too long");
     }
-    WriteAndTell(std::move(snapshot), /*paced=*/false);
   }
+  return last_status_;
 }
 
-void Saver::Loop() {
-  // Of this thread alone: writing takes what training leaves of the processors, also when a newer snapshot waits.
-  const auto thread = static_cast<id_t>(gettid());
-  setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kNiceness);
+void Saver::LimitWaits(absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  deadline_ = deadline;
+  changed_.SignalAll();
+}
+
+void Saver::Loop(bool paced) {
+  if (paced) {
+    // Of this thread alone: writing takes what training leaves of the processors, also when a newer snapshot waits.
+    const auto thread = static_cast<id_t>(gettid());
+    setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kNiceness);
+  }
   while (true) {
     VariableStore::Snapshot snapshot;
     {
       MutexLock lock(&mutex_);
-      while ((!waiting_ || writing_step_ || callers_ > 0) && !stopping_) changed_.Wait(&mutex_);
+      while ((!waiting_ || writing_step_ || urgent_ == paced) && !stopping_) changed_.Wait(&mutex_);
       if (stopping_) return;
       snapshot = TakeWaiting();
     }
-    WriteAndTell(std::move(snapshot), /*paced=*/true);
+    WriteAndTell(std::move(snapshot), paced);
   }
 }
 
@@ -113,11 +129,19 @@ void Saver::WriteAndTell(VariableStore::Snapshot snapshot, bool paced) {
   if (!status.ok()) {
     LOG(ERROR) << "cannot save step " << step << ", the checkpoints before are untouched: " << status.message();
   }
-  if (options_.on_saved) options_.on_saved(step, prefix, status);
+  if (options_.on_saved && (status.ok() || !IsWaiting(step))) options_.on_saved(step, prefix, status);
   MutexLock lock(&mutex_);
   last_status_ = status;
+  if (status.ok()) saved_step_ = step;
+  if (waiting_ && waiting_->step <= saved_step_) waiting_.reset();
   writing_step_.reset();
+  urgent_ = urgent_ && busy();
   changed_.SignalAll();
+}
+
+bool Saver::IsWaiting(int64_t step) {
+  MutexLock lock(&mutex_);
+  return waiting_ && waiting_->step == step;
 }
 
 absl::Status Saver::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced) {
@@ -140,10 +164,10 @@ BundleWriter::BeforePiece Saver::NewPace(const VariableStore::Snapshot& snapshot
 
 absl::Status Saver::AwaitTurn(absl::Time turn) {
   MutexLock lock(&mutex_);
-  while (callers_ == 0 && !waiting_ && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
+  while (!urgent_ && !waiting_ && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
   }
-  // Going on here might take long: the caller has a higher priority, which this thread may not be allowed to take.
-  return callers_ == 0 ? absl::OkStatus() : absl::CancelledError("left to a caller who waits");
+  // Going on here might take long: the other thread has a higher priority, which this one may not be allowed to take.
+  return urgent_ ? absl::CancelledError("left to the thread that writes at once") : absl::OkStatus();
 }
 
 void Saver::PutBack(VariableStore::Snapshot snapshot) {

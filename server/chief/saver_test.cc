@@ -187,6 +187,25 @@ TEST_F(SaverTest, KeepsTheNewestFew) {
                           "model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"));
 }
 
+TEST_F(SaverTest, AnOlderSnapshotNeitherReplacesNorFollowsANewerOne) {
+  const auto saver = NewSaver();
+  const VariableStore::Snapshot first = NextStep(), second = NextStep(), third = NextStep();
+  gate_.Close();
+  saver->Save(first);
+  gate_.AwaitArrived(1);
+  saver->Save(third);
+  saver->Save(second);
+  saver->SaveAtOnce(second);
+  gate_.Open();
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 3));
+  saver->Save(second);
+  saver->SaveAtOnce(third);
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1, 3));
+  EXPECT_THAT(Listed(), ElementsAre("d/model.ckpt-1", "d/model.ckpt-3"));
+}
+
 TEST_F(SaverTest, TrainingGoesOnWhileASnapshotWaits) {
   const auto saver = NewSaver();
   gate_.Close();
@@ -273,6 +292,36 @@ TEST_F(PacedSaverTest, ACallerWhoWaitsWritesAtOnce) {
   Save(saver.get());
   EXPECT_TRUE(saver->WaitUntilIdle().ok()) << "nor does the next save pause";
   EXPECT_THAT(saved(), ElementsAre(1, 2));
+}
+
+TEST_F(PacedSaverTest, WhatIsSavedAtOnceHasNoPauses) {
+  const auto saver = NewSaver();
+  saver->SaveAtOnce(NextStep());
+  gate_.AwaitArrived(1);
+  EXPECT_THAT(saved(), ElementsAre(1));
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  Save(saver.get());
+  AwaitPause();
+  saver->SaveAtOnce(NextStep());
+  gate_.AwaitArrived(2);
+  EXPECT_THAT(saved(), ElementsAre(1, 3)) << "nothing is left to do for the one that was begun";
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  clock_.Advance(absl::Hours(1));
+  Save(saver.get());
+  AwaitPause();
+  EXPECT_EQ(PiecesWritten(), 1) << "the next one has its pauses again";
+}
+
+TEST_F(PacedSaverTest, TheStepThatIsBeingWrittenIsBegunAgainAtOnce) {
+  const auto saver = NewSaver();
+  Save(saver.get());
+  AwaitPause();
+  saver->SaveAtOnce(store_->TakeSnapshot());
+  gate_.AwaitArrived(1);
+  ASSERT_TRUE(saver->WaitUntilIdle().ok());
+  EXPECT_THAT(saved(), ElementsAre(1)) << "and only once";
+  EXPECT_THAT(failed(), ElementsAre());
+  EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
 }
 
 TEST_F(PacedSaverTest, ACallerMayComeAfterANewerSnapshot) {

@@ -104,7 +104,6 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
       ++rejected_;
       return status;
     }
-    ++frames_in_flight_;
   }
   absl::Status failure;
   absl::Status status = TakeContribution(connection, frame, target.get(), &failure);
@@ -113,7 +112,6 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   Listeners listeners;
   {
     MutexLock lock(&mutex_);
-    --frames_in_flight_;
     // Several workers may meet the same loss.
     if (failed_) failure = absl::OkStatus();
     failed_ = failed_ || !failure.ok();
@@ -122,15 +120,12 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
       // Its time counts; the commit voids all tokens.
       tokens_.Cover(frame.block, connection->session_, options_.clock->Now());
       committed = Commit();
-      snapshot_requested_ = snapshot_requested_ ||
-                            (options_.snapshot_every_steps > 0 && committed->step % options_.snapshot_every_steps == 0);
+      if (options_.snapshot_every_steps > 0 && committed->step % options_.snapshot_every_steps == 0) {
+        snapshot = store_->TakeSnapshot();
+      }
     }
     if (status.ok()) status = EndFrame(connection, frame);
     if (!status.ok()) ++rejected_;
-    if (snapshot_requested_ && (complete || CanSnapshotNow())) {
-      snapshot = store_->TakeSnapshot();
-      snapshot_requested_ = false;
-    }
     if (complete && store_->step() < options_.total_steps) StartStep();
     AssignTokens();
     listeners = Waiting();
@@ -254,8 +249,8 @@ absl::Status SyncReplicas::EndFrame(StepConnection* connection, const StepFrame&
   if (incoming.begun()) {
     incoming.End();
     connection->pushing_ = false;
-    // A step that went on without this contribution, or failed, has dropped some of its pieces uncounted.
-    const bool current = frame.step == store_->step() && !failed_;
+    // A step that went on without this contribution, failed or was stopped has dropped some of its pieces uncounted.
+    const bool current = current_ != nullptr && frame.step == store_->step() && !failed_;
     if (current) RETURN_IF_ERROR(incoming.CheckWhole());
     if (current) tokens_.Cover(frame.block, connection->session_, now);
     connection->estimates_.Advance(frame.step, frame.block);
@@ -487,21 +482,17 @@ std::shared_ptr<StepListener> SyncReplicas::Remove(StepConnection* connection) {
   return listener;
 }
 
-bool SyncReplicas::CanSnapshotNow() const {
-  return current_ == nullptr || (frames_in_flight_ == 0 && !current_->has_applied_segments());
+VariableStore::Snapshot SyncReplicas::TakeSnapshot() const {
+  MutexLock lock(&mutex_);
+  return store_->TakeSnapshot();
 }
 
-void SyncReplicas::RequestSnapshot() {
-  absl::optional<VariableStore::Snapshot> snapshot;
-  {
-    MutexLock lock(&mutex_);
-    if (CanSnapshotNow()) {
-      snapshot = store_->TakeSnapshot();
-    } else {
-      snapshot_requested_ = true;
-    }
-  }
-  if (snapshot) options_.on_snapshot(*std::move(snapshot));
+void SyncReplicas::Stop() {
+  MutexLock lock(&mutex_);
+  // Frames that are being added hold on to the set; without being the current one it is never committed.
+  current_.reset();
+  tokens_.StartStep();
+  for (auto& entry : connections_) entry.second->token_.reset();
 }
 
 void SyncReplicas::Finish(std::string message) {

@@ -158,8 +158,12 @@ class SyncReplicas {
   // Voids expired leases and gives out what became free. To be called several times a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // on_snapshot is called with the state at the present step, or at the next commit when an update is half applied.
-  void RequestSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The state at the last committed step.
+  VariableStore::Snapshot TakeSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // No further step is committed and no further token given: what was contributed to the step in progress is thrown
+  // away, and so is what comes. Workers are told nothing; whoever goes on with the run has tokens for them.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // No further token is given; every worker is told that the run is over.
   void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -216,7 +220,6 @@ class SyncReplicas {
   bool HasStarted(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // When every worker waits for the startup delay, the first of them does not: else the run would wait for itself.
   void StartOneIfAllAreDelayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool CanSnapshotNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls the listeners. Called without the lock.
   void Wake(const Listeners& listeners);
   // Of the connections that may have a reply to send.
@@ -232,13 +235,10 @@ class SyncReplicas {
   VariableStore* const store_;  // BeginUpdate, CommitUpdate and TakeSnapshot under mutex_
   std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   TokenQueue tokens_ ABSL_GUARDED_BY(mutex_);
-  // The step in progress; null when the run is over.
+  // The step in progress; null when the run is over or was stopped.
   std::shared_ptr<ContributionSet> current_ ABSL_GUARDED_BY(mutex_);
   // All segments of the current values, in the order in which they became final.
   std::vector<int> segment_order_ ABSL_GUARDED_BY(mutex_);
-  // Frames that are being added without the lock.
-  int frames_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool snapshot_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   std::string finish_message_ ABSL_GUARDED_BY(mutex_);

@@ -67,6 +67,13 @@ class SyncReplicasTest : public ::testing::Test {
   // w after one step of gradients (slot + 1), R = slots.
   static float AfterStep0(int64_t slots) { return -static_cast<float>(slots + 1) / 2; }
 
+  // Values and optimizer state.
+  std::string Bytes(const VariableStore::Snapshot& snapshot) const {
+    std::string bytes(snapshot.values->data(), snapshot.values->size());
+    for (const auto& slot : snapshot.slots) bytes.append(slot->data(), slot->size());
+    return bytes;
+  }
+
   SimulatedClock clock_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
@@ -296,23 +303,53 @@ TEST_F(SyncReplicasTest, SnapshotsComeAtMultiplesOfSteps) {
   EXPECT_THAT(snapshots_, ElementsAre(2, 4));
 }
 
-TEST_F(SyncReplicasTest, ASnapshotWaitsForAnUpdateThatIsHalfApplied) {
+TEST_F(SyncReplicasTest, ASnapshotIsOfTheLastCommittedStepAlsoWhenTheNextIsHalfApplied) {
   Start(1);
   const auto a = Connect(1);
   ASSERT_TRUE(a->Ask().ok());
-  sync_->RequestSnapshot();
-  EXPECT_THAT(snapshots_, ElementsAre(0)) << "nothing is applied yet";
+  ASSERT_TRUE(a->Push().ok());
+  const std::string committed = Bytes(sync_->TakeSnapshot());
   StepFrame frame = a->NewFrame(*a->token());
   a->AddReports(&frame);
   a->AddPiece(0, 0, 3, &frame);
   ASSERT_TRUE(a->Send(frame).ok());
-  sync_->RequestSnapshot();
-  EXPECT_THAT(snapshots_, ElementsAre(0));
+  const VariableStore::Snapshot snapshot = sync_->TakeSnapshot();
+  EXPECT_EQ(snapshot.step, 1);
+  EXPECT_EQ(Bytes(snapshot), committed);
   StepFrame rest = a->NewFrame(*a->token());
   a->AddPiece(2, 0, 65540, &rest);
   rest.end = true;
   ASSERT_TRUE(a->Send(rest).ok());
-  EXPECT_THAT(snapshots_, ElementsAre(0, 1));
+  EXPECT_EQ(sync_->step(), 2);
+  EXPECT_EQ(Bytes(snapshot), committed);
+  EXPECT_NE(Bytes(sync_->TakeSnapshot()), committed);
+}
+
+TEST_F(SyncReplicasTest, AfterAStopNothingIsCommittedAndNoTokenGiven) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  ASSERT_TRUE(a->Push().ok());
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  a->AddPiece(0, 0, 3, &frame);
+  ASSERT_TRUE(a->Send(frame).ok());
+  sync_->Stop();
+  StepFrame rest = a->NewFrame(*a->token());
+  a->AddPiece(2, 0, 65540, &rest);
+  rest.end = true;
+  EXPECT_TRUE(a->Send(rest).ok()) << "the worker did nothing wrong";
+  const auto b = Connect(2);
+  ASSERT_TRUE(b->Ask().ok());
+  EXPECT_FALSE(b->token());
+  clock_.Advance(absl::Hours(1));
+  sync_->Tick();
+  EXPECT_FALSE(b->token());
+  RunStatus status;
+  sync_->FillStatus(&status);
+  for (const WorkerStatus& worker : status.worker()) EXPECT_EQ(worker.slot_count(), 0);
+  EXPECT_EQ(sync_->step(), 1);
+  EXPECT_EQ(sync_->TakeSnapshot().step, 1);
 }
 
 TEST_F(SyncReplicasTest, FinishIsToldToEveryWorkerThatWaitsOrComes) {
@@ -541,10 +578,9 @@ TEST_F(SyncReplicasTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepIsOver)
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_TRUE(absl::IsInvalidArgument(failures_[0]));
   EXPECT_EQ(failures_[0].message(), "the gradient of w of step 1 is not finite (sent by worker-2)");
-  sync_->RequestSnapshot();
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(store_->values(), values);
-  EXPECT_THAT(snapshots_, IsEmpty()) << "the step is half applied";
+  EXPECT_EQ(sync_->TakeSnapshot().values, values) << "the step is half applied";
 }
 
 TEST_F(SyncReplicasTest, AWorkerThatHangsWithItsHeartbeatsGoingOnIsReplaced) {

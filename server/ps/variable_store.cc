@@ -21,8 +21,9 @@
 namespace lockstep {
 namespace {
 
-// Two versions of the values are alive in the usual case, a third while slow readers hold an old one.
-constexpr size_t kSpareValueBuffers = 2;
+// Two versions are alive in the usual case, a third of the values while slow readers hold an old one, and of all while
+// a snapshot is written: clearing fresh memory in the update after each would cost training more than the save.
+constexpr size_t kSpareVersions = 2;
 // For each segment, beside the one that lies in the next values: contributions that arrive in order need no more
 // partial sums for up to eight slots.
 constexpr size_t kSpareSums = 2;
@@ -86,9 +87,10 @@ VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> 
       optimizer_(std::move(optimizer)),
       compression_(compression),
       num_estimates_(num_estimates),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareValueBuffers, share_values),
-      slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), optimizer_->slots().size()),
-      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareValueBuffers),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareVersions, share_values),
+      slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
+                 kSpareVersions * optimizer_->slots().size()),
+      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareVersions),
       estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
 
@@ -122,7 +124,6 @@ void VariableStore::Clear() {
     slots_.push_back(slot_pool_.Get());
     std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
   }
-  slots_shared_ = false;
   auto estimates = std::make_shared<Estimates>();
   for (int64_t slot = 0; slot < num_estimates_; ++slot) {
     const auto zeros = estimate_pool_.Get();
@@ -236,10 +237,7 @@ void VariableStore::BeginUpdate(float learning_rate) {
   optimizer_->BeginStep(learning_rate);
   next_values_ = pool_.Get();
   next_published_ = Publish(next_values_, &next_encoded_);
-  next_slots_ = slots_;
-  if (slots_shared_) {
-    for (auto& slot : next_slots_) slot = slot_pool_.Get();
-  }
+  for (size_t k = 0; k < slots_.size(); ++k) next_slots_.push_back(slot_pool_.Get());
   for (int64_t slot = 0; slot < num_estimates_; ++slot) next_estimates_.push_back(estimate_pool_.Get());
 }
 
@@ -294,7 +292,6 @@ void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>
   next_estimates_.clear();
   slots_ = std::move(next_slots_);
   next_slots_.clear();
-  slots_shared_ = false;
   ++step_;
 }
 
@@ -305,7 +302,7 @@ void VariableStore::PrepareSnapshots() {
   estimate_pool_.Fill();
 }
 
-VariableStore::Snapshot VariableStore::TakeSnapshot() {
+VariableStore::Snapshot VariableStore::TakeSnapshot() const {
   Snapshot snapshot;
   snapshot.step = step_;
   snapshot.layout = layout_;
@@ -316,13 +313,6 @@ VariableStore::Snapshot VariableStore::TakeSnapshot() {
   }
   snapshot.scalars = optimizer_->scalars();
   snapshot.estimates = estimates_;
-  slots_shared_ = true;
-  if (next_values_ != nullptr) {
-    // An update has begun that would write into the slots in place; it has applied nothing yet.
-    for (size_t k = 0; k < next_slots_.size(); ++k) {
-      if (next_slots_[k] == slots_[k]) next_slots_[k] = slot_pool_.Get();
-    }
-  }
   return snapshot;
 }
 

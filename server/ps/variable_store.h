@@ -24,11 +24,11 @@ namespace lockstep {
 
 // The variables of a model with their optimizer state, and the number of updates that were applied to
 // them. Values are versions: an update writes a new buffer while the old one, shared by all who send or
-// save it, stays unchanged. Workers get them rounded when the run's compression says so. Optimizer slots are updated in
-// place, except in the first update after a snapshot: a snapshot copies nothing. Life: Initialize or Restore, then for
-// every step BeginUpdate, ApplySegment for every trainable segment, CommitUpdate. Thread-safety: ApplySegment may run
-// on several threads for different segments; everything else is for one thread at a time, and not beside ApplySegment,
-// but for next_published().
+// save it, stays unchanged. Workers get them rounded when the run's compression says so. Optimizer slots are versions,
+// too: the last committed step is whole at any instant, and a snapshot of it copies nothing. Life: Initialize or
+// Restore, then for every step BeginUpdate, ApplySegment for every trainable segment, CommitUpdate. Thread-safety:
+// ApplySegment may run on several threads for different segments; everything else is for one thread at a time, and not
+// beside ApplySegment, but for next_published() and TakeSnapshot().
 class VariableStore {
  public:
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name a
@@ -94,8 +94,8 @@ class VariableStore {
   // Gets the memory that updates need while snapshots are held, after Initialize or Restore. Without it the first
   // update after the first snapshot would wait for the kernel to clear it.
   void PrepareSnapshots();
-  // Between updates only, or in one in which no segment was applied yet.
-  Snapshot TakeSnapshot();
+  // The state at step(), also while an update is in progress.
+  Snapshot TakeSnapshot() const;
 
   // Buffers of kSegmentElements floats, for the partial sums of a step. They are shared by all steps and threads: a
   // thread's own part of the heap would keep those that it freed.
@@ -123,8 +123,6 @@ class VariableStore {
   const Compression compression_;
   const int64_t num_estimates_;
   BufferPool pool_;
-  // Keeps one more set of slots for the time of a snapshot: clearing fresh memory in the update after each would cost
-  // training more than the save.
   BufferPool slot_pool_;
   BufferPool encoded_pool_;
   BufferPool estimate_pool_;
@@ -133,8 +131,6 @@ class VariableStore {
   int64_t step_ = 0;
   std::shared_ptr<AlignedBuffer> values_;
   std::vector<std::shared_ptr<AlignedBuffer>> slots_;
-  // Some snapshot holds `slots_`: the next update must not write into them.
-  bool slots_shared_ = false;
   std::shared_ptr<const PublishedValues> published_;
   // The update in progress.
   std::shared_ptr<AlignedBuffer> next_values_;

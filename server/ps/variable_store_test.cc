@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -238,24 +239,54 @@ TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {
   EXPECT_NE(Bytes(store->TakeSnapshot()), bytes);
 }
 
-TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatHasAppliedNothingKeepsTheOldBits) {
-  const auto store = NewStore();
-  const auto undisturbed = NewStore();
-  RunStep(store.get());
-  RunStep(undisturbed.get());
-  store->BeginUpdate(0.1f);
-  const VariableStore::Snapshot snapshot = store->TakeSnapshot();
-  const std::string bytes = Bytes(snapshot);
-  EXPECT_EQ(bytes, Bytes(undisturbed->TakeSnapshot()));
-  const VariableStore::Snapshot second = store->TakeSnapshot();
-  ApplyAll(store.get());
-  Commit(store.get());
-  RunStep(store.get());
-  EXPECT_EQ(Bytes(snapshot), bytes);
-  EXPECT_EQ(Bytes(second), bytes);
-  RunStep(undisturbed.get());
-  RunStep(undisturbed.get());
-  EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(undisturbed->TakeSnapshot())) << "a snapshot changed the training";
+TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatIsHalfAppliedHasTheCommittedBits) {
+  for (const char* optimizer : {kAdam, "momentum {}", "sgd {}"}) {
+    const auto store = VariableStore::Create(Model(), Optimizer(optimizer)).value();
+    const auto undisturbed = VariableStore::Create(Model(), Optimizer(optimizer)).value();
+    for (VariableStore* each : {store.get(), undisturbed.get()}) {
+      each->Initialize(7);
+      RunStep(each);
+    }
+    store->BeginUpdate(0.1f);
+    const VariableStore::Snapshot before = store->TakeSnapshot();
+    ApplyAll(store.get());
+    const VariableStore::Snapshot applied = store->TakeSnapshot();
+    const std::string bytes = Bytes(undisturbed->TakeSnapshot());
+    EXPECT_EQ(applied.step, 1);
+    EXPECT_EQ(Bytes(before), bytes);
+    EXPECT_EQ(Bytes(applied), bytes);
+    Commit(store.get());
+    RunStep(store.get());
+    EXPECT_EQ(Bytes(before), bytes);
+    EXPECT_EQ(Bytes(applied), bytes);
+    RunStep(undisturbed.get());
+    RunStep(undisturbed.get());
+    EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(undisturbed->TakeSnapshot())) << "a snapshot changed the training";
+  }
+}
+
+TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
+  const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
+  store->Initialize(7);
+  std::set<const void*> buffers;
+  const auto collect = [&] {
+    const VariableStore::Snapshot snapshot = store->TakeSnapshot();
+    buffers.insert(snapshot.values.get());
+    for (const auto& slot : snapshot.slots) buffers.insert(slot.get());
+  };
+  for (int i = 0; i < 10; ++i) {
+    RunStep(store.get());
+    collect();
+  }
+  EXPECT_EQ(buffers.size(), 2 * 3u);
+  for (int i = 0; i < 10; ++i) {
+    const VariableStore::Snapshot snapshot = store->TakeSnapshot();
+    for (int step = 0; step < 3; ++step) {
+      RunStep(store.get());
+      collect();
+    }
+  }
+  EXPECT_EQ(buffers.size(), 3 * 3u);
 }
 
 TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
