@@ -13,7 +13,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace lockstep {
 namespace {
@@ -33,6 +35,15 @@ const std::string& Machine() {
 absl::Status NotReachable(const SharedMemoryHandle& handle) {
   return absl::NotFoundError(
       absl::StrCat("descriptor ", handle.file_descriptor(), " of process ", handle.process(), " is not within reach"));
+}
+
+// Whether the link of an open file says that it is a memfd. Any other is left alone: opening some does something, and
+// even a look at one asks its file system, which may hang when it is that of a machine that is gone. Reading the link
+// asks the kernel alone.
+bool IsMemoryFile(const std::string& path) {
+  char target[64];
+  const ssize_t length = readlink(path.c_str(), target, sizeof(target));
+  return length > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(length)), "/memfd:");
 }
 
 }  // namespace
@@ -76,7 +87,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const SharedMemo
   if (handle.machine() != Machine() || handle.process() <= 0 || handle.file_descriptor() < 0)
     return NotReachable(handle);
   const std::string path = absl::StrCat("/proc/", handle.process(), "/fd/", handle.file_descriptor());
-  // Looked at before it is opened: in another container the path is another file, and opening some does something.
+  if (!IsMemoryFile(path)) return NotReachable(handle);
+  // Looked at before it is opened: in another container the path is another file.
   const int found = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0) return NotReachable(handle);
   const auto close_found = absl::MakeCleanup([found] { close(found); });

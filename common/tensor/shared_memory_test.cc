@@ -1,11 +1,13 @@
 #include "common/tensor/shared_memory.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -109,6 +111,25 @@ TEST(SharedMemoryTest, OnlyFilesAreOpened) {
   EXPECT_TRUE(absl::IsNotFound(SharedMemory::Map(HandleOf(pipes[0], memory->handle())).status()));
   close(pipes[0]);
   close(pipes[1]);
+}
+
+// The file system of any other file may hang.
+TEST(SharedMemoryTest, AnotherFileIsNotEvenOpened) {
+  const auto memory = NewMemory();
+  char path[] = "/tmp/shared_memory_test.XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(ftruncate(file, kBytes), 0);
+  const SharedMemoryHandle handle = HandleOf(file, memory->handle());
+  const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(watch, 0);
+  ASSERT_GE(inotify_add_watch(watch, path, IN_ALL_EVENTS), 0);
+  EXPECT_TRUE(absl::IsNotFound(SharedMemory::Map(handle).status()));
+  char events[256];
+  EXPECT_LT(read(watch, events, sizeof(events)), 0) << "the file was opened";
+  close(watch);
+  close(file);
+  unlink(path);
 }
 
 TEST(SharedMemoryTest, ASizeThatIsNotItsOwnIsRefused) {

@@ -2,11 +2,16 @@
 #include "common/tensor/shared_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "common/client/chief_client.h"
 #include "common/tensor/parameter_layout.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/stranger.h"
@@ -179,6 +184,45 @@ TEST(SharedMemoryTest, APieceThatDoesNotLieInTheMemoryIsNamed) {
     const grpc::Status status = stream.EndAfter(stream.Piece(test.offset, test.bytes));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr(test.text));
+  }
+}
+
+// Counts the lines of the log that contain a text, while it exists.
+class LogCounter : public google::LogSink {
+ public:
+  explicit LogCounter(std::string text) : text_(std::move(text)) { google::AddLogSink(this); }
+  ~LogCounter() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&, const char* message,
+            size_t length) override {
+    if (absl::StrContains(absl::string_view(message, length), text_)) ++count_;
+  }
+  int count() const { return count_; }
+
+ private:
+  const std::string text_;
+  std::atomic<int> count_{0};
+};
+
+TEST(SharedMemoryTest, AHandleIsLookedAtWhenTheSessionIsKnown) {
+  TestCluster cluster(SharingCluster(1));
+  ASSERT_TRUE(cluster.StartChief().ok());
+  Stranger stranger(cluster.address(), "stranger", 1);
+  ASSERT_NO_FATAL_FAILURE(stranger.Open());
+  const auto memory = SharedMemory::Create(1000).value();
+  StepRequest request = stranger.AskForToken();
+  *request.mutable_gradient_memory() = memory->handle();
+  request.mutable_gradient_memory()->set_bytes(5);  // it has another size
+  for (const bool known : {false, true}) {
+    const LogCounter refused("a worker's memory is not shared");
+    if (!known) request.set_session_id(request.session_id() + 1);
+    grpc::ClientContext context;
+    const auto stream = stranger.NewStream(&context);
+    ASSERT_TRUE(stream->Write(request));
+    Token token;
+    EXPECT_EQ(stranger.ReadToken(stream.get(), &token), known);
+    EXPECT_EQ(refused.count(), known ? 1 : 0);
+    request.set_session_id(stranger.session().session_id());
+    context.TryCancel();
   }
 }
 
