@@ -263,9 +263,10 @@ absl::StatusOr<uint64_t> Chief::FindOrAddSession(const OpenSessionRequest& reque
     if (oldest == 0) return absl::UnavailableError(absl::StrCat("all of ", kMaxSessions, " sessions are in use"));
     sessions_.erase(oldest);
   }
-  const uint64_t id = next_session_++;
+  uint64_t id = 0;
+  while (id == 0 || sessions_.count(id) > 0) id = options_.draw_session_id();
   sessions_[id] = {request.worker(), request.incarnation(), now, /*streamed=*/false};
-  LOG(INFO) << absl::CHexEscape(request.worker()) << " opened session " << id;
+  LOG(INFO) << absl::CHexEscape(request.worker()) << " opened session " << ShortSessionId(id);
   return id;
 }
 

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_CHIEF_CHIEF_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/periodic_task.h"
+#include "common/base/system_random.h"
 #include "common/io/file_system.h"
 #include "common/summary/event_queue.h"
 #include "common/tensor/shared_memory.h"
@@ -39,6 +41,8 @@ class Chief {
     RunConfig config;
     // Workers on this machine may share memory with the chief.
     bool share_memory = false;
+    // Draws the id of a session, which nobody may guess.
+    std::function<uint64_t()> draw_session_id = SystemRandom64;
     // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
     absl::Duration housekeeping_period = absl::Milliseconds(100);
   };
@@ -145,7 +149,6 @@ class Chief {
   // Null before the model is known.
   std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string checkpoint_ ABSL_GUARDED_BY(mutex_);
   int64_t saved_step_ ABSL_GUARDED_BY(mutex_) = -1;
   absl::Time next_save_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

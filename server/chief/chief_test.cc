@@ -53,6 +53,8 @@ class ChiefTest : public ::testing::Test {
     options.logdir = logdir_;
     options.config = config_;
     options.housekeeping_period = absl::ZeroDuration();
+    last_session_ = 0;
+    options.draw_session_id = draw_session_id_;
     auto chief = Chief::Create(std::move(options));
     if (!chief.ok()) return chief.status();
     chief_ = *std::move(chief);
@@ -135,6 +137,9 @@ class ChiefTest : public ::testing::Test {
   FaultyFileSystem fs_{&hanging_};
   std::string logdir_ = "logdir";
   RunConfig config_;
+  // Of each life of the chief: 1, 2, ...
+  uint64_t last_session_ = 0;
+  std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
   // What workers read.
   absl::optional<DataDigest> data_;
   std::unique_ptr<Chief> chief_;
@@ -165,6 +170,34 @@ TEST_F(ChiefTest, ASessionIsNamedByWorkerAndIncarnation) {
   EXPECT_EQ(OpenSession("a")->session_id(), first);
   EXPECT_NE(OpenSession("a", FrameModel(), 2)->session_id(), first);
   EXPECT_NE(OpenSession("b")->session_id(), first);
+}
+
+TEST_F(ChiefTest, ASessionCannotBeGuessed) {
+  draw_session_id_ = Chief::Options().draw_session_id;
+  ASSERT_TRUE(Start().ok());
+  uint64_t first = 0, varies = 0;
+  for (uint64_t incarnation = 0; incarnation < 64; ++incarnation) {
+    const uint64_t id = OpenSession("a", FrameModel(), incarnation)->session_id();
+    if (incarnation == 0) first = id;
+    varies |= id ^ first;
+  }
+  EXPECT_EQ(varies, ~uint64_t{0}) << "every bit is drawn";
+  worker_ = Connect(first);
+  ASSERT_TRUE(worker_->Ask().ok());
+  ASSERT_EQ(chief_->GetStatus().worker_size(), 1);
+  EXPECT_EQ(chief_->GetStatus().worker(0).session_id(), first & 0xffff) << "not all of it is shown";
+}
+
+TEST_F(ChiefTest, EverySessionHasAnIdOfItsOwn) {
+  std::vector<uint64_t> draws = {9, 7, 7, 0, 7};
+  draw_session_id_ = [&draws] {
+    const uint64_t id = draws.back();
+    draws.pop_back();
+    return id;
+  };
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(OpenSession("a")->session_id(), 7u);
+  EXPECT_EQ(OpenSession("b")->session_id(), 9u);
 }
 
 TEST_F(ChiefTest, AnotherModelIsRefusedWithTheFirstDifference) {

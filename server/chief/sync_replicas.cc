@@ -68,7 +68,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::str
   std::shared_ptr<StepConnection> connection(new StepConnection(this, session, name, &layout_, value_path));
   connection->listener_ = std::move(listener);
   connection->stats_.set_name(std::move(name));
-  connection->stats_.set_session_id(session);
+  connection->stats_.set_session_id(ShortSessionId(session));
   connection->last_heard_ = options_.clock->Now();
   connection->frame_limits_ = FrameLimits();
   std::shared_ptr<StepListener> replaced;
@@ -79,8 +79,9 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, std::str
     connections_[session] = connection;
   }
   if (replaced != nullptr) {
-    replaced->OnClosed(absl::AbortedError(absl::StrCat("session ", session, " has opened another Step stream")),
-                       /*at_once=*/false);
+    replaced->OnClosed(
+        absl::AbortedError(absl::StrCat("session ", ShortSessionId(session), " has opened another Step stream")),
+        /*at_once=*/false);
   }
   return connection;
 }

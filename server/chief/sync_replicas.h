@@ -29,6 +29,9 @@ namespace lockstep {
 
 class SyncReplicas;
 
+// The part of a session's id that people are shown: whoever knows all of it acts for the worker.
+inline uint64_t ShortSessionId(uint64_t session) { return session & 0xffff; }
+
 // Told when a connection may have a reply to send. Called without locks; must not block.
 class StepListener {
  public:

@@ -1,0 +1,16 @@
+#include "common/base/system_random.h"
+
+#include <sys/random.h>
+
+#include "glog/logging.h"
+
+namespace lockstep {
+
+uint64_t SystemRandom64() {
+  uint64_t bits = 0;
+  // Up to 256 bytes come whole.
+  PCHECK(getrandom(&bits, sizeof(bits), 0) == sizeof(bits)) << "getrandom";
+  return bits;
+}
+
+}  // namespace lockstep

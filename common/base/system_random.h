@@ -1,0 +1,14 @@
+#ifndef LOCKSTEP_COMMON_BASE_SYSTEM_RANDOM_H_
+#define LOCKSTEP_COMMON_BASE_SYSTEM_RANDOM_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// 64 bits that nobody can guess, from the operating system. For names and secrets; what is computed must not depend on
+// them.
+uint64_t SystemRandom64();
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_SYSTEM_RANDOM_H_
