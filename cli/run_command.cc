@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,6 +20,7 @@
 #include "cli/report/status_poller.h"
 #include "cli/run_report.h"
 #include "cli/supervisor/process_table.h"
+#include "cli/supervisor/run_socket.h"
 #include "cli/supervisor/run_supervisor.h"
 #include "cli/supervisor/signal_wait.h"
 #include "common/base/clock.h"
@@ -99,14 +99,20 @@ RunProgress TerminalProgress() {
   return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
 }
 
-// Where the chief also listens, for its own workers: a step over it is shorter than over TCP.
-std::string WorkersSocket() {
-  std::random_device device;
-  return absl::StrCat("unix-abstract:lockstep-", getpid(), "-", absl::Hex(device(), absl::kZeroPad8));
+// Where the chief also listens, for its own workers: a step over it is shorter than over TCP. Null when they are to use
+// what the chief listens on.
+std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
+  if (IsUnixAddress(flags.listen)) return nullptr;
+  auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
+  if (socket.ok()) return *std::move(socket);
+  LOG(WARNING) << "workers use TCP: " << socket.status().message();
+  return nullptr;
 }
 
+// `socket` is the workers' own address of the chief, empty when they have none.
 absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
-                                                         const std::string& logdir, const std::string& log_directory) {
+                                                         const std::string& logdir, const std::string& log_directory,
+                                                         const std::string& socket) {
   ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
   RunSupervisor::Options options;
   options.clock = Clock::Real();
@@ -117,7 +123,6 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
   options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
-  const std::string socket = IsUnixAddress(flags.listen) ? "" : WorkersSocket();
   options.chief_command = [chief, logdir, socket, port_file = options.port_file,
                            words = flags.config.ToWords()](const std::string& listen) {
     std::vector<std::string> command = {
@@ -201,7 +206,9 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
     return PrintError(kCommand, absl::StrCat("another lockstep run uses ", logdir, " (", lock.status().message(), ")"),
                       kExitBadConfiguration, err);
   }
-  auto options = SupervisorOptions(fs, flags, config, logdir, log_directory);
+  const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
+  auto options = SupervisorOptions(fs, flags, config, logdir, log_directory,
+                                   socket == nullptr ? std::string() : socket->address());
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
