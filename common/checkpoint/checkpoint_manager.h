@@ -43,8 +43,8 @@ class CheckpointManager {
   // A checkpoint was written: lists it as the newest, writes the state file, then deletes all listed ones
   // that are too many. A prefix that is listed already moves to the end. One of an older step than that of a checkpoint
   // recorded before, by this manager, is listed before that: what a run starts from never goes back while it lives.
-  // Errors: NotFound when its index is not in the directory; those of may_record and of writing the state file, and then
-  // nothing is deleted. A failing deletion is logged and tried again next time.
+  // Errors: NotFound when its index is not in the directory; those of may_record and of writing the state file, and
+  // then nothing is deleted. A failing deletion is logged and tried again next time.
   absl::Status Record(const std::string& prefix);
 
   // Prefixes, oldest first.

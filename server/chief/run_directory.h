@@ -14,8 +14,8 @@
 namespace lockstep {
 
 // What a chief keeps in its logdir beside checkpoints and events: a lock that one chief holds, the epoch of
-// its present life ("epoch"), and the configuration, model and data digest of the run ("lockstep.textproto"). A lock may
-// be lost, to an administrator or to a network file system, so whoever writes for long asks CheckOwned before. Not
+// its present life ("epoch"), and the configuration, model and data digest of the run ("lockstep.textproto"). A lock
+// may be lost, to an administrator or to a network file system, so whoever writes for long asks CheckOwned before. Not
 // thread-safe.
 class RunDirectory {
  public:

@@ -31,10 +31,9 @@ namespace lockstep {
 // beside ApplySegment, but for next_published() and TakeSnapshot().
 class VariableStore {
  public:
-  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name a
-  // checkpoint needs for something else (CheckCheckpointKeys); ResourceExhausted when the machine has less memory than the
-  // variables and slots need.
-  // With `share_values` published() lies in memory that other processes may map.
+  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name
+  // a checkpoint needs for something else (CheckCheckpointKeys); ResourceExhausted when the machine has less memory
+  // than the variables and slots need. With `share_values` published() lies in memory that other processes may map.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
                                                                int64_t replicas_to_aggregate = 1,
