@@ -12,6 +12,7 @@
 #include "common/checkpoint/latest_valid.h"
 #include "common/config/compression.h"
 #include "glog/logging.h"
+#include "server/ps/memory_limit.h"
 
 namespace lockstep {
 namespace {
@@ -115,6 +116,8 @@ absl::Status Chief::StartModel(std::shared_ptr<const RunContract> contract) {
                    VariableStore::Create(contract->model(), options_.config.optimizer(),
                                          CompressionOf(options_.config.compression()),
                                          options_.config.training().replicas_to_aggregate(), shares_memory()));
+  FileSystem* const fs = options_.fs != nullptr ? options_.fs : FileSystem::Real();
+  RETURN_IF_ERROR(store->CheckMemory(/*saves=*/directory_ != nullptr, FindMemoryLimit(fs, PhysicalMemory())));
   bool restored = false;
   RETURN_IF_ERROR(FillStore(store.get(), &restored));
 

@@ -309,6 +309,23 @@ TEST_F(ChiefTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   EXPECT_TRUE(OpenSession("b").ok());
 }
 
+TEST_F(ChiefTest, AModelThatTheControlGroupCannotHoldIsRefusedWithBothNumbers) {
+  // Enough for two versions of variables and optimizer state, not for the third while one is saved.
+  for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
+    ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
+  }
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/proc/self/cgroup", "0::/run\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "2000000\n").ok());
+  ASSERT_TRUE(Start().ok());
+  const absl::Status status = OpenSession("a").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::ContainsRegex("need 2[0-9]{6} bytes of memory, "
+                                                                      "/sys/fs/cgroup/run/memory.max has 2000000"));
+  logdir_.clear();
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(OpenSession("a").ok());
+}
+
 TEST_F(ChiefTest, AStartThatFailedInTheMiddleIsMadeAnew) {
   ASSERT_TRUE(Start().ok());
   const int64_t before = fs_.operations();

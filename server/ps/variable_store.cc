@@ -1,9 +1,8 @@
 #include "server/ps/variable_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -66,33 +65,47 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const Model
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
-  // Two versions of the values.
-  const int64_t estimates = compression.top_k > 0 ? replicas_to_aggregate : 0;
-  RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, estimates));
-  const uint64_t bytes = 2 * (sizeof(float) + (compression.values == DT_FLOAT ? 0 : sizeof(uint16_t))) +
-                         (rule->slots().size() + 2 * static_cast<uint64_t>(estimates)) * sizeof(float);
-  const uint64_t needed = static_cast<uint64_t>(layout.flat_elements()) * bytes;
-  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (needed > memory) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the model needs ", needed, " bytes for variables and slots; the machine has ", memory));
-  }
+  RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, compression.top_k > 0 ? replicas_to_aggregate : 0));
   return std::unique_ptr<VariableStore>(
-      new VariableStore(std::move(layout), std::move(rule), compression, estimates, share_values));
+      new VariableStore(std::move(layout), std::move(rule), compression, replicas_to_aggregate, share_values));
 }
 
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
-                             const Compression& compression, int64_t num_estimates, bool share_values)
+                             const Compression& compression, int64_t replicas_to_aggregate, bool share_values)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
       compression_(compression),
-      num_estimates_(num_estimates),
+      replicas_to_aggregate_(replicas_to_aggregate),
+      num_estimates_(compression.top_k > 0 ? replicas_to_aggregate : 0),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareVersions, share_values),
       slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
                  kSpareVersions * optimizer_->slots().size()),
       encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareVersions),
-      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_estimates)),
+      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
+                     static_cast<size_t>(num_estimates_)),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
+
+uint64_t VariableStore::MemoryNeeded(bool saves) const {
+  const uint64_t versions = saves ? 3 : 2;
+  const uint64_t arrays = 1 + optimizer_->slots().size() + static_cast<uint64_t>(num_estimates_);
+  uint64_t bytes = versions * arrays * sizeof(float);
+  if (compression_.values != DT_FLOAT) bytes += versions * sizeof(uint16_t);
+  // In order, contributions need a partial sum for each level of the tree of slots, and the first lies in the next
+  // values.
+  size_t sums = 0;
+  for (int64_t slots = 2; slots < replicas_to_aggregate_ && sums < kSpareSums; slots *= 2) ++sums;
+  uint64_t needed = 0;
+  const bool too_many =
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed);
+  return too_many ? std::numeric_limits<uint64_t>::max() : needed;
+}
+
+absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit) const {
+  const uint64_t needed = MemoryNeeded(saves);
+  if (needed <= limit.bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the model's variables, optimizer state and sums need ", needed,
+                                                   " bytes of memory, ", limit.source, " has ", limit.bytes));
+}
 
 std::shared_ptr<const PublishedValues> VariableStore::Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                               std::shared_ptr<AlignedBuffer>* encoded) {

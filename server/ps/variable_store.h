@@ -18,6 +18,7 @@
 #include "proto/variable.pb.h"
 #include "server/optimizer/optimizer.h"
 #include "server/ps/buffer_pool.h"
+#include "server/ps/memory_limit.h"
 #include "server/ps/published_values.h"
 
 namespace lockstep {
@@ -31,13 +32,20 @@ namespace lockstep {
 // beside ApplySegment, but for next_published() and TakeSnapshot().
 class VariableStore {
  public:
+  // Takes no memory for variables yet: see CheckMemory.
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name
-  // a checkpoint needs for something else (CheckCheckpointKeys); ResourceExhausted when the machine has less memory
-  // than the variables and slots need. With `share_values` published() lies in memory that other processes may map.
+  // a checkpoint needs for something else (CheckCheckpointKeys). With `share_values` published() lies in memory that
+  // other processes may map.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const ModelSpec& model, const OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
                                                                int64_t replicas_to_aggregate = 1,
                                                                bool share_values = false);
+
+  // What the store will hold at most, when contributions come in order: all versions of variables, optimizer slots and
+  // estimates, and the partial sums of a step. `saves`: snapshots are taken, one at a time.
+  uint64_t MemoryNeeded(bool saves) const;
+  // ResourceExhausted with both numbers when that is more than `limit`.
+  absl::Status CheckMemory(bool saves, const MemoryLimit& limit) const;
 
   // One flat array for each slot of a step.
   using Estimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
@@ -102,7 +110,7 @@ class VariableStore {
 
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
-                int64_t num_estimates, bool share_values);
+                int64_t replicas_to_aggregate, bool share_values);
 
   // Publishes `flat` with memory for what is encoded, not initialized.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
@@ -120,6 +128,8 @@ class VariableStore {
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Compression compression_;
+  const int64_t replicas_to_aggregate_;
+  // 0 without top-k compression.
   const int64_t num_estimates_;
   BufferPool pool_;
   BufferPool slot_pool_;

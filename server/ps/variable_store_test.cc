@@ -428,13 +428,51 @@ TEST_F(VariableStoreTest, AWarmStartDoesNotReshape) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("float32[6]"));
 }
 
+TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
+  const auto array_bytes = [](const VariableStore& store) {
+    return static_cast<uint64_t>(store.layout().flat_elements()) * sizeof(float);
+  };
+  const auto sgd = VariableStore::Create(Model(), Optimizer("sgd {}")).value();
+  EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/false), 2 * array_bytes(*sgd));
+  EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/true), 3 * array_bytes(*sgd));
+  // Two slots of state.
+  const auto adam = VariableStore::Create(Model(), Optimizer(kAdam)).value();
+  EXPECT_EQ(adam->MemoryNeeded(false), 6 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded(true), 9 * array_bytes(*adam));
+  // Partial sums beside the one in the next values.
+  for (const auto& [slots, sums] : std::vector<std::pair<int64_t, uint64_t>>{{2, 0}, {3, 1}, {4, 1}, {8, 2}, {64, 2}}) {
+    const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
+    EXPECT_EQ(store->MemoryNeeded(false), (6 + sums) * array_bytes(*store)) << slots;
+  }
+  Compression compression;
+  compression.values = DT_BFLOAT16;
+  const auto rounded = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
+  EXPECT_EQ(rounded->MemoryNeeded(false), 7 * array_bytes(*rounded));
+  compression = {};
+  compression.top_k = 0.5;
+  const auto estimates = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
+  EXPECT_EQ(estimates->MemoryNeeded(true), 3 * 5 * array_bytes(*estimates));
+}
+
+TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
+  const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
+  const uint64_t needed = store->MemoryNeeded(true);
+  EXPECT_TRUE(store->CheckMemory(true, {needed, "the machine"}).ok());
+  EXPECT_TRUE(store->CheckMemory(false, {needed - 1, "the machine"}).ok());
+  const absl::Status status = store->CheckMemory(true, {needed - 1, "/sys/fs/cgroup/memory.max"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("need ", needed, " bytes")));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("/sys/fs/cgroup/memory.max has ", needed - 1)));
+}
+
 TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
   ModelSpec model = Model();
   model.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
   model.mutable_variables(0)->set_shape(1, 1);
-  const auto status = VariableStore::Create(model, Optimizer(kAdam)).status();
+  const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
+  const absl::Status status = store->CheckMemory(/*saves=*/false, {PhysicalMemory(), "the machine"});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the model needs"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the machine has"));
 }
 
 // Training would go on, and every save would fail.
