@@ -31,6 +31,7 @@
 #include "common/cluster/master_address.h"
 #include "common/transport/grpc_chief_client.h"
 #include "glog/logging.h"
+#include "server/chief/run_directory.h"
 
 namespace lockstep {
 namespace {
@@ -124,11 +125,12 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
   options.log_directory = log_directory;
   options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
   options.chief_command = [chief, logdir, socket, port_file = options.port_file,
+                           lock_wait_seconds = absl::ToDoubleSeconds(options.stop_limit),
                            words = flags.config.ToWords()](const std::string& listen) {
     std::vector<std::string> command = {
         chief, absl::StrCat("--logdir=", logdir),
         absl::StrCat("--listen=", listen, socket.empty() ? "" : absl::StrCat(",", socket)),
-        absl::StrCat("--port_file=", port_file)};
+        absl::StrCat("--port_file=", port_file), absl::StrCat("--lock_wait_seconds=", lock_wait_seconds)};
     command.insert(command.end(), words.begin(), words.end());
     return command;
   };
@@ -212,6 +214,10 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
+  // Of a run that was killed.
+  if (RunDirectory::IsHeld(fs, logdir)) {
+    out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
+  }
   const absl::Time began = Clock::Real()->Now();
   const auto outcome = Supervise(*std::move(options), config, logdir, out);
   if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);

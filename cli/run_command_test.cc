@@ -1,5 +1,7 @@
 // `lockstep run` with real processes.
 #include <fcntl.h>
+#include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kConfig[] = R"(
   model {
@@ -61,6 +64,7 @@ class RunCommandTest : public ::testing::Test {
     const pid_t pid = fork();
     if (pid == 0) {
       dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
       unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is the worker, too.
       execv(words[0], words.data());
       _exit(99);
@@ -102,6 +106,11 @@ class RunCommandTest : public ::testing::Test {
       if (ReadAll(absl::StrCat("/proc/", child, "/cmdline")).find(word) != std::string::npos) return child;
     }
     return 0;
+  }
+  static std::string Absolute(const std::string& path) {
+    char directory[4096] = "";
+    EXPECT_NE(getcwd(directory, sizeof directory), nullptr);
+    return JoinPath(directory, path);
   }
   static bool KillChildOf(pid_t parent, const std::string& word) {
     const pid_t child = ChildOf(parent, word);
@@ -169,12 +178,58 @@ TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
   EXPECT_EQ(Inspect(fs_, {Path("run")}, out, err), 0) << err.str();
 }
 
+TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
+  const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  // Nothing can be saved in the directory that is there now.
+  ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 1) << shown_;
+  EXPECT_THAT(shown_, Not(HasSubstr("stopped; the same command")));
+  EXPECT_THAT(shown_, HasSubstr("chief ended with exit code 1 before its last step was saved"));
+}
+
+TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
+  int terminal = -1;
+  const pid_t run = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (run == 0) {
+    const std::string chief = Absolute("server/chief_main"), program = Absolute("cli/lockstep_main");
+    setenv("LOCKSTEP_CHIEF_BINARY", chief.c_str(), 1);
+    unsetenv("LOCKSTEP_WORKER_BINARY");
+    execl(program.c_str(), program.c_str(), "run", config_.c_str(), logdir_.c_str(), "--steps=100000000",
+          "--set=checkpoint.every_steps=0", nullptr);
+    _exit(99);
+  }
+  output_ = terminal;
+  shown_.clear();
+  ASSERT_TRUE(Await("  loss "));
+  // All that it writes from now on goes nowhere.
+  close(terminal);
+  output_ = -1;
+  int status = 0;
+  ASSERT_EQ(waitpid(run, &status, 0), run);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143);
+  EXPECT_THAT(ReadAll(Path("run/checkpoint")), Not(HasSubstr("model_checkpoint_path: \"model.ckpt-0\"")));
+}
+
+TEST_F(RunCommandTest, WaitsForTheChiefOfAKilledRunThatStillSaves) {
+  ASSERT_EQ(fs_->CreateDirectory(Path("run")), absl::OkStatus());
+  auto chief = fs_->LockFile(Path("run/lock"));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  const pid_t run = Start({logdir_});
+  ASSERT_TRUE(Await("waiting for another chief, which is still ending in "));
+  while (ReadAll(Path("run/log/chief.log")).find("another chief is still ending") == std::string::npos) sched_yield();
+  chief->reset();
+  EXPECT_EQ(Wait(run), 0) << shown_;
+}
+
 TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
   EXPECT_EQ(Run({logdir_}), 0) << err_.str();
   EXPECT_EQ(Run({logdir_, "--steps=400", "--seed=2"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("lockstep run: chief ended with exit code 2"));
   EXPECT_THAT(err_.str(), HasSubstr("training.seed"));
-  EXPECT_THAT(err_.str(), ::testing::Not(HasSubstr("saved"))) << "of the run before";
+  EXPECT_THAT(err_.str(), Not(HasSubstr("saved"))) << "of the run before";
 }
 
 TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {

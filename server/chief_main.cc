@@ -20,6 +20,7 @@
 #include "common/io/file_system.h"
 #include "glog/logging.h"
 #include "server/chief/chief.h"
+#include "server/chief/run_directory.h"
 #include "server/rpc/chief_server.h"
 
 namespace lockstep {
@@ -34,6 +35,7 @@ struct Flags {
   absl::optional<uint64_t> seed;
   std::vector<std::string> overrides;
   int step_threads = 2;
+  double lock_wait_seconds = 0;
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
@@ -47,6 +49,9 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("seed", "N", "of initial values, shuffling and dropout", &flags->seed);
   command_line->AddFlag("set", "PATH=VALUE", "sets any field of the configuration", &flags->overrides);
   command_line->AddFlag("step_threads", "N", "threads that sum gradients and apply updates", &flags->step_threads);
+  command_line->AddFlag("lock_wait_seconds", "S",
+                        "how long to wait for a chief of the same logdir that is still ending, as it saves",
+                        &flags->lock_wait_seconds);
 }
 
 absl::StatusOr<RunConfig> LoadConfig(const Flags& flags) {
@@ -82,6 +87,24 @@ absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
   return status;
 }
 
+// Waits for a chief before this one that still saves, as long as the flags say or until `*stop`. One that stays is for
+// Chief::Create to name.
+void AwaitPredecessor(const Flags& flags, Mutex* mutex, const bool* stop) {
+  constexpr absl::Duration kPeriod = absl::Milliseconds(50);
+  Clock* const clock = Clock::Real();
+  if (flags.logdir.empty() || flags.lock_wait_seconds <= 0) return;
+  if (!RunDirectory::IsHeld(FileSystem::Real(), flags.logdir)) return;
+  LOG(INFO) << "chief: another chief is still ending in " << flags.logdir << "; waiting up to "
+            << flags.lock_wait_seconds << " s for it";
+  const absl::Time deadline = clock->Now() + absl::Seconds(flags.lock_wait_seconds);
+  while (clock->Now() < deadline && RunDirectory::IsHeld(FileSystem::Real(), flags.logdir)) {
+    MutexLock lock(mutex);
+    if (*stop) return;
+    CondVar nobody;
+    clock->WaitUntil(&nobody, mutex, clock->Now() + kPeriod);
+  }
+}
+
 int Main(int argc, char** argv) {
   InitializeProcess(argv[0]);
   Flags flags;
@@ -114,6 +137,11 @@ int Main(int argc, char** argv) {
         if (chief != nullptr) chief->RequestStop();
       },
       kExitFailed);
+  AwaitPredecessor(flags, &mutex, &stop);
+  {
+    MutexLock lock(&mutex);
+    if (stop) return kExitTerminated;
+  }
   Chief::Options options;
   options.fs = FileSystem::Real();
   options.clock = Clock::Real();

@@ -33,6 +33,10 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
   return directory;
 }
 
+bool RunDirectory::IsHeld(FileSystem* fs, const std::string& path) {
+  return absl::IsFailedPrecondition(fs->LockFile(JoinPath(path, kLockFile)).status());
+}
+
 RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)
     : fs_(fs), path_(std::move(path)), lock_(std::move(lock)) {}
 

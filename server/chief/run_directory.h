@@ -24,6 +24,10 @@ class RunDirectory {
   // system.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 
+  // Whether a chief holds the lock at this moment. False for a directory that is not there, or cannot be read: Open
+  // says why.
+  static bool IsHeld(FileSystem* fs, const std::string& path);
+
   const std::string& path() const { return path_; }
   // One more than in the chief's life before.
   int64_t epoch() const { return epoch_; }

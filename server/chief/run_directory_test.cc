@@ -44,7 +44,10 @@ TEST(RunDirectoryTest, OneChiefAtATime) {
   const auto second = RunDirectory::Open(&fs, "d");
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("another chief is running in d"));
+  EXPECT_TRUE(RunDirectory::IsHeld(&fs, "d"));
   first.reset();
+  EXPECT_FALSE(RunDirectory::IsHeld(&fs, "d"));
+  EXPECT_FALSE(RunDirectory::IsHeld(&fs, "no directory"));
   EXPECT_EQ(RunDirectory::Open(&fs, "d").value()->epoch(), 2) << "the one that was refused had none";
 }
 
