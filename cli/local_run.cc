@@ -38,7 +38,8 @@ std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& opti
 }
 
 // Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure.
-absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief, absl::Status* chief_status) {
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chief* chief, TerminationWatch* watch,
+                        absl::Status* chief_status) {
   std::vector<std::unique_ptr<TrainingWorker>> workers;
   for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
   std::vector<absl::Status> statuses(workers.size());
@@ -50,6 +51,8 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
     });
   }
   *chief_status = chief->Wait();
+  // All that can be saved is.
+  watch->set_second_exit_code(ExitCodeOf(*chief_status));
   for (const auto& worker : workers) {
     if (!chief_status->ok()) worker->RequestStop();
   }
@@ -66,18 +69,20 @@ absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
   Mutex mutex;
   Chief* chief_to_stop = nullptr;
   bool stop = false;
-  TerminationWatch watch([&] {
-    MutexLock lock(&mutex);
-    stop = true;
-    if (chief_to_stop != nullptr) chief_to_stop->RequestStop();
-  });
+  TerminationWatch watch(
+      [&] {
+        MutexLock lock(&mutex);
+        stop = true;
+        if (chief_to_stop != nullptr) chief_to_stop->RequestStop();
+      },
+      kExitFailed);
   Chief::Options chief_options;
   chief_options.fs = FileSystem::Real();
   chief_options.clock = Clock::Real();
   chief_options.logdir = options.logdir;
   chief_options.config = config;
   chief_options.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
-  ASSIGN_OR_RETURN(const std::unique_ptr<Chief> chief, Chief::Create(std::move(chief_options)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Chief> chief, Chief::Create(std::move(chief_options)));
   {
     MutexLock lock(&mutex);
     chief_to_stop = chief.get();
@@ -90,13 +95,15 @@ absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
   PeriodicTask reports(periodic, [&] { options.on_status(chief->GetStatus()); });
 
   absl::Status chief_status;
-  const absl::Status worker_status = RunWorkers(options, client.get(), chief.get(), &chief_status);
+  const absl::Status worker_status = RunWorkers(options, client.get(), chief.get(), &watch, &chief_status);
   reports.Stop();
   if (options.on_status) options.on_status(chief->GetStatus());
   {
     MutexLock lock(&mutex);
     chief_to_stop = nullptr;
   }
+  // Destroying it would wait for the disk.
+  if (absl::IsDeadlineExceeded(chief_status)) (void)chief.release();
   if (!worker_status.ok()) return worker_status;
   return chief_status;
 }

@@ -23,7 +23,9 @@ struct LocalRunOptions {
 
 // Chief and workers in this process, without a socket: the master ''. Installs a TerminationWatch, so call it
 // before any thread is made.
-// Returns OK when the last step is saved; Cancelled when it was terminated (after a save); else why the run failed.
+// Returns OK when the last step is saved; Cancelled when it was terminated and the last step is saved; else why the run
+// failed, or why the last step could not be saved. After DeadlineExceeded, the disk having taken longer than
+// checkpoint.stop_seconds, the chief is still there: end the process.
 absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options);
 
 }  // namespace lockstep

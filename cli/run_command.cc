@@ -265,7 +265,8 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
     out << "stopped; the same command goes on from the last checkpoint\n";
     return kExitTerminated;
   }
-  return PrintError(command, status.message(), ExitCodeOf(status), err);
+  return PrintError(command, status.message(), absl::IsDeadlineExceeded(status) ? kExitFailed : ExitCodeOf(status),
+                    err);
 }
 
 }  // namespace
@@ -320,10 +321,11 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   RunFlags flags;
   flags.workers = 1;
-  CommandLine command_line("lockstep local", "Trains in one process, without a socket, and evaluates the result.",
-                           "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops.\n"
-                           "Exit codes: 0 the last step is saved; 1 the run failed; 2 wrong arguments or\n"
-                           "configuration; 143 stopped.");
+  CommandLine command_line(
+      "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
+      "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step\n"
+      "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
   DeclareShared(&flags, &command_line);
   std::string master;
   command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.workers);

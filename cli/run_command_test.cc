@@ -189,6 +189,15 @@ TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
   EXPECT_THAT(shown_, HasSubstr("chief ended with exit code 1 before its last step was saved"));
 }
 
+TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopInOneProcessIsNotSaved) {
+  const pid_t run = Start({logdir_, "--master=", "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 1) << shown_;
+  EXPECT_THAT(shown_, HasSubstr(", which is not saved: "));
+}
+
 TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
   int terminal = -1;
   const pid_t run = forkpty(&terminal, nullptr, nullptr, nullptr);
