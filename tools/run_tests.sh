@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: runs the tests, counts their cases, shows the logs of those that failed.
 # The last line is "N passed, N failed". A GoogleTest case, a script test and a check count one each.
-# Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under none.
+# Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under none; "long" ones, which
+# are "manual" as well so that //... leaves them out, only with --long.
 
 PASSED=0
 FAILED=0
@@ -89,23 +90,34 @@ run_check() {
   printf '%s %s\n' "$((SECONDS - began))" "${name}" >>"${TIMES}"
 }
 
-# run_tests [--all] [bazel test arguments]: without arguments every test; with --all or CI=true every check as well.
+# The targets of the tests that are too slow for CI, a line each.
+long_tests() { (cd "${ROOT}" && bazel query 'attr(tags, "[\[ ]long[,\]]", //...)' 2>>"${LOG}"); }
+
+# run_tests [--all | --long] [bazel test arguments]: without arguments every test but the long ones; with --all or CI=true
+# every check as well; with --long the long ones alone.
 run_tests() {
-  local all=""
-  if [[ "${1:-}" == --all ]]; then
-    all=1
-    shift
-  fi
-  [[ "${CI:-}" == true && $# == 0 ]] && all=1
+  local all="" long=""
+  case "${1:-}" in
+    --all) all=1 ;;
+    --long) long=1 ;;
+  esac
+  [[ -z "${all}${long}" ]] || shift
+  [[ "${CI:-}" == true && -z "${long}" && $# == 0 ]] && all=1
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
-  [[ $# -gt 0 ]] || prepare_venv
+  [[ $# -gt 0 || -n "${long}" ]] || prepare_venv
   open_log test
   drop_stale_objects
   choose_cache
   TIMES="$(mktemp)"
   trap 'rm -f "${TIMES}"' EXIT
 
-  if [[ $# -gt 0 ]]; then
+  if [[ -n "${long}" ]]; then
+    local -a targets=()
+    mapfile -t targets < <(long_tests)
+    [[ ${#targets[@]} -gt 0 ]] || fail 1 "there are no long tests; ${LOG} says more"
+    BAZEL_FLAGS+=(--nocache_test_results --test_output=errors)
+    run_phase "long tests" "${targets[@]}" "$@" || true
+  elif [[ $# -gt 0 ]]; then
     run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then
     run_phase "every test" //... || true

@@ -21,6 +21,7 @@ fake bazel <<'FAKE'
 #!/usr/bin/env bash
 echo "bazel $*" >>"${RECORD}"
 [[ "$1" == --noblock_for_lock ]] && { [[ -e "${LOCKED}" ]] && exit 9; shift; }
+[[ "$1" == query ]] && { echo //tests:slow; exit; }
 [[ -e "${BROKEN}" ]] && { echo "a compiler's complaint"; exit 1; }
 for program in server/chief_main worker/worker_main cli/lockstep_main examples/own_model; do
   file=".bz/out/k8-opt/bin/${program}"
@@ -134,6 +135,10 @@ expect "a failed build fails" 1 "${STATUS}"
 expect_match "the log's tail is shown" "a compiler's complaint" "${ERR}"
 expect_match "the log is named" "${work}/home/cache/lockstep/log/" "${ERR}"
 rm "${BROKEN}"
+
+front test --long
+expect_match "the long tests are those with the tag" "long[,\]]" "$(grep ' query\|^bazel query' "${RECORD}")"
+expect_match "and only they run" "--test_summary=short //tests:slow" "$(tail -n 1 "${RECORD}")"
 
 printf 'libabsl-dev\nzlib1g-dev\n' >"${ABSENT}"
 front install
