@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/master_address.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -39,6 +40,11 @@ using grpc::health::v1::HealthCheckResponse;
 constexpr int kMaxMessageBytes = 8 << 20;
 constexpr int kMaxCallsPerConnection = 128;
 constexpr size_t kMaxVisitors = 64;
+// What gRPC may hold for the sockets of all peers: the visitors' messages and as much again for what their connections
+// buffer, and for each slot two workers with twice a message. Beyond it gRPC reads less at once, closes connections
+// without calls, and then ends calls, a worker's perhaps, which comes back.
+constexpr size_t kVisitorsBytes = 2 * kMaxVisitors * kMaxMessageBytes;
+constexpr size_t kSlotBytes = 4 * kMaxMessageBytes;
 
 std::string MethodName(absl::string_view service, absl::string_view method) {
   return absl::StrCat("/", service, "/", method);
@@ -125,6 +131,8 @@ class GrpcChiefServer : public ChiefServer {
     }
     builder.RegisterAsyncGenericService(&service_);
     SetOptions(options, &builder);
+    const auto slots = static_cast<size_t>(chief_->GetRun().config().training().replicas_to_aggregate());
+    builder.SetResourceQuota(grpc::ResourceQuota("chief").Resize(kVisitorsBytes + slots * kSlotBytes));
     queue_ = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
