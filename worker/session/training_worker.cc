@@ -103,8 +103,9 @@ absl::Status TrainingWorker::RunSession() {
   if (task_.data) *request.mutable_data() = *task_.data;
   ASSIGN_OR_RETURN(const OpenSessionReply session, client_->OpenSession(request));
   Tell(&SessionRetries::OnOpen);
-  LOG(INFO) << options_.name << ": session " << session.session_id() << " of epoch " << session.epoch() << " at step "
-            << session.global_step();
+  // As the chief shows it: whoever knows all of the id acts for this worker.
+  LOG(INFO) << options_.name << ": session " << (session.session_id() & 0xffff) << " of epoch " << session.epoch()
+            << " at step " << session.global_step();
 
   ChiefClient::StepOptions step_options;
   step_options.session_id = session.session_id();
