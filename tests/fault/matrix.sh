@@ -63,6 +63,13 @@ must_reach() {
   exit 1
 }
 
+# The processes of the workers that have a token.
+busy_workers() {
+  "${LOCKSTEP}" status --master="grpc://127.0.0.1:${port}" --json 2>/dev/null | awk -F'"' '
+    $2 == "name" { split($4, part, "[-@]"); pid = part[2] }
+    $2 == "slot_count" { print pid }'
+}
+
 kill_pid() {
   kill -KILL "$1" && wait "$1" 2>/dev/null
 }
@@ -101,6 +108,40 @@ worker_frozen() {
   # The other one gets there only when the lease (1 s) of the frozen one is over.
   must_reach 60
   kill -CONT "${worker_pids[0]}"
+  wait "${chief_pid}"
+}
+
+# More workers than slots and backups need: the others wait, some for their startup delay too, until those that compute
+# are killed, or all frozen at once. Others join in the middle of a step.
+spare_workers() {
+  local step pid i
+  local -a frozen
+  start_chief --set=cluster.linger_seconds=1000
+  for _ in 1 2 3 4 5 6 7 8; do start_worker; done
+  start_worker --startup_delay_steps=60
+  start_worker --startup_delay_steps=1000
+  for step in 20 40 60 80 100 120 140 160 180; do
+    must_reach "${step}"
+    if ((step % 40 == 0)); then
+      mapfile -t frozen < <(busy_workers)
+      kill -STOP "${frozen[@]}"
+      must_reach $((step + 5))
+      kill -CONT "${frozen[@]}"
+      continue
+    fi
+    for pid in $(busy_workers | head -n 3); do
+      kill_pid "${pid}"
+      for i in "${!worker_pids[@]}"; do
+        [[ "${worker_pids[i]}" != "${pid}" ]] || unset "worker_pids[i]"
+      done
+      start_worker
+    done
+  done
+  # Those that start when the run is over are told so.
+  for pid in "${worker_pids[@]}"; do
+    wait "${pid}" || { echo "a worker that nobody killed ended with $?"; return 1; }
+  done
+  kill -TERM "${chief_pid}"
   wait "${chief_pid}"
 }
 
@@ -168,12 +209,13 @@ scenario "4 workers" plain 4
 scenario "6 workers, two of them backups" plain 6
 scenario "2 workers with 2 compute threads" plain 2 --compute_threads=2
 scenario "a worker killed with -9 every 20 steps" worker_killed
+scenario "10 workers, those that compute killed or frozen" spare_workers
 scenario "a worker frozen for longer than its lease" worker_frozen
 scenario "the chief killed with -9 three times" chief_killed
 scenario "stopped at step 100 and resumed" stopped_and_resumed
 scenario "the chief terminated, then started again" chief_terminated
 if ((failures > 0)); then
-  echo "${failures} of 12 differ or failed"
+  echo "${failures} of 13 differ or failed"
   exit 1
 fi
-echo "all 12 have the same digest: ${reference}"
+echo "all 13 have the same digest: ${reference}"
