@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real cluster in containers: a chief and three workers on a private network, of which one worker is killed, one loses
-# its network and the chief is killed, all in mid-run. The final checkpoint has to be that of one process without
+# its network and the chief is killed, and all are stopped and started again, in mid-run. The final checkpoint has to be that of one process without
 # a socket, bit for bit. The last line is "N passed, N failed". Everything made here is removed again.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image, whatever the host is
 set -euo pipefail
@@ -118,6 +118,7 @@ crash() {
   docker kill "$1" >/dev/null
   docker start "$1" >/dev/null
 }
+restored() { docker logs "${chief}" 2>&1 | grep -q "restored step $1 "; }
 was_restarted() { [[ "$(state "$1" .State.StartedAt)" != "$2" ]] && has_state "$1" running; }
 
 if ! ./docker/make_base.sh; then
@@ -158,6 +159,19 @@ crash "${workers[2]}"
 check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}" "${began}"
 
 check "all three workers are members again" wait_for 60 has_three_workers
+
+# The workers are told first, then the chief.
+now="$(step)"
+compose stop >/dev/null 2>&1
+check "the stopped chief ends with 143" [ "$(state "${chief}" .State.ExitCode)" == 143 ]
+for id in "${workers[@]}"; do
+  check "$(state "${id}" .Name) is stopped, with 143" [ "$(state "${id}" .State.ExitCode)" == 143 ]
+done
+stopped="$(docker logs "${chief}" 2>&1 | sed -n 's/.*stopped at step \([0-9]*\), saved .*/\1/p' | tail -n 1)"
+check "it has saved its last step, ${stopped:-none}, after ${now}" [ "${stopped:-0}" -ge "${now}" ]
+compose start >/dev/null 2>&1
+check "it goes on from that step" wait_for 60 restored "${stopped:-0}"
+check "and trains" wait_for 60 step_is_at_least $((stopped + 10))
 
 check "every container ends when the last step is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
 for id in "${chief}" "${workers[@]}"; do
