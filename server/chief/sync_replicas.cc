@@ -398,13 +398,15 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
   const int64_t step = store_->step();
   // One that waits while others compute may never need what it would be sent.
   if (!connection->token_ && connection->pushing_step_ != step) return;
-  // A worker that has a token needs nothing of the next version before it has sent its contribution.
-  const bool may_run_ahead = !connection->token_ && current_ != nullptr && current_->has_applied_segments();
-  if (connection->feed_.Advance(step, may_run_ahead) == step) {
+  if (connection->feed_.Advance(step, MayRunAhead(*connection)) == step) {
     connection->feed_.Fill(segment_order_, store_->published(), reply);
   } else if (current_ != nullptr) {
     connection->feed_.Fill(current_->finished_segments(), store_->next_published(), reply);
   }
+}
+
+bool SyncReplicas::MayRunAhead(const StepConnection& connection) const {
+  return !connection.token_ && current_ != nullptr && current_->has_applied_segments();
 }
 
 void SyncReplicas::Heartbeat(uint64_t session) {
@@ -526,10 +528,21 @@ SyncReplicas::Listeners SyncReplicas::Waiting() const {
   Listeners listeners;
   listeners.reserve(connections_.size());
   for (const auto& entry : connections_) {
-    const StepConnection& connection = *entry.second;
-    if (connection.awaiting_ || connection.pushing_) listeners.push_back(connection.listener_);
+    if (HasReply(*entry.second)) listeners.push_back(entry.second->listener_);
   }
   return listeners;
+}
+
+bool SyncReplicas::HasReply(const StepConnection& connection) const {
+  if (connection.closed_ || connection.finish_sent_) return false;
+  if (connection.awaiting_ && (finished_ || failed_)) return finished_;
+  if (connection.awaiting_ && connection.token_) return true;  // perhaps values first
+  const int64_t step = store_->step();
+  // Those that FeedValues sends.
+  const bool takes_values = connection.awaiting_ || connection.pushing_;
+  if (!takes_values || connection.pushing_step_ != step || !StreamsValues(connection)) return false;
+  const size_t num_final = current_ == nullptr ? 0 : current_->num_finished_segments();
+  return connection.feed_.HasNext(step, MayRunAhead(connection), num_final);
 }
 
 void SyncReplicas::Wake(const Listeners& listeners) {

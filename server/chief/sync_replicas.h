@@ -225,7 +225,11 @@ class SyncReplicas {
   void StartOneIfAllAreDelayed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls the listeners. Called without the lock.
   void Wake(const Listeners& listeners);
-  // Of the connections that may have a reply to send.
+  // NextReply would find something. Whoever has nothing to hear is not woken: each frame would cost all workers' wakes.
+  bool HasReply(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker that has a token needs nothing of the next version before it has sent its contribution.
+  bool MayRunAhead(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of the connections that have a reply to send.
   Listeners Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes out the connections whose worker does not read; returns their listeners.
   Listeners RemoveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

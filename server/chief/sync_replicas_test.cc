@@ -718,6 +718,44 @@ TEST_F(SyncReplicasTest, TokensGoFirstToThoseThatTookPartInTheStepBefore) {
   EXPECT_FALSE(status.worker(2).backup()) << "it has the values";
 }
 
+// Counts how often a connection is told that it may have a reply.
+class CountingListener : public StepListener {
+ public:
+  void OnReplyReady() override { ++calls; }
+  void OnClosed(const absl::Status&, bool) override {}
+  int calls = 0;
+};
+
+TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
+  Start(1);
+  for (const ValuePath path : {ValuePath::kStreamed, ValuePath::kHandedOver}) {
+    auto busy = Connect(1), backup = Connect(2);
+    ASSERT_TRUE(busy->Ask().ok());
+    ASSERT_TRUE(backup->Ask().ok());
+    const auto listener = std::make_shared<CountingListener>();
+    const auto idle = sync_->Connect(3, "idle", path, listener);
+    StepFrame ask;
+    ask.session_id = 3;
+    ask.epoch = kEpoch;
+    ask.end = true;
+    ASSERT_TRUE(idle->OnFrame(ask).ok());
+    listener->calls = 0;
+    StepFrame reports = busy->NewFrame(*busy->token());
+    busy->AddReports(&reports);
+    ASSERT_TRUE(busy->Send(reports).ok());
+    StepFrame piece = busy->NewFrame(*busy->token());
+    busy->AddPiece(0, 0, 3, &piece);
+    ASSERT_TRUE(busy->Send(piece).ok());
+    sync_->Tick();
+    EXPECT_EQ(listener->calls, 0) << "nothing of this is its business";
+    backup.reset();
+    EXPECT_GT(listener->calls, 0) << "it has a token now";
+    StepReplyFrame reply;
+    EXPECT_TRUE(idle->NextReply(&reply));
+    idle->Close();
+  }
+}
+
 TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);

@@ -1,5 +1,6 @@
 #include "server/chief/value_feed.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep {
@@ -11,13 +12,20 @@ constexpr int64_t kFrameElements = 1 << 20;
 }  // namespace
 
 int64_t ValueFeed::Advance(int64_t step, bool may_run_ahead) {
-  const int64_t wanted = may_run_ahead && holds(step) ? step + 1 : step;
+  const int64_t wanted = Wanted(step, may_run_ahead);
   if (step_ < wanted) {
     if (complete()) held_step_ = step_;
     step_ = wanted;
     cursor_ = 0;
   }
   return step_;
+}
+
+bool ValueFeed::HasNext(int64_t step, bool may_run_ahead, size_t num_final) const {
+  const int64_t wanted = Wanted(step, may_run_ahead);
+  const int64_t version = std::max(wanted, step_);
+  const size_t sent = version == step_ ? cursor_ : 0;
+  return sent < (version == step ? layout_.segments().size() : num_final);
 }
 
 void ValueFeed::Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values,

@@ -25,6 +25,9 @@ class ValueFeed {
   // `may_run_ahead`, that of step + 1.
   int64_t Advance(int64_t step, bool may_run_ahead);
 
+  // Whether Fill would then find something to send, when `num_final` segments of the version after `step` are final.
+  bool HasNext(int64_t step, bool may_run_ahead, size_t num_final) const;
+
   // Puts the next segments of that version into a reply, as many as one frame takes. `final_segments` are all that are
   // final, in the order in which they became so.
   void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
@@ -34,6 +37,7 @@ class ValueFeed {
 
  private:
   bool complete() const { return cursor_ == layout_.segments().size(); }
+  int64_t Wanted(int64_t step, bool may_run_ahead) const { return may_run_ahead && holds(step) ? step + 1 : step; }
 
   const ParameterLayout& layout_;
   // The version that is being sent, and how many of its segments were.

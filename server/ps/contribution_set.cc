@@ -229,6 +229,11 @@ std::vector<int> ContributionSet::finished_segments() const {
   return finished_;
 }
 
+size_t ContributionSet::num_finished_segments() const {
+  MutexLock lock(&mutex_);
+  return finished_.size();
+}
+
 double ContributionSet::MeanLoss() const {
   MutexLock lock(&mutex_);
   double sum = 0;

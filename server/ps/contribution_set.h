@@ -57,6 +57,7 @@ class ContributionSet {
 
   // Segments whose new values are final, in the order in which they were finished.
   std::vector<int> finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For a complete set: mean loss over the slots in slot order, and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
