@@ -26,6 +26,9 @@
 namespace lockstep {
 namespace {
 
+// What a stop may take beyond saving: the event file, calls that hang in a disk.
+constexpr absl::Duration kEndingLimit = absl::Seconds(15);
+
 struct Flags {
   std::string config;
   std::string logdir;
@@ -136,7 +139,7 @@ int Main(int argc, char** argv) {
         LOG(INFO) << "chief: terminating; once more ends at once";
         if (chief != nullptr) chief->RequestStop();
       },
-      kExitFailed);
+      kExitFailed, absl::Seconds(config->checkpoint().stop_seconds()) + kEndingLimit);
   AwaitPredecessor(flags, &mutex, &stop);
   {
     MutexLock lock(&mutex);

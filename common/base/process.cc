@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -79,8 +81,8 @@ sigset_t StopSignals() {
   return signals;
 }
 
-TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code)
-    : on_first_(std::move(on_first)), signals_(WatchedSignals()), second_exit_code_(second_exit_code) {
+TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit)
+    : on_first_(std::move(on_first)), signals_(WatchedSignals()), limit_(limit), second_exit_code_(second_exit_code) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = std::thread([this] { Watch(); });
 }
@@ -99,12 +101,19 @@ TerminationWatch::~TerminationWatch() {
 }
 
 void TerminationWatch::Watch() {
-  for (int seen = 0, signal = 0;;) {
-    if (sigwait(&signals_, &signal) != 0) continue;
-    if (signal == kEndWatch) return;
-    if (++seen > 1) std::_Exit(second_exit_code_);
-    OnFirst();
+  int signal = 0;
+  while (sigwait(&signals_, &signal) != 0) {
   }
+  if (signal == kEndWatch) return;
+  OnFirst();
+  // More than a timespec holds is no limit.
+  const timespec limit = absl::ToTimespec(std::min(limit_, absl::Hours(1000000)));
+  do {
+    signal = sigtimedwait(&signals_, nullptr, &limit);
+  } while (signal < 0 && errno == EINTR);
+  if (signal == kEndWatch) return;
+  if (signal < 0) LOG(ERROR) << "not ended " << absl::FormatDuration(limit_) << " after it was told to: ends now";
+  std::_Exit(second_exit_code_);
 }
 
 void TerminationWatch::OnFirst() {

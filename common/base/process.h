@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 
 namespace lockstep {
@@ -36,11 +37,13 @@ std::string ProcessName(const std::string& role);
 sigset_t StopSignals();
 
 // Calls `on_first` in a thread of its own at the first of StopSignals(); a second one ends the process at once, even
-// while `on_first` hangs, with `second_exit_code`. Make it before any other thread, so that all block the signals.
+// while `on_first` hangs, with `second_exit_code`; so does the watch when `limit` has passed since the first. Make it
+// before any other thread, so that all block the signals.
 // Destroying it waits for `on_first` and ends the watch.
 class TerminationWatch {
  public:
-  explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated);
+  explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated,
+                            absl::Duration limit = absl::InfiniteDuration());
   ~TerminationWatch();
 
   // From now on.
@@ -52,6 +55,7 @@ class TerminationWatch {
 
   const std::function<void()> on_first_;
   const sigset_t signals_;
+  const absl::Duration limit_;
   std::atomic<int> second_exit_code_;
   Mutex mutex_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

@@ -57,6 +57,16 @@ TEST(TerminationWatchDeathTest, EndsAtTheSecondSignalEvenIfItIsBeingDestroyed) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
+TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
+  EXPECT_EXIT(
+      {
+        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed, absl::Milliseconds(1));
+        kill(getpid(), SIGTERM);
+        WaitForSignals();
+      },
+      ::testing::ExitedWithCode(kExitFailed), "");
+}
+
 TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
   EXPECT_EXIT(
       {
