@@ -59,8 +59,8 @@ class StepChannel {
   // Tells the chief that the worker goes, waits until it has read that and all that was sent before, and closes. A
   // contribution that AwaitToken has not ended is dropped.
   virtual void Leave() = 0;
-  // From any thread: AwaitToken, the one that is blocked or the next, still ends the contribution, but returns Cancelled
-  // instead of blocking. Nothing that was sent is lost if Leave follows.
+  // From any thread: AwaitToken, the one that is blocked or the next, still ends the contribution, but returns
+  // Cancelled instead of blocking. Nothing that was sent is lost if Leave follows.
   virtual void Interrupt() = 0;
   // From any thread: breaks the stream off. What is blocked returns Cancelled; all later calls fail.
   virtual void Cancel() = 0;
