@@ -153,9 +153,11 @@ try_configuration() {
   name="$(basename "${config}" .textproto)"
   logdir="${WORK}/${name}"
   saved=0 slowest=0 in_training=0
-  local stop workers delay signal memory
+  # Delays are below `span` milliseconds, which grows to what the run takes to begin.
+  local stop workers delay signal memory span=700 in_training_before
   for ((stop = 0; stop < STOPS; ++stop)); do
-    workers=$((1 + RANDOM % 2)) delay=$((RANDOM % 700)) signal="${SIGNALS[RANDOM % 3]}"
+    workers=$((1 + RANDOM % 2)) delay=$((RANDOM % span)) signal="${SIGNALS[RANDOM % 3]}"
+    in_training_before="${in_training}"
     memory=$((RANDOM % 2 == 0))
     memory="--set=cluster.shared_memory=$( ((memory)) && echo true || echo false)"
     case $((RANDOM % 5)) in
@@ -165,6 +167,7 @@ try_configuration() {
       4) stop_by_hand all "${workers}" "${delay}" "${signal}" "${memory}" ;;
     esac
     pids=()
+    ((in_training > in_training_before)) || span=$((span + 500))
   done
   ((in_training * 3 >= STOPS)) || fail "only ${in_training} of ${STOPS} stops came in training"
   local steps=$((saved + 3)) stopped undisturbed
