@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
 #include "common/transport/bounded_parse.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/rpc/incoming_call.h"
@@ -36,7 +35,7 @@ class UnaryCall final : public QueueEvent, public Visitor, public std::enable_sh
   // `method` and `visitors` must outlive the call.
   static void Start(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors);
 
-  void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEvent(bool ok) override;
   bool IsLong() const override;
   void OnEvicted() override { call_->context.TryCancel(); }
 
