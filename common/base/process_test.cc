@@ -70,14 +70,8 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
 TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
   EXPECT_EXIT(
       {
-        TerminationWatch* watching = nullptr;
-        TerminationWatch watch(
-            [&] {
-              watching->set_second_exit_code(kExitTerminated);
-              kill(getpid(), SIGTERM);
-            },
-            kExitFailed);
-        watching = &watch;
+        TerminationWatch watch([] { kill(getpid(), SIGTERM); }, kExitFailed);
+        watch.set_second_exit_code(kExitTerminated);
         kill(getpid(), SIGTERM);
         WaitForSignals();
       },
