@@ -316,6 +316,7 @@ void SyncReplicas::AssignTokens() {
   if (current_ == nullptr || finished_ || failed_) return;
   StartOneIfAllAreDelayed();
   const absl::Time now = options_.clock->Now();
+  if (!tokens_.AnythingDue(now)) return;  // as after most frames
   // One that does not take its tokens gets another only when there is nobody else.
   int64_t workers = CountWorkers(/*silent=*/false);
   const bool silent = workers == 0;

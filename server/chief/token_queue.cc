@@ -1,6 +1,8 @@
 #include "server/chief/token_queue.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -21,13 +23,19 @@ int64_t FloorPowerOfTwo(int64_t n) {
 
 void TokenQueue::StartStep() {
   std::fill(covered_.begin(), covered_.end(), false);
+  std::fill(copies_.begin(), copies_.end(), 0);
+  num_free_ = options_.slots;
   leases_.clear();
+  unfinished_.reset();
 }
 
-bool TokenQueue::IsFree(int64_t slot) const {
-  return !covered_[slot] && std::none_of(leases_.begin(), leases_.end(), [slot](const Lease& lease) {
-    return lease.block.first <= slot && slot < lease.block.end();
-  });
+void TokenQueue::CountCopies(const SlotBlock& block, int by) {
+  for (int64_t slot = block.first; slot < block.end(); ++slot) {
+    num_free_ -= IsFree(slot) ? 1 : 0;
+    copies_[slot] += by;
+    num_free_ += IsFree(slot) ? 1 : 0;
+  }
+  unfinished_.reset();
 }
 
 bool TokenQueue::IsFree(const SlotBlock& block) const {
@@ -42,6 +50,7 @@ bool TokenQueue::IsCovered(const SlotBlock& block) const {
 }
 
 absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const {
+  if (num_free_ == 0) return absl::nullopt;
   const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
   // One worker alone takes everything in one block, even when R is no power of two.
   int64_t size = FloorPowerOfTwo(share);
@@ -58,21 +67,42 @@ absl::optional<SlotBlock> TokenQueue::FreeBlock(int64_t workers, const absl::opt
   return absl::nullopt;
 }
 
-absl::optional<SlotBlock> TokenQueue::BackupBlock(int64_t workers, absl::Time now) const {
-  const Lease* choice = nullptr;
+const std::vector<TokenQueue::Unfinished>& TokenQueue::unfinished() const {
+  if (unfinished_) return *unfinished_;
+  unfinished_.emplace();
+  std::map<std::pair<int64_t, int64_t>, size_t> places;
+  std::vector<absl::Time> newest;
   for (const Lease& lease : leases_) {
     if (IsCovered(lease.block)) continue;
-    int copies = 0;
-    absl::Time newest = lease.issued;
-    for (const Lease& other : leases_) {
-      if (other.block != lease.block) continue;
-      ++copies;
-      newest = std::max(newest, other.issued);
+    const auto place = places.emplace(std::make_pair(lease.block.first, lease.block.count), unfinished_->size());
+    if (place.second) {
+      unfinished_->push_back({lease.block, 0, lease.issued, absl::InfiniteFuture()});
+      newest.push_back(lease.issued);
     }
-    const bool slow = usual_slot_time_ > absl::ZeroDuration() &&
-                      now - newest > usual_slot_time_ * lease.block.count * options_.slow_factor;
-    if ((workers <= options_.slots || copies >= kMaxCopies) && !slow) continue;
-    if (choice == nullptr || lease.issued < choice->issued) choice = &lease;
+    Unfinished& block = (*unfinished_)[place.first->second];
+    ++block.copies;
+    block.first_issued = std::min(block.first_issued, lease.issued);
+    newest[place.first->second] = std::max(newest[place.first->second], lease.issued);
+  }
+  if (usual_slot_time_ <= absl::ZeroDuration()) return *unfinished_;
+  for (size_t i = 0; i < newest.size(); ++i) {
+    Unfinished& block = (*unfinished_)[i];
+    block.slow_at = newest[i] + usual_slot_time_ * block.block.count * options_.slow_factor;
+  }
+  return *unfinished_;
+}
+
+bool TokenQueue::AnythingDue(absl::Time now) const {
+  return num_free_ > 0 || std::any_of(unfinished().begin(), unfinished().end(), [now](const Unfinished& block) {
+           return block.copies < kMaxCopies || now > block.slow_at;
+         });
+}
+
+absl::optional<SlotBlock> TokenQueue::BackupBlock(int64_t workers, absl::Time now) const {
+  const Unfinished* choice = nullptr;
+  for (const Unfinished& block : unfinished()) {
+    if ((workers <= options_.slots || block.copies >= kMaxCopies) && now <= block.slow_at) continue;
+    if (choice == nullptr || block.first_issued < choice->first_issued) choice = &block;
   }
   if (choice == nullptr) return absl::nullopt;
   return choice->block;
@@ -85,6 +115,7 @@ absl::optional<SlotBlock> TokenQueue::Take(uint64_t session, int64_t workers, ab
   if (backup) block = BackupBlock(workers, now);
   if (!block) return absl::nullopt;
   leases_.push_back({session, *block, now, now + options_.lease, backup});
+  CountCopies(*block, 1);
   return block;
 }
 
@@ -98,7 +129,11 @@ bool TokenQueue::Renew(uint64_t session, absl::Time now) {
 }
 
 void TokenQueue::Cover(const SlotBlock& block, uint64_t session, absl::Time now) {
-  for (int64_t slot = block.first; slot < block.end(); ++slot) covered_[slot] = true;
+  for (int64_t slot = block.first; slot < block.end(); ++slot) {
+    num_free_ -= IsFree(slot) ? 1 : 0;
+    covered_[slot] = true;
+  }
+  unfinished_.reset();
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
     const absl::Duration each = (now - lease->issued) / block.count;
@@ -109,17 +144,18 @@ void TokenQueue::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
 }
 
 void TokenQueue::Release(uint64_t session) {
-  leases_.erase(std::remove_if(leases_.begin(), leases_.end(),
-                               [session](const Lease& lease) { return lease.session == session; }),
-                leases_.end());
+  const auto ended = std::stable_partition(leases_.begin(), leases_.end(),
+                                           [session](const Lease& lease) { return lease.session != session; });
+  for (auto lease = ended; lease != leases_.end(); ++lease) CountCopies(lease->block, -1);
+  leases_.erase(ended, leases_.end());
 }
 
 std::vector<TokenQueue::Lease> TokenQueue::Expire(absl::Time now) {
-  std::vector<Lease> expired;
-  const auto alive = [now](const Lease& lease) { return lease.deadline > now; };
-  std::remove_copy_if(leases_.begin(), leases_.end(), std::back_inserter(expired), alive);
-  leases_.erase(std::remove_if(leases_.begin(), leases_.end(), [&](const Lease& lease) { return !alive(lease); }),
-                leases_.end());
+  const auto ended =
+      std::stable_partition(leases_.begin(), leases_.end(), [now](const Lease& lease) { return lease.deadline > now; });
+  std::vector<Lease> expired(ended, leases_.end());
+  leases_.erase(ended, leases_.end());
+  for (const Lease& lease : expired) CountCopies(lease.block, -1);
   return expired;
 }
 

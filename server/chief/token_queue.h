@@ -33,7 +33,8 @@ class TokenQueue {
     bool backup = false;
   };
 
-  explicit TokenQueue(const Options& options) : options_(options), covered_(options.slots, false) {}
+  explicit TokenQueue(const Options& options)
+      : options_(options), covered_(options.slots, false), copies_(options.slots, 0), num_free_(options.slots) {}
 
   // All slots become free, all tokens void.
   void StartStep();
@@ -43,6 +44,10 @@ class TokenQueue {
   // prepared.
   absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
                                  const absl::optional<SlotBlock>& preferred = absl::nullopt);
+
+  // False: Take would return nothing, for whomever and however many workers there are. Costs nothing to ask: the work
+  // of Take is done once for each time that something was given, came or ended.
+  bool AnythingDue(absl::Time now) const;
 
   // Moves the deadline. False when the session holds no token.
   bool Renew(uint64_t session, absl::Time now);
@@ -60,15 +65,33 @@ class TokenQueue {
   const std::vector<Lease>& leases() const { return leases_; }
 
  private:
-  bool IsFree(int64_t slot) const;
+  bool IsFree(int64_t slot) const { return !covered_[slot] && copies_[slot] == 0; }
   bool IsFree(const SlotBlock& block) const;
   bool IsCovered(const SlotBlock& block) const;
+  // The lease begins (`by` 1) or has ended (-1).
+  void CountCopies(const SlotBlock& block, int by);
   absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
+  // A block that is being computed and not covered.
+  struct Unfinished {
+    SlotBlock block;
+    int copies = 0;
+    absl::Time first_issued;
+    // When one more copy may be given out whatever the number of workers: the newest takes too long then.
+    absl::Time slow_at;
+  };
+  // In the order of their leases.
+  const std::vector<Unfinished>& unfinished() const;
   absl::optional<SlotBlock> BackupBlock(int64_t workers, absl::Time now) const;
 
   const Options options_;
   std::vector<bool> covered_;
+  // Of each slot: the leases whose block holds it.
+  std::vector<int> copies_;
+  // Slots that are neither covered nor leased.
+  int64_t num_free_;
   std::vector<Lease> leases_;
+  // Follows from the above; made anew when it is asked for after a change.
+  mutable absl::optional<std::vector<Unfinished>> unfinished_;
   // How long a slot usually takes: a moving average over contributions; zero before the first.
   absl::Duration usual_slot_time_;
 };

@@ -1,5 +1,10 @@
 #include "server/chief/token_queue.h"
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "common/base/philox.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -114,6 +119,113 @@ TEST(TokenQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
   EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));
   queue.StartStep();
   EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 2}), (SlotBlock{0, 1})) << "a larger block than its share";
+}
+
+TEST(TokenQueueTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
+  TokenQueue queue = MakeQueue(2);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(1, 2, kStart);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(2, 2, kStart);
+  EXPECT_TRUE(queue.AnythingDue(kStart)) << "a backup, if there were more workers";
+  queue.Take(3, 4, kStart);
+  queue.Take(4, 4, kStart);
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Hours(1))) << "nobody knows yet what is slow";
+  queue.Release(3);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(3, 4, kStart);
+  queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Seconds(2)));
+  EXPECT_TRUE(queue.AnythingDue(kStart + absl::Seconds(2.1))) << "both copies of slot 1 are slow";
+  queue.Cover({1, 1}, 2, kStart + absl::Seconds(2.1));
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Hours(1)));
+  queue.StartStep();
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+}
+
+// What is free and what may have a backup, worked out from the leases alone at every call.
+class PlainQueue {
+ public:
+  explicit PlainQueue(int64_t slots) : covered_(slots, false) {}
+
+  bool IsFree(const SlotBlock& block) const {
+    for (int64_t slot = block.first; slot < block.end(); ++slot) {
+      if (covered_[slot]) return false;
+      for (const auto& lease : leases_) {
+        if (lease.second.first <= slot && slot < lease.second.end()) return false;
+      }
+    }
+    return true;
+  }
+  bool AnyFree() const {
+    for (int64_t slot = 0; slot < static_cast<int64_t>(covered_.size()); ++slot) {
+      if (IsFree({slot, 1})) return true;
+    }
+    return false;
+  }
+  int CopiesOf(const SlotBlock& block) const {
+    return static_cast<int>(
+        std::count_if(leases_.begin(), leases_.end(), [&](const auto& lease) { return lease.second == block; }));
+  }
+  void Take(uint64_t session, const SlotBlock& block) { leases_[session] = block; }
+  void Release(uint64_t session) { leases_.erase(session); }
+  void Cover(const SlotBlock& block, uint64_t session) {
+    for (int64_t slot = block.first; slot < block.end(); ++slot) covered_[slot] = true;
+    Release(session);
+  }
+  const std::map<uint64_t, SlotBlock>& leases() const { return leases_; }
+
+ private:
+  std::vector<bool> covered_;
+  std::map<uint64_t, SlotBlock> leases_;
+};
+
+TEST(TokenQueueTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
+  constexpr uint64_t kSessions = 24;
+  const Philox random(1, StableHash("events"));
+  uint64_t draws = 0;
+  const auto draw = [&](uint64_t below) { return random.At(draws++)[0] % below; };
+  for (const int64_t slots : {1, 2, 5, 8, 13}) {
+    for (const int64_t workers : {2, 5, 24}) {
+      TokenQueue queue = MakeQueue(slots);
+      PlainQueue plain(slots);
+      int taken = 0, backups = 0;
+      for (int event = 0; event < 2000; ++event) {
+        const uint64_t session = draw(kSessions);
+        const auto held = plain.leases().find(session);
+        if (held == plain.leases().end()) {
+          const bool free = plain.AnyFree();
+          const auto block = queue.Take(session, workers, kStart);
+          if (!block) {
+            EXPECT_FALSE(free);
+            continue;
+          }
+          ++taken;
+          EXPECT_EQ(plain.IsFree(*block), free) << "first what nobody computes";
+          if (!free) {
+            ++backups;
+            EXPECT_EQ(plain.CopiesOf(*block), 1);
+            EXPECT_GT(workers, slots);
+          }
+          plain.Take(session, *block);
+        } else if (draw(8) == 0) {
+          queue.Release(session);
+          plain.Release(session);
+        } else {
+          const SlotBlock block = held->second;
+          queue.Cover(block, session, kStart);  // in no time: nothing is ever slow
+          plain.Cover(block, session);
+        }
+        if (!plain.AnyFree() && plain.leases().empty()) {
+          EXPECT_FALSE(queue.AnythingDue(kStart));
+          queue.StartStep();
+          plain = PlainQueue(slots);
+        }
+      }
+      EXPECT_GT(taken, 50);
+      EXPECT_EQ(backups > 0, workers > slots) << slots << " slots, " << workers << " workers";
+    }
+  }
 }
 
 TEST(TokenQueueTest, ANewStepVoidsAllTokens) {
