@@ -591,6 +591,9 @@ void SyncReplicas::FillStatus(RunStatus* status) const {
     worker->set_lease_seconds(absl::ToDoubleSeconds(lease->deadline - now));
     worker->set_backup(lease->backup);
   }
+  // The ids of sessions are random: people would find their workers in another order after each restart.
+  std::sort(status->mutable_worker()->begin(), status->mutable_worker()->end(),
+            [](const WorkerStatus& a, const WorkerStatus& b) { return a.name() < b.name(); });
 }
 
 }  // namespace lockstep

@@ -175,7 +175,7 @@ class SyncReplicas {
   bool connected(uint64_t session) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Fills global_step, loss, steps_per_second, learning_rate, worker and the counters.
+  // Fills global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
   void FillStatus(RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -2,6 +2,7 @@
 // the step's values.
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,9 +29,9 @@ ModelSpec TwoVariables() {
 // A worker whose gradients are all 1 for each slot.
 class Hand {
  public:
-  explicit Hand(TestCluster* cluster, uint64_t incarnation) : client_(cluster->NewClient()) {
+  Hand(TestCluster* cluster, const std::string& name) : client_(cluster->NewClient()) {
     OpenSessionRequest open;
-    open.set_incarnation(incarnation);
+    open.set_worker(name);
     *open.mutable_model() = TwoVariables();
     const auto session = client_->OpenSession(open);
     EXPECT_TRUE(session.ok()) << session.status();
@@ -77,6 +78,7 @@ class Hand {
   StepChannel::Assignment assignment_;
 };
 
+// To "a": the status lists workers by name.
 int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
 
 TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
@@ -87,7 +89,7 @@ TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
   options.with_logdir = false;
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
-  Hand a(&cluster, 1), b(&cluster, 2);
+  Hand a(&cluster, "a"), b(&cluster, "b");
   a.AwaitToken();
   std::thread second([&] { b.AwaitToken(); });
   // Until each has one slot of a step.

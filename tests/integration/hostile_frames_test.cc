@@ -294,9 +294,12 @@ TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
   half.mutable_gradient()->DeleteSubrange(1, half.gradient_size() - 1);
   rest.clear_report();
   rest.mutable_gradient()->DeleteSubrange(0, 1);
-  const int64_t asked = run.chief()->GetStatus().worker(1).bytes_received();
+  // Before "worker-0".
+  const auto received = [&run] { return run.chief()->GetStatus().worker(0).bytes_received(); };
+  ASSERT_EQ(run.chief()->GetStatus().worker(0).name(), "half");
+  const int64_t asked = received();
   ASSERT_TRUE(stream->Write(half));
-  while (run.chief()->GetStatus().worker(1).bytes_received() == asked) std::this_thread::yield();
+  while (received() == asked) std::this_thread::yield();
   run.Release();
   while (run.chief()->GetStatus().global_step() < DisturbedRun::kHeldStep + 2) std::this_thread::yield();
   // What comes too late is not wanted, and no fault.
