@@ -43,11 +43,9 @@ absl::StatusCode CodeOfErrno(int error) {
       return absl::StatusCode::kAlreadyExists;
     case EISDIR:
     case ENOTEMPTY:
-    case EBUSY:
-    case ETXTBSY:
     case EXDEV:
       return absl::StatusCode::kFailedPrecondition;
-    default:  // EIO, ESTALE, ETIMEDOUT, ...
+    default:  // EIO, EBUSY, ESTALE, ETIMEDOUT, ...
       return absl::StatusCode::kInternal;
   }
 }

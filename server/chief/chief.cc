@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/backoff.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/bundle_reader.h"
 #include "common/checkpoint/latest_valid.h"
@@ -521,10 +522,31 @@ absl::Status Chief::Wait() {
   return stopped ? StopRun() : FinishRun();
 }
 
+bool Chief::SleepForStop(absl::Duration delay) {
+  MutexLock lock(&mutex_);
+  const absl::Time wake = options_.clock->Now() + delay;
+  if (wake >= stop_deadline_) return false;
+  while (!options_.clock->WaitUntil(&changed_, &mutex_, wake)) {
+  }
+  return true;
+}
+
+absl::Status Chief::SaveForStop() {
+  Backoff::Options delays;
+  delays.max = absl::Seconds(2);
+  Backoff backoff(delays, static_cast<uint64_t>(epoch_));
+  while (true) {
+    const absl::Status status = Save();
+    const bool may_pass = absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+    if (!may_pass || !SleepForStop(backoff.Next())) return status;
+    LOG(WARNING) << "trying again to save the last step";
+  }
+}
+
 absl::Status Chief::StopRun() {
   SyncReplicas* const replicas = sync();
   if (replicas != nullptr) replicas->Stop();
-  const absl::Status saved = Save();
+  const absl::Status saved = SaveForStop();
   EndEvents();
   if (replicas == nullptr) return absl::CancelledError("stopped before a model was declared");
   const std::string stopped = absl::StrCat("stopped at step ", replicas->step());

@@ -120,6 +120,10 @@ class Chief {
   absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Save for a stop: what may pass, such as an I/O error or a full disk, is tried again until stop_deadline_.
+  absl::Status SaveForStop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // False when stop_deadline_ comes before the delay is over.
+  bool SleepForStop(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitGoodbyes(SyncReplicas* replicas) ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.

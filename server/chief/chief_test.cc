@@ -708,12 +708,41 @@ TEST_F(ChiefTest, AStopWhoseSaveFailsSaysSo) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(2);
   TrainTo(3);
-  fs_.FillDiskAfter(1000);
+  fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-3", absl::PermissionDeniedError("read-only"));
   chief_->RequestStop();
   const absl::Status status = chief_->Wait();
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("stopped at step 3, which is not saved: "));
   EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-2"));
+}
+
+TEST_F(ChiefTest, AStopTriesAgainWhatMayPass) {
+  for (const bool passes : {true, false}) {
+    logdir_ = absl::StrCat("logdir-", passes);
+    worker_.reset();
+    ASSERT_TRUE(Restart().ok());
+    TrainAndSave(2);
+    TrainTo(3);
+    fs_.FillDiskAfter(1000);
+    chief_->RequestStop();
+    absl::Status status;
+    std::atomic<bool> stopped{false};
+    std::thread waiter([&] {
+      status = chief_->Wait();
+      stopped = true;
+    });
+    const absl::Time began = clock_.Now();
+    while (!stopped) {
+      if (passes && clock_.Now() - began > absl::Seconds(5)) fs_.Heal();
+      clock_.Advance(absl::Milliseconds(1));
+      std::this_thread::yield();
+    }
+    waiter.join();
+    fs_.Heal();
+    EXPECT_EQ(absl::IsCancelled(status), passes) << status;
+    EXPECT_EQ(absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status), !passes) << status;
+    EXPECT_EQ(LatestCheckpoint(&memory_, logdir_).value(), logdir_ + (passes ? "/model.ckpt-3" : "/model.ckpt-2"));
+  }
 }
 
 TEST_F(ChiefTest, AStopWhileTheEndIsBeingSavedIsBoundedToo) {
