@@ -15,6 +15,18 @@ namespace {
 constexpr absl::Duration kRateWindow = absl::Seconds(3);
 // A worker that takes no reply for so long loses its stream: the values that wait for it take memory.
 constexpr absl::Duration kUnreadLimit = absl::Seconds(60);
+// Kept for workers that hang, of the values of steps that are over: one may hang for long, another be only slow.
+constexpr int64_t kMinOldVersions = 2;
+
+// How many versions `bytes` are enough for.
+size_t MaxOldVersions(const VariableStore& store, int64_t bytes, int64_t slots) {
+  const Compression& compression = store.compression();
+  int64_t element_bytes = sizeof(float);
+  if (compression.values != DT_FLOAT) element_bytes += sizeof(uint16_t);
+  if (compression.top_k > 0) element_bytes += slots * static_cast<int64_t>(sizeof(float));
+  const int64_t version_bytes = std::max<int64_t>(1, store.layout().flat_elements() * element_bytes);
+  return static_cast<size_t>(std::max(kMinOldVersions, bytes / version_bytes));
+}
 
 }  // namespace
 
@@ -39,12 +51,16 @@ std::shared_ptr<const PublishedValues> StepConnection::values() const {
 }
 
 SyncReplicas::SyncReplicas(Options options, VariableStore* store)
-    : options_(std::move(options)), layout_(store->layout()), store_(store), tokens_([this] {
+    : options_(std::move(options)),
+      layout_(store->layout()),
+      store_(store),
+      tokens_([this] {
         TokenQueue::Options tokens;
         tokens.slots = options_.slots;
         tokens.lease = options_.lease;
         return tokens;
-      }()) {
+      }()),
+      pins_(MaxOldVersions(*store, options_.old_version_bytes, options_.slots)) {
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < layout_.segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
   for (Mark& mark : marks_) mark = NewMark(options_.clock->Now());
@@ -111,6 +127,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   absl::optional<Committed> committed;
   absl::optional<VariableStore::Snapshot> snapshot;
   Listeners listeners;
+  Endings pinning;
   {
     MutexLock lock(&mutex_);
     // Several workers may meet the same loss.
@@ -127,10 +144,12 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     }
     if (status.ok()) status = EndFrame(connection, frame);
     if (!status.ok()) ++rejected_;
+    if (complete) pinning = RemovePinning();  // before the next step takes memory
     if (complete && store_->step() < options_.total_steps) StartStep();
     AssignTokens();
     listeners = Waiting();
   }
+  End(pinning);
   Wake(listeners);
   if (snapshot) options_.on_snapshot(*std::move(snapshot));
   if (committed) options_.on_commit(*committed);
@@ -381,7 +400,11 @@ void SyncReplicas::GiveToken(StepConnection* connection, StepReplyFrame* reply) 
   if (StreamsValues(*connection)) return;  // the worker has them in its own memory
   connection->token_values_ = store_->published();
   connection->token_estimates_ = store_->estimates();
-  if (connection->value_path_ == ValuePath::kShared) reply->values_memory = *store_->values()->handle();
+  if (connection->value_path_ != ValuePath::kShared) return;
+  reply->values_memory = *store_->values()->handle();
+  auto& values = connection->token_values_;
+  const PublishedValues* const pinned = values.get();
+  values = {pins_.Pin(store_->step(), connection->session_, std::move(values)), pinned};
 }
 
 bool SyncReplicas::StreamsValues(const StepConnection& connection) const {
@@ -392,7 +415,11 @@ bool SyncReplicas::StreamsValues(const StepConnection& connection) const {
 bool SyncReplicas::FeedEstimates(StepConnection* connection, StepReplyFrame* reply) {
   if (connection->value_path_ != ValuePath::kStreamed || !sparse()) return true;
   const Token& token = *connection->token_;
-  return connection->estimates_.Feed(*store_, {token.first_slot(), token.slot_count()}, reply);
+  const bool all = connection->estimates_.Feed(*store_, {token.first_slot(), token.slot_count()}, reply);
+  if (reply->estimates_owner != nullptr) {
+    reply->estimates_owner = pins_.Pin(store_->step(), connection->session_, std::move(reply->estimates_owner));
+  }
+  return all;
 }
 
 void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply) {
@@ -404,6 +431,8 @@ void SyncReplicas::FeedValues(StepConnection* connection, StepReplyFrame* reply)
   } else if (current_ != nullptr) {
     connection->feed_.Fill(current_->finished_segments(), store_->next_published(), reply);
   }
+  if (reply->values.empty()) return;
+  reply->values_owner = pins_.Pin(reply->values_step, connection->session_, std::move(reply->values_owner));
 }
 
 bool SyncReplicas::MayRunAhead(const StepConnection& connection) const {
@@ -420,7 +449,7 @@ void SyncReplicas::Heartbeat(uint64_t session) {
   it->second->silent_ = false;
 }
 
-SyncReplicas::Listeners SyncReplicas::RemoveUnread() {
+SyncReplicas::Endings SyncReplicas::RemoveUnread() {
   const absl::Time now = options_.clock->Now();
   std::vector<std::shared_ptr<StepConnection>> unread;
   for (const auto& entry : connections_) {
@@ -429,17 +458,41 @@ SyncReplicas::Listeners SyncReplicas::RemoveUnread() {
     const bool stuck = connection.silent_ && connection.awaiting_;
     if (stuck && now - connection.last_heard_ >= kUnreadLimit) unread.push_back(entry.second);
   }
-  Listeners listeners;
+  Endings endings;
   for (const auto& connection : unread) {
     LOG(WARNING) << connection->name_ << " has not read its replies for " << absl::FormatDuration(kUnreadLimit)
                  << ": its stream is ended";
-    listeners.push_back(Remove(connection.get()));
+    auto why = absl::AbortedError(absl::StrCat("no reply was read for ", absl::FormatDuration(kUnreadLimit)));
+    endings.push_back({Remove(connection.get()), std::move(why), /*at_once=*/true});
   }
-  return listeners;
+  return endings;
+}
+
+SyncReplicas::Endings SyncReplicas::RemovePinning() {
+  Endings endings;
+  for (const uint64_t session : pins_.FindExcess(store_->step())) {
+    const auto it = connections_.find(session);
+    if (it == connections_.end()) continue;
+    const std::shared_ptr<StepConnection> connection = it->second;
+    LOG(WARNING) << connection->name_ << " still reads the values of a step that was over some steps before step "
+                 << store_->step() << ", as others do of later ones: its stream is ended";
+    // One that reads the chief's memory takes its replies.
+    endings.push_back({Remove(connection.get()),
+                       absl::AbortedError("the values of a step were kept for too many steps"),
+                       /*at_once=*/StreamsValues(*connection)});
+  }
+  return endings;
+}
+
+void SyncReplicas::End(const Endings& endings) {
+  for (const Ending& ending : endings) {
+    if (ending.listener != nullptr) ending.listener->OnClosed(ending.why, ending.at_once);
+  }
 }
 
 void SyncReplicas::Tick() {
-  Listeners unread, listeners;
+  Endings unread;
+  Listeners listeners;
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
@@ -456,10 +509,7 @@ void SyncReplicas::Tick() {
     AssignTokens();
     listeners = Waiting();
   }
-  for (const auto& listener : unread) {
-    listener->OnClosed(absl::AbortedError(absl::StrCat("no reply was read for ", absl::FormatDuration(kUnreadLimit))),
-                       /*at_once=*/true);
-  }
+  End(unread);
   Wake(listeners);
 }
 
@@ -481,6 +531,9 @@ void SyncReplicas::Close(StepConnection* connection) {
 std::shared_ptr<StepListener> SyncReplicas::Remove(StepConnection* connection) {
   connection->closed_ = true;
   tokens_.Release(connection->session_);
+  pins_.Forget(connection->session_);
+  // Memory that the worker may still map is used again; what it computes with it is refused, as the stream is closed.
+  if (connection->value_path_ == ValuePath::kShared) connection->token_values_.reset();
   std::shared_ptr<StepListener> listener = std::move(connection->listener_);
   connections_.erase(connection->session_);
   return listener;

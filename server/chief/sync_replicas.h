@@ -22,6 +22,7 @@
 #include "server/chief/incoming_contribution.h"
 #include "server/chief/token_queue.h"
 #include "server/chief/value_feed.h"
+#include "server/chief/version_pins.h"
 #include "server/ps/contribution_set.h"
 #include "server/ps/variable_store.h"
 
@@ -48,7 +49,8 @@ enum class ValuePath {
   kHandedOver,
   // In replies, piece by piece.
   kStreamed,
-  // Replies name the memory that they lie in, which stays as it is until the worker ends its contribution.
+  // Replies name the memory that they lie in, which stays as it is until the worker ends its contribution, or loses its
+  // stream.
   kShared,
 };
 
@@ -135,6 +137,8 @@ class SyncReplicas {
     int64_t total_steps = 0;
     absl::Duration lease = absl::Seconds(5);
     LearningRate learning_rate;
+    // What workers that hang may keep of old versions of the values; of two, however large they are.
+    int64_t old_version_bytes = 16 << 20;
     // A snapshot is taken at every multiple of this many steps; 0: only when requested.
     int64_t snapshot_every_steps = 0;
     // Called without locks, from the thread that committed; possibly side by side for two steps.
@@ -181,6 +185,13 @@ class SyncReplicas {
  private:
   friend class StepConnection;
   using Listeners = std::vector<std::shared_ptr<StepListener>>;
+  // Streams that the chief ends: the arguments of StepListener::OnClosed.
+  struct Ending {
+    std::shared_ptr<StepListener> listener;
+    absl::Status why;
+    bool at_once = false;
+  };
+  using Endings = std::vector<Ending>;
 
   absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginFrame(StepConnection* connection, const StepFrame& frame, std::shared_ptr<ContributionSet>* target)
@@ -231,8 +242,13 @@ class SyncReplicas {
   bool MayRunAhead(const StepConnection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of the connections that have a reply to send.
   Listeners Waiting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes out the connections whose worker does not read; returns their listeners.
-  Listeners RemoveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes out the connections whose worker does not read.
+  Endings RemoveUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes out those that keep more old versions of the values alive than may be. Nothing is lost: what they contribute
+  // to those steps counts no more.
+  Endings RemovePinning() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called without the lock.
+  static void End(const Endings& endings);
   void UpdateRate(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -242,6 +258,8 @@ class SyncReplicas {
   VariableStore* const store_;  // BeginUpdate, CommitUpdate and TakeSnapshot under mutex_
   std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   TokenQueue tokens_ ABSL_GUARDED_BY(mutex_);
+  // Of values and estimates that leave the process.
+  VersionPins pins_ ABSL_GUARDED_BY(mutex_);
   // The step in progress; null when the run is over or was stopped.
   std::shared_ptr<ContributionSet> current_ ABSL_GUARDED_BY(mutex_);
   // All segments of the current values, in the order in which they became final.
