@@ -1,13 +1,17 @@
-// Time of BatchSource::Get for batches of 64 images of 28 x 28 in memory, and of synthetic ones.
+// Time of BatchSource::Get for batches of 64 images of 28 x 28 in memory and in a file, and of synthetic ones.
 //   bazel run //worker/data:batches_benchmark
 #include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <string>
+#include <utility>
 
 #include "benchmark/benchmark.h"
 #include "common/io/memory_file_system.h"
 #include "glog/logging.h"
 #include "worker/data/addressable_batches.h"
+#include "worker/data/idx.h"
 #include "worker/data/idx_encoder.h"
 #include "worker/data/open_dataset.h"
 
@@ -16,23 +20,21 @@ namespace {
 
 constexpr uint32_t kExamples = 10000;
 
-std::unique_ptr<BatchSource> Create(FileSystem* fs, const InputConfig& config) {
-  DatasetOptions options;
-  options.fs = fs;
-  auto dataset = OpenDataset(config, "", 1, options);
-  CHECK(dataset.ok()) << dataset.status();
-  auto source = CreateBatchSource(*std::move(dataset), config, BatchSourceOptions());
-  CHECK(source.ok()) << source.status();
-  return *std::move(source);
-}
-
-void Run(benchmark::State& state, FileSystem* fs, const InputConfig& config) {
+void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>> dataset, const InputConfig& config) {
   // As the worker does: freed batches are kept.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  auto source = Create(fs, config);
+  CHECK(dataset.ok()) << dataset.status();
+  auto source = CreateBatchSource(*std::move(dataset), config, BatchSourceOptions());
+  CHECK(source.ok()) << source.status();
   int64_t step = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(source->Get(step++, 0));
+  for (auto _ : state) CHECK((*source)->Get(step++, 0).ok());
+}
+
+void Run(benchmark::State& state, FileSystem* fs, const InputConfig& config) {
+  DatasetOptions options;
+  options.fs = fs;
+  GetBatches(state, OpenDataset(config, "", 1, options), config);
 }
 
 void Idx(benchmark::State& state, bool gzipped, bool augmented) {
@@ -51,6 +53,23 @@ void Idx(benchmark::State& state, bool gzipped, bool augmented) {
   Run(state, &fs, config);
 }
 
+// As a file of more than IdxArray::kHeldBytes is read; it is in the page cache.
+void IdxOnDisk(benchmark::State& state) {
+  FileSystem* const fs = FileSystem::Real();
+  char directory[] = "/tmp/batches_benchmark_XXXXXX";
+  CHECK(mkdtemp(directory) != nullptr);
+  const std::string images = JoinPath(directory, "images"), labels = JoinPath(directory, "labels");
+  CHECK(WriteFileAtomically(fs, images, EncodeIdx({kExamples, 28, 28}, std::string(kExamples * 784, 'x'))).ok());
+  CHECK(WriteFileAtomically(fs, labels, EncodeIdx({kExamples}, std::string(kExamples, 9))).ok());
+  IdxOptions options;
+  options.held_bytes = 0;
+  InputConfig config;
+  config.set_batch_size(64);
+  GetBatches(state, OpenIdxDataset(fs, images, labels, options), config);
+  for (const std::string& path : {images, labels}) CHECK(fs->Remove(path).ok());
+  CHECK_EQ(rmdir(directory), 0);
+}
+
 void Synthetic(benchmark::State& state) {
   MemoryFileSystem fs;
   InputConfig config;
@@ -65,6 +84,7 @@ void Synthetic(benchmark::State& state) {
 BENCHMARK_CAPTURE(Idx, gzipped, true, false)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Idx, plain, false, false)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Idx, augmented, true, true)->Unit(benchmark::kMicrosecond);
+BENCHMARK(IdxOnDisk)->Unit(benchmark::kMicrosecond);
 BENCHMARK(Synthetic)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
