@@ -49,6 +49,8 @@ class FaultyFileSystem::Reader : public RandomAccessFile {
 
   uint64_t size() const override { return base_->size(); }
   absl::Time modification_time() const override { return base_->modification_time(); }
+  uint64_t inode() const override { return base_->inode(); }
+  absl::Time change_time() const override { return base_->change_time(); }
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     RETURN_IF_ERROR(fs_->Begin(Operation::kRead, path_));
     return base_->Read(offset, n, out);

@@ -39,6 +39,11 @@ class RandomAccessFile {
   virtual uint64_t size() const = 0;
   // When the contents last changed, as it was when the file was opened. Tells two states of a file apart.
   virtual absl::Time modification_time() const = 0;
+  // Which file of its file system it is (the inode's number), and when anything about it last changed, contents, name
+  // or modification time (ctime), which cannot be set; both as they were when it was opened. They tell a file apart
+  // from one that has its modification time by copying it (touch -r, cp -p, rsync -t).
+  virtual uint64_t inode() const = 0;
+  virtual absl::Time change_time() const = 0;
   // Reads exactly `n` bytes at `offset` into `out`. OutOfRange when the file ends before; DataLoss when the device
   // cannot read them (EIO), as when their checksum were wrong.
   virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;

@@ -89,6 +89,30 @@ TEST_F(RealFileSystemTest, TellsWhenAFileLastChanged) {
   EXPECT_EQ((*fs_->NewRandomAccessFile(Path("a")))->modification_time(), absl::FromUnixNanos(1500000000123456789));
 }
 
+TEST_F(RealFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
+  const auto write = [&](const std::string& path, const std::string& contents) {
+    ASSERT_TRUE((*fs_->NewWritableFile(path))->Append(contents).ok());
+    const struct timespec times[2] = {{1, 2}, {1, 2}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  };
+  write(Path("a"), "one");
+  const auto first = *fs_->NewRandomAccessFile(Path("a"));
+  // The kernel's stamps move on every few milliseconds.
+  auto second = *fs_->NewRandomAccessFile(Path("a"));
+  while (second->change_time() == first->change_time()) {
+    write(Path("a"), "two");
+    second = *fs_->NewRandomAccessFile(Path("a"));
+  }
+  EXPECT_EQ(second->modification_time(), first->modification_time());
+  EXPECT_EQ(second->inode(), first->inode());
+  EXPECT_GT(second->change_time(), first->change_time());
+  write(Path("b"), "six");
+  ASSERT_TRUE(fs_->Rename(Path("b"), Path("a")).ok());
+  const auto third = *fs_->NewRandomAccessFile(Path("a"));
+  EXPECT_EQ(third->modification_time(), first->modification_time());
+  EXPECT_NE(third->inode(), first->inode());
+}
+
 TEST_F(RealFileSystemTest, KeepsAppendsInMemoryUntilFlush) {
   auto file = fs_->NewWritableFile(Path("a"));
   ASSERT_TRUE((*file)->Append("abc").ok());

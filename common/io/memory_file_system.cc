@@ -48,7 +48,7 @@ class MemoryFileSystem::Writer : public WritableFile {
   absl::Status Flush() override {
     if (closed_) return Closed();
     MutexLock lock(&fs_->mutex_);
-    if (!buffer_.empty()) file_->modified = ++fs_->changes_;
+    if (!buffer_.empty()) fs_->Touch(file_.get());
     file_->contents += buffer_;
     buffer_.clear();
     return absl::OkStatus();
@@ -84,10 +84,14 @@ class MemoryFileSystem::Reader : public RandomAccessFile {
         path_(std::move(path)),
         file_(std::move(file)),
         size_(file_->contents.size()),
-        modification_time_(absl::FromUnixNanos(file_->modified)) {}
+        inode_(file_->inode),
+        modification_time_(absl::FromUnixNanos(file_->modified)),
+        change_time_(absl::FromUnixNanos(file_->changed)) {}
 
   uint64_t size() const override { return size_; }
   absl::Time modification_time() const override { return modification_time_; }
+  uint64_t inode() const override { return inode_; }
+  absl::Time change_time() const override { return change_time_; }
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     MutexLock lock(&fs_->mutex_);
     const std::string& contents = file_->contents;
@@ -104,7 +108,9 @@ class MemoryFileSystem::Reader : public RandomAccessFile {
   const std::string path_;
   const std::shared_ptr<File> file_;
   const uint64_t size_;
+  const uint64_t inode_;
   const absl::Time modification_time_;
+  const absl::Time change_time_;
 };
 
 class MemoryFileSystem::HeldLock : public FileSystem::Lock {
@@ -134,11 +140,30 @@ void MemoryFileSystem::DropUnsyncedData(UnsyncedNames names) {
   if (names != UnsyncedNames::kKept) names_ = durable_names_;
   if (names == UnsyncedNames::kOnlyLastKept) Apply(last_change_, &names_);
   // Copies, so that files that are still open write to nowhere.
-  for (auto& [path, file] : names_) file = std::make_shared<File>(File{file->synced, file->synced, ++changes_});
+  for (auto& [path, file] : names_) {
+    file = std::make_shared<File>(*file);
+    file->contents = file->synced;
+    Touch(file.get());
+  }
   durable_names_ = names_;
   last_change_.clear();
   locks_.clear();
 }
+
+void MemoryFileSystem::SetModificationTime(const std::string& path, absl::Time time) {
+  MutexLock lock(&mutex_);
+  File* const file = FindOrDie(path);
+  Touch(file);
+  file->modified = absl::ToUnixNanos(time);
+}
+
+std::shared_ptr<MemoryFileSystem::File> MemoryFileSystem::NewFile() {
+  auto file = std::make_shared<File>();
+  file->inode = ++last_inode_;
+  return file;
+}
+
+void MemoryFileSystem::Touch(File* file) { file->modified = file->changed = ++changes_; }
 
 void MemoryFileSystem::Change(Names change) {
   Apply(change, &names_);
@@ -160,7 +185,7 @@ void MemoryFileSystem::FlipBits(const std::string& path, uint64_t offset, char m
   File* const file = FindOrDie(path);
   CHECK_LT(offset, file->contents.size()) << path;
   file->contents[offset] ^= mask;
-  file->modified = ++changes_;
+  Touch(file);
 }
 
 void MemoryFileSystem::Truncate(const std::string& path, uint64_t size) {
@@ -168,7 +193,7 @@ void MemoryFileSystem::Truncate(const std::string& path, uint64_t size) {
   File* const file = FindOrDie(path);
   CHECK_LE(size, file->contents.size()) << path;
   file->contents.resize(size);
-  file->modified = ++changes_;
+  Touch(file);
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(const std::string& path) {
@@ -178,11 +203,11 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(
     return absl::FailedPreconditionError(absl::StrCat("cannot create ", path, ": Is a directory"));
   }
   const auto it = names_.find(Normalized(path));
-  std::shared_ptr<File> file = it == names_.end() ? std::make_shared<File>() : it->second;
+  std::shared_ptr<File> file = it == names_.end() ? NewFile() : it->second;
   // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
   file->contents.clear();
   if (it == names_.end()) Change({{Normalized(path), file}});
-  file->modified = ++changes_;
+  Touch(file.get());
   return std::make_unique<Writer>(this, path, file);
 }
 
@@ -232,6 +257,7 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
   const auto it = names_.find(Normalized(from));
   if (it == names_.end()) return NotFound("rename", absl::StrCat(from, " to ", to));
   RETURN_IF_ERROR(CheckDirectoryOf(to));
+  it->second->changed = ++changes_;
   if (Normalized(from) != Normalized(to)) Change({{Normalized(from), nullptr}, {Normalized(to), it->second}});
   return absl::OkStatus();
 }
@@ -266,7 +292,7 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> MemoryFileSystem::LockFile(con
   if (!locks_.emplace(name, last_lock_ + 1).second) {
     return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
   }
-  if (names_.count(name) == 0) Change({{name, std::make_shared<File>()}});
+  if (names_.count(name) == 0) Change({{name, NewFile()}});
   return std::make_unique<HeldLock>(this, name, ++last_lock_);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/io/file_system.h"
 
@@ -33,6 +34,8 @@ class MemoryFileSystem : public FileSystem {
   void FlipBits(const std::string& path, uint64_t offset, char mask) ABSL_LOCKS_EXCLUDED(mutex_);
   // Cuts a file to `size` bytes. The file must have them.
   void Truncate(const std::string& path, uint64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As utimensat(2): its change time moves on. There must be such a file.
+  void SetModificationTime(const std::string& path, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -54,11 +57,16 @@ class MemoryFileSystem : public FileSystem {
   struct File {
     std::string contents;
     std::string synced;
+    uint64_t inode = 0;
     // Nanoseconds on a clock that ticks with every change.
     int64_t modified = 0;
+    int64_t changed = 0;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
+  std::shared_ptr<File> NewFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its contents have changed.
+  void Touch(File* file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes one change of names: each path gets its file, null for none.
   void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Apply(const Names& change, Names* names);
@@ -77,6 +85,7 @@ class MemoryFileSystem : public FileSystem {
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_inode_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep

@@ -111,6 +111,22 @@ TEST_F(MemoryFileSystemTest, EveryChangeGivesAFileALaterTime) {
   EXPECT_GT(time(), second);
 }
 
+TEST_F(MemoryFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
+  const auto open = [&] { return *fs_.NewRandomAccessFile("a"); };
+  Write("a", "one");
+  const auto first = open();
+  // In place, then as touch -r.
+  fs_.FlipBits("a", 0, 1);
+  fs_.SetModificationTime("a", first->modification_time());
+  const auto second = open();
+  EXPECT_EQ(second->modification_time(), first->modification_time());
+  EXPECT_EQ(second->inode(), first->inode());
+  EXPECT_GT(second->change_time(), first->change_time());
+  Write("b", "two");
+  ASSERT_TRUE(fs_.Rename("b", "a").ok());
+  EXPECT_NE(open()->inode(), first->inode());
+}
+
 TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
   auto lock = fs_.LockFile("lock");
   ASSERT_TRUE(lock.ok());

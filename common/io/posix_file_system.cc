@@ -138,12 +138,14 @@ class PosixWritableFile : public WritableFile {
 
 class PosixRandomAccessFile : public RandomAccessFile {
  public:
-  PosixRandomAccessFile(std::string path, int fd, uint64_t size, absl::Time modification_time)
-      : path_(std::move(path)), fd_(fd), size_(size), modification_time_(modification_time) {}
+  PosixRandomAccessFile(std::string path, int fd, const struct stat& info)
+      : path_(std::move(path)), fd_(fd), info_(info) {}
   ~PosixRandomAccessFile() override { ::close(fd_); }
 
-  uint64_t size() const override { return size_; }
-  absl::Time modification_time() const override { return modification_time_; }
+  uint64_t size() const override { return info_.st_size; }
+  absl::Time modification_time() const override { return absl::TimeFromTimespec(info_.st_mtim); }
+  uint64_t inode() const override { return info_.st_ino; }
+  absl::Time change_time() const override { return absl::TimeFromTimespec(info_.st_ctim); }
 
   absl::Status Read(uint64_t offset, size_t n, char* out) const override {
     size_t done = 0;
@@ -167,8 +169,7 @@ class PosixRandomAccessFile : public RandomAccessFile {
  private:
   const std::string path_;
   const int fd_;
-  const uint64_t size_;
-  const absl::Time modification_time_;
+  const struct stat info_;
 };
 
 class PosixLock : public FileSystem::Lock {
@@ -210,7 +211,7 @@ class PosixFileSystem : public FileSystem {
       ::close(fd);
       return ErrnoToStatus(error, "open", path);
     }
-    return std::make_unique<PosixRandomAccessFile>(path, fd, info.st_size, absl::TimeFromTimespec(info.st_mtim));
+    return std::make_unique<PosixRandomAccessFile>(path, fd, info);
   }
 
   absl::StatusOr<bool> Exists(const std::string& path) override {
