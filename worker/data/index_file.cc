@@ -19,6 +19,8 @@ std::string DataIdentity(uint32_t version, const RandomAccessFile& contents, uin
   AppendLittleEndian<uint32_t>(&identity, version);
   AppendLittleEndian<uint64_t>(&identity, contents.size());
   AppendLittleEndian<uint64_t>(&identity, absl::ToUnixNanos(contents.modification_time()));
+  AppendLittleEndian<uint64_t>(&identity, contents.inode());
+  AppendLittleEndian<uint64_t>(&identity, absl::ToUnixNanos(contents.change_time()));
   AppendLittleEndian<uint64_t>(&identity, fingerprint);
   return identity;
 }

@@ -16,9 +16,11 @@ namespace lockstep {
 std::string IndexFilePath(absl::string_view directory, absl::string_view data_path, uint64_t fingerprint,
                           absl::string_view extension);
 
-constexpr uint64_t kDataIdentityBytes = 28;
+constexpr uint64_t kDataIdentityBytes = 44;
 // Tells the data, as they were when `contents` was opened, from any other: `version` of the index file (4 bytes), size
-// (8) and modification time in ns (8) of the data, `fingerprint` of their path and of how they are read (8).
+// (8), modification time in ns (8), inode (8) and change time in ns (8) of the data, `fingerprint` of their path and of
+// how they are read (8). Copies of the data on two hosts are two identities: when both keep their index in one place,
+// the last one's stays, and the other host makes its own anew at its next start.
 std::string DataIdentity(uint32_t version, const RandomAccessFile& contents, uint64_t fingerprint);
 
 // Several workers may make the same file at once: each writes one of its own and renames it.

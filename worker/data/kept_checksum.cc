@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kKeptBytes = kDataIdentityBytes + 2 * 4;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr uint64_t kProgressBytes = 64 << 20;

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint64_t kEntryBytes = 16;
 constexpr uint64_t kTrailerBytes = kDataIdentityBytes + 3 * 8 + 3 * 4;
 constexpr uint64_t kMaxBytesInMemory = 64 << 20;
@@ -50,8 +50,8 @@ class RecordIndex::Builder {
   }
 
   ~Builder() {
-    if (file_ == nullptr) return;
-    file_->Close().IgnoreError();  // Being thrown away.
+    if (temporary_.empty()) return;
+    if (file_ != nullptr) file_->Close().IgnoreError();  // Being thrown away.
     fs_->Remove(temporary_).IgnoreError();
   }
 
@@ -72,14 +72,17 @@ class RecordIndex::Builder {
   // Without a path: the entries.
   std::string Release() { return std::move(entries_); }
 
-  // With one: makes the file visible.
-  absl::Status Finish(const std::string& identity, const ScanResult& summary) {
+  // With one: the index from its file, which is only now made visible: by then it may be another host's.
+  absl::StatusOr<std::unique_ptr<RecordIndex>> Finish(const std::string& identity, const ScanResult& summary) {
     Flush();
     RETURN_IF_ERROR(file_status_);
     RETURN_IF_ERROR(file_->Append(Trailer(identity, summary, crc_)));
     RETURN_IF_ERROR(file_->Close());
     file_.reset();
-    return fs_->Rename(temporary_, path_);
+    ASSIGN_OR_RETURN(std::unique_ptr<RecordIndex> index, Load(fs_, temporary_, identity));
+    RETURN_IF_ERROR(fs_->Rename(temporary_, path_));
+    temporary_.clear();
+    return index;
   }
 
  private:
@@ -121,12 +124,13 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, c
       Builder builder(fs, path);
       const absl::StatusOr<ScanResult> summary = scan(&builder);
       if (!summary.ok() && builder.file_status().ok()) return summary.status();
-      written = summary.ok() ? builder.Finish(identity, *summary) : builder.file_status();
-    }
-    if (written.ok()) {
-      loaded = Load(fs, path, identity);
-      if (loaded.ok()) return loaded;
-      written = loaded.status();
+      if (summary.ok()) {
+        auto built = builder.Finish(identity, *summary);
+        if (built.ok()) return built;
+        written = built.status();
+      } else {
+        written = builder.file_status();
+      }
     }
     LOG(WARNING) << "the index of " << file.path << " is not kept: " << written;
   }

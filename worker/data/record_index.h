@@ -20,12 +20,13 @@ struct IndexOptions {
 };
 
 // Where the records of one file are, so that any of them can be read alone. Built by reading the file once, then
-// kept in a file of its own, which is used again while size and time of the data, the format and its options are
+// kept in a file of its own, which is used again while the data (their DataIdentity), the format and its options are
 // the same and the checksum is right, and built anew otherwise. A directory that cannot be written to costs only
-// a warning. Small indexes are held in memory, large ones read in ranges. Constant, thread-safe.
+// a warning. One that several hosts share is no danger: an index is read back before it gets its name, so that nobody
+// else's is taken for it. Small indexes are held in memory, large ones read in ranges. Constant, thread-safe.
 //
 // The file, little-endian: for each record its offset (8 bytes), size (4) and ParsedCrc32c (4); then the trailer:
-// DataIdentity (28), records (8), damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C of the entries
+// DataIdentity (44), records (8), damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C of the entries
 // (4) and of the trailer up to here (4).
 class RecordIndex {
  public:

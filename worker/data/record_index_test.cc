@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/io/crc32c.h"
 #include "common/io/faulty_file_system.h"
 #include "common/io/little_endian.h"
@@ -113,12 +114,68 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
+// As `cp` over the file and `touch -r` after it, and as `mv` of another one that has its time.
+TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChangeAndKeepTheirTime) {
+  ASSERT_TRUE(Open().ok());
+  const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
+  fs_.FlipBits("data", 0, 1);
+  fs_.SetModificationTime("data", time);
+  auto index = Open();
+  ASSERT_TRUE(index.ok());
+  EXPECT_TRUE(WasBuilt());
+  EXPECT_EQ(Record(**index, 0), "1 1:0");
+  WriteLines(100);
+  fs_.SetModificationTime("data", time);
+  index = Open();
+  ASSERT_TRUE(index.ok());
+  EXPECT_TRUE(WasBuilt());
+  EXPECT_EQ(Record(**index, 0), "0 1:0");
+  EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
+}
+
+// Each index that gets its name is replaced at once by that of another host, whose copy of the data is another file.
+class SharedFileSystem : public MemoryFileSystem {
+ public:
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    const absl::Status status = MemoryFileSystem::Rename(from, to);
+    if (!others_index.empty() && status.ok()) return WriteOthersIndex(to);
+    return status;
+  }
+
+  std::string others_index;
+
+ private:
+  absl::Status WriteOthersIndex(const std::string& path) {
+    ASSIGN_OR_RETURN(const auto file, NewWritableFile("other"));
+    RETURN_IF_ERROR(file->Append(others_index));
+    RETURN_IF_ERROR(file->Close());
+    return MemoryFileSystem::Rename("other", path);
+  }
+};
+
+TEST_F(RecordIndexTest, ReadsTheDataOnceWhenAnotherHostReplacesTheIndex) {
+  ASSERT_TRUE(Open().ok());
+  SharedFileSystem shared;
+  ASSERT_TRUE(WriteFileAtomically(&shared, "elsewhere", "").ok());
+  ASSERT_TRUE(WriteFileAtomically(&shared, "data", *ReadFile(&fs_, "data")).ok());
+  shared.others_index = *ReadFile(&fs_, IndexPath());
+  for (int start = 0; start < 2; ++start) {
+    progress_.clear();
+    auto index = RecordIndex::Open(&shared, **shared.NewRandomAccessFile("data"), {"data"}, *format_, options_);
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_EQ((*index)->size(), 100);
+    EXPECT_EQ(Record(**index, 99), "1 1:99");
+    EXPECT_THAT(progress_, SizeIs(1));
+    EXPECT_THAT(*shared.ListDirectory(kDirectory), SizeIs(1));
+  }
+}
+
 // As a version wrote it that kept no checksums of the records.
 TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
   std::string index = *ReadFile(&fs_, path);
-  constexpr size_t kTrailerBytes = 64;
+  constexpr size_t kTrailerBytes = 80;
   index[index.size() - kTrailerBytes] = 1;
   // Its checksum is right.
   index.resize(index.size() - 4);

@@ -34,9 +34,11 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("name", "NAME", "shown in status and logs; worker-PID@HOST when absent", &flags->name);
   command_line->AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",
                         &flags->compute_threads);
-  command_line->AddFlag("index_dir", "DIR",
-                        "keeps the indexes of CSV, libsvm and TFRecord files; none: built at each start",
-                        &flags->index_directory);
+  command_line->AddFlag(
+      "index_dir", "DIR",
+      "keeps indexes of CSV, libsvm and TFRecord files and checksums of large IDX files; none: made at "
+      "each start",
+      &flags->index_directory);
   command_line->AddFlag("chief_wait_seconds", "S", "how long to look for an absent chief; as configured when absent",
                         &flags->chief_wait_seconds);
   command_line->AddFlag("startup_delay_steps", "N",
