@@ -15,6 +15,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kUnsignedByte = 8;
+// Of a row on disk, in memory.
+constexpr int64_t kChecksumBytes = sizeof(uint32_t);
 // Deflate cannot shrink by more than this factor.
 constexpr uint64_t kGreatestRatio = 1032;
 // More than any file; keeps the arithmetic free of overflow.
@@ -136,7 +138,7 @@ absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const s
   if (!gzipped) {
     const uint64_t actual = file->size() - array->header_bytes_;
     if (actual != expected) return WrongLength(path, array->dims_, actual);
-    if (expected > held_bytes) {
+    if (expected > held_bytes && array->row_bytes_ >= kChecksumBytes) {
       array->file_ = std::move(file);
       return array;
     }
@@ -157,14 +159,28 @@ absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const s
 absl::Status IdxArray::Read(int64_t row, int64_t count, uint8_t* out) const {
   const uint64_t offset = static_cast<uint64_t>(row * row_bytes_);
   const size_t bytes = static_cast<size_t>(count * row_bytes_);
-  if (file_) return file_->Read(header_bytes_ + offset, bytes, reinterpret_cast<char*>(out));
-  std::copy_n(memory() + offset, bytes, out);
+  if (!file_) {
+    std::copy_n(memory() + offset, bytes, out);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(file_->Read(header_bytes_ + offset, bytes, reinterpret_cast<char*>(out)));
+  const char* next = reinterpret_cast<const char*>(out);
+  const size_t row_bytes = static_cast<size_t>(row_bytes_);
+  const int64_t checked = row_crc32c_.empty() ? 0 : count;
+  for (int64_t i = row; i < row + checked; ++i, next += row_bytes) {
+    if (Crc32c({next, row_bytes}) == row_crc32c_[i]) continue;
+    return absl::DataLossError(absl::StrCat(path_, ": image ", i, " at byte ", header_bytes_ + i * row_bytes,
+                                            " is no longer what it was when the file was read for its checksum"));
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> IdxArray::Checksum(FileSystem* fs, const ChecksumOptions& options) const {
-  if (file_) return KeptCrc32c(fs, path_, *file_, header_bytes_, options);
-  return Crc32c(contents_);
+absl::StatusOr<uint32_t> IdxArray::Checksum(FileSystem* fs, const ChecksumOptions& options) {
+  if (!file_) return Crc32c(contents_);
+  const FileRows rows = {header_bytes_, static_cast<uint64_t>(row_bytes_)};
+  ASSIGN_OR_RETURN(RowChecksums sums, KeptChecksums(fs, path_, *file_, rows, options));
+  row_crc32c_ = std::move(sums.rows);
+  return sums.all;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,

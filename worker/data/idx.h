@@ -18,7 +18,7 @@ namespace lockstep {
 // An array of unsigned bytes in an IDX file, as MNIST has them: two zero bytes, the type (8), the number of
 // dimensions, each dimension as a big-endian 32-bit number, then the elements, row-major.
 // A gzipped file is inflated into memory, and a plain one read into it; a large plain one stays on disk and is read in
-// ranges. Thread-safe.
+// ranges, and only 4 bytes for each of its rows are in memory (one with smaller rows is held). Thread-safe.
 class IdxArray {
  public:
   // The largest plain array that is held in memory. On disk every example out of order is a system call.
@@ -34,11 +34,13 @@ class IdxArray {
   // Bytes of a row.
   int64_t row_bytes() const { return row_bytes_; }
 
-  // Copies rows [row, row + count) to `out`.
+  // Copies rows [row, row + count) to `out`. Errors, of rows on disk: DataLoss when one is no longer what Checksum
+  // read; those of RandomAccessFile.
   absl::Status Read(int64_t row, int64_t count, uint8_t* out) const;
 
-  // CRC32C of all rows. Those that stay on disk are read for it, unless a checksum of theirs was kept.
-  absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options) const;
+  // CRC32C of all rows. Those that stay on disk are read for it, unless their checksums were kept, and compared with
+  // theirs at each Read from then on. Not while another thread reads.
+  absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options);
 
   // The rows, when they are in memory; else nullptr.
   const uint8_t* memory() const { return file_ ? nullptr : reinterpret_cast<const uint8_t*>(contents_.data()); }
@@ -51,6 +53,8 @@ class IdxArray {
   int64_t row_bytes_ = 0;
   std::string contents_;
   std::unique_ptr<RandomAccessFile> file_;
+  // CRC32C of each row on disk; empty before Checksum.
+  std::vector<uint32_t> row_crc32c_;
   uint64_t header_bytes_ = 0;
 };
 
@@ -63,8 +67,9 @@ struct IdxOptions {
 
 // Images [rows, columns, 1] (or [rows, columns, channels] where the file has four dimensions), bytes scaled to
 // [0, 1] and normalized; labels are classes 0 .. the greatest label. The digest is of all images, then of all labels.
-// Errors: those of IdxArray, and OutOfRange from a read when a file on disk has become shorter; DataLoss when the two
-// files disagree in number or hold no example.
+// Errors: those of IdxArray; DataLoss when the two files disagree in number or hold no example. From a read of images
+// on disk: DataLoss, which names file and image, when it has changed since; OutOfRange when the file has become
+// shorter.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path, const IdxOptions& options);
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
 #include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -85,6 +86,51 @@ TEST_F(IdxTest, ReadsRunsOfExamplesFromMemoryAndFromDiskAlike) {
       }
     }
   }
+}
+
+// As `cp` over a file does while a run reads it.
+TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
+  for (const bool kept : {false, true}) {
+    Write("images", images_);
+    Write("labels", labels_);
+    IdxOptions options;
+    options.held_bytes = 0;
+    options.checksum.directory = "index";
+    // The second time the checksums come from the directory.
+    const int opens = kept ? 2 : 1;
+    for (int i = 1; i < opens; ++i) ASSERT_TRUE(OpenIdxDataset(&fs_, "images", "labels", options).ok());
+    auto dataset = OpenIdxDataset(&fs_, "images", "labels", options);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    Batch batch;
+    ASSERT_TRUE((*dataset)->Read({0, 1, 2}, &batch).ok());
+    for (size_t byte = 16; byte < images_.size(); ++byte) {
+      fs_.FlipBits("images", byte, 1);
+      const int64_t changed = static_cast<int64_t>(byte - 16) / 4;
+      // In a run, then alone.
+      for (const std::vector<int64_t>& indices : {std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{changed}}) {
+        const absl::Status status = (*dataset)->Read(indices, &batch);
+        EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+        EXPECT_THAT(std::string(status.message()),
+                    HasSubstr(absl::StrCat("images: image ", changed, " at byte ", 16 + 4 * changed, " is no longer")));
+      }
+      // The others are as they were.
+      EXPECT_TRUE((*dataset)->Read({(changed + 1) % 3, (changed + 2) % 3}, &batch).ok());
+      fs_.FlipBits("images", byte, 1);
+    }
+    EXPECT_TRUE((*dataset)->Read({0, 1, 2}, &batch).ok());
+  }
+}
+
+// Checksums would take more memory than the images.
+TEST_F(IdxTest, HoldsImagesThatAreSmallerThanTheirChecksums) {
+  Write("images", EncodeIdx({3, 1, 3}, "abcdefghi"));
+  Write("labels", labels_);
+  auto dataset = Open(/*held_bytes=*/0);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  fs_.FlipBits("images", 16, 1);
+  Batch batch;
+  ASSERT_TRUE((*dataset)->Read({0}, &batch).ok());
+  EXPECT_FLOAT_EQ(batch.features.flat<float>()[0], 'a' / 255.0f);
 }
 
 TEST_F(IdxTest, InflatesMembersThatFollowEachOther) {

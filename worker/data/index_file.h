@@ -10,7 +10,7 @@
 namespace lockstep {
 
 // Names and trailers of the files that keep what the first reading of a data file found out (RecordIndex,
-// KeptCrc32c).
+// KeptChecksums).
 
 // "<directory>/<name of the data file>-<fingerprint><extension>".
 std::string IndexFilePath(absl::string_view directory, absl::string_view data_path, uint64_t fingerprint,

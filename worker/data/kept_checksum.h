@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/io/file_system.h"
@@ -18,13 +19,26 @@ struct ChecksumOptions {
   std::function<void(const IndexProgress&)> progress;
 };
 
-// CRC32C of a file from byte `begin` to its end. The file is read once, in pieces of a bounded size; then its checksum
-// is kept in a file of `directory`, which is used again while size and time of the data are the same. That a checksum
-// cannot be kept costs only a warning.
-// The kept file: DataIdentity, the checksum (4 bytes, little-endian), CRC32C of all that (4).
+// Where the rows of a file are: from byte `begin` to its end, each of `bytes`, which is at least 1.
+struct FileRows {
+  uint64_t begin;
+  uint64_t bytes;
+};
+
+// CRC32C of all rows of a file together, and of each.
+struct RowChecksums {
+  uint32_t all = 0;
+  std::vector<uint32_t> rows;
+};
+
+// The checksums of a file that ends with a whole row. The file is read once, in pieces of a bounded size; then its
+// checksums are kept in a file of `directory`, which is used again while the data (their DataIdentity) are the same.
+// That they cannot be kept costs only a warning.
+// The kept file, little-endian: DataIdentity, the checksum of all (4 bytes), that of each row (4), CRC32C of all that
+// (4).
 // Errors: those of reading `contents`, which is the file at `path`, open.
-absl::StatusOr<uint32_t> KeptCrc32c(FileSystem* fs, const std::string& path, const RandomAccessFile& contents,
-                                    uint64_t begin, const ChecksumOptions& options);
+absl::StatusOr<RowChecksums> KeptChecksums(FileSystem* fs, const std::string& path, const RandomAccessFile& contents,
+                                           const FileRows& rows, const ChecksumOptions& options);
 
 }  // namespace lockstep
 
