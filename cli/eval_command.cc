@@ -8,6 +8,7 @@
 #include "cli/supervisor/signal_wait.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
+#include "common/base/mutex.h"
 #include "common/base/process.h"
 #include "common/base/status_macros.h"
 
@@ -44,7 +45,17 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
 
 // Until the checkpoint of the last step. Cancelled when it is told to stop.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
+  // Gives the signals back.
   SignalWait signals;
+  Mutex mutex;
+  CondVar stopped;
+  bool stop = false;
+  TerminationWatch watch([&] {
+    signals.IgnoreStops();
+    MutexLock lock(&mutex);
+    stop = true;
+    stopped.SignalAll();
+  });
   RunWatcher::Options options;
   options.fs = fs;
   options.clock = Clock::Real();
@@ -53,18 +64,19 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   options.report = [&](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
     Print(flags.json, split, evaluation, out);
   };
-  bool stop = false;
   options.cancelled = [&] {
-    const absl::optional<int> signal = signals.Wait(absl::ZeroDuration());
-    stop = stop || (signal.has_value() && IsStop(*signal));
+    MutexLock lock(&mutex);
     return stop;
   };
   RunWatcher watcher(options);
   for (;;) {
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done) return absl::OkStatus();
-    const absl::optional<int> signal = signals.Wait(flags.every);
-    if (signal.has_value() && IsStop(*signal)) return absl::CancelledError("told to stop");
+    const absl::Time next = options.clock->Now() + flags.every;
+    MutexLock lock(&mutex);
+    while (!stop && !options.clock->WaitUntil(&stopped, &mutex, next)) {
+    }
+    if (stop) return absl::CancelledError("told to stop");
   }
 }
 

@@ -75,7 +75,7 @@ absl::Status RunLocal(const RunConfig& config, const LocalRunOptions& options) {
         stop = true;
         if (chief_to_stop != nullptr) chief_to_stop->RequestStop();
       },
-      kExitFailed);
+      kExitFailed, absl::Seconds(config.checkpoint().stop_seconds()) + kEndingLimit);
   Chief::Options chief_options;
   chief_options.fs = FileSystem::Real();
   chief_options.clock = Clock::Real();

@@ -158,12 +158,14 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
   RETURN_IF_ERROR(supervisor.Start());
   BackgroundEvaluation evaluation(options.fs, Clock::Real(), config, logdir, kEvaluationPeriod);
   std::unique_ptr<StatusPoller> poller;
+  bool stopped = false;
   while (!supervisor.outcome().has_value()) {
     const absl::Time now = Clock::Real()->Now();
     const absl::optional<int> signal = signals.Wait(std::min(supervisor.next_poll(), now + kStatusPeriod) - now);
     if (signal.has_value() && IsStop(*signal)) {
+      stopped = true;
       evaluation.Cancel();
-      supervisor.RequestStop();
+      supervisor.RequestStop(*signal);
     }
     supervisor.Poll();
     if (poller == nullptr && !supervisor.master().empty()) {
@@ -180,7 +182,10 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
       out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
     }
   }
-  if (supervisor.outcome()->exit_code != kExitDone) evaluation.Cancel();
+  if (supervisor.outcome()->exit_code != kExitDone) {
+    evaluation.Cancel();
+    if (stopped) signals.IgnoreStops();
+  }
   out << progress.Finish() << std::flush;
   return *supervisor.outcome();
 }
@@ -257,6 +262,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
     evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
     status = RunLocal(config, options);
     if (!status.ok()) evaluation->Cancel();
+    if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status)) signals.IgnoreStops();
     evaluation.reset();
   }
   out << progress.Finish() << std::flush;
@@ -275,7 +281,9 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   RunFlags flags;
   CommandLine command_line(
       "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
-      "The same command again goes on where a stopped run was. Ctrl-C saves a checkpoint and stops.\n"
+      "The same command again goes on where a stopped run was. Ctrl-C saves a checkpoint and stops;\n"
+      "once more, at least a second later, stops at once. SIGTERM and SIGHUP stop as Ctrl-C does, and repeated change "
+      "nothing.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step could not be saved;\n"
       "2 wrong arguments or configuration; 138 starting again may help; 143 stopped, the last step is saved.\n"
       "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
@@ -323,7 +331,9 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
   flags.workers = 1;
   CommandLine command_line(
       "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
-      "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops.\n"
+      "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops; once more, at least a second later, "
+      "stops\n"
+      "at once. SIGTERM and SIGHUP stop as Ctrl-C does, and repeated change nothing.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step\n"
       "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
   DeclareShared(&flags, &command_line);

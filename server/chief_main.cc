@@ -26,9 +26,6 @@
 namespace lockstep {
 namespace {
 
-// What a stop may take beyond saving: the event file, calls that hang in a disk.
-constexpr absl::Duration kEndingLimit = absl::Seconds(15);
-
 struct Flags {
   std::string config;
   std::string logdir;
@@ -113,10 +110,10 @@ int Main(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
-      "SIGTERM, SIGINT and SIGHUP: saves the last step, within checkpoint.stop_seconds, and ends; a second one ends at "
-      "once.\n"
+      "SIGTERM, SIGINT and SIGHUP: saves the last step, within checkpoint.stop_seconds, and ends. Repeated they change "
+      "nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite), or the last "
-      "step, also that of a stop, could not be saved, or a second signal came before it was; 2 wrong arguments or "
+      "step, also that of a stop, could not be saved, or a second Ctrl-C came before it was; 2 wrong arguments or "
       "configuration; 138 starting again may help; "
       "143 stopped, and the last step is saved.");
   Declare(&flags, &command_line);
@@ -136,7 +133,7 @@ int Main(int argc, char** argv) {
       [&] {
         MutexLock lock(&mutex);
         stop = true;
-        LOG(INFO) << "chief: terminating; once more ends at once";
+        LOG(INFO) << "chief: terminating; Ctrl-C once more ends at once";
         if (chief != nullptr) chief->RequestStop();
       },
       kExitFailed, absl::Seconds(config->checkpoint().stop_seconds()) + kEndingLimit);
@@ -180,7 +177,7 @@ int Main(int argc, char** argv) {
     MutexLock lock(&mutex);
     ended = std::move(chief);
   }
-  ended.reset();  // waits for files: without the lock, or a second signal would wait, too
+  ended.reset();  // waits for files: without the lock, or a second Ctrl-C would wait, too
   return ExitCodeOf(status);
 }
 

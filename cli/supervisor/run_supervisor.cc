@@ -198,15 +198,18 @@ void RunSupervisor::StopWorkersAt(absl::Time when) {
   }
 }
 
-void RunSupervisor::RequestStop() {
-  if (stop_requested_) {
-    StopAtOnce();
-  } else {
-    stop_requested_ = true;
-    options_.say(
-        absl::StrCat(ending_ ? "stopping" : "stopping: the chief saves a checkpoint", "; once more to stop at once"));
-    if (!ending_) End(Terminated(""));
-    StopChiefAt(options_.clock->Now());
+void RunSupervisor::RequestStop(int signal) {
+  switch (stop_requests_.On(signal, options_.clock->Now())) {
+    case StopRequests::Meaning::kStop:
+      options_.say(absl::StrCat(ending_ ? "stopping" : "stopping: the chief saves a checkpoint",
+                                "; Ctrl-C once more stops at once"));
+      if (!ending_) End(Terminated(""));
+      StopChiefAt(options_.clock->Now());
+      break;
+    case StopRequests::Meaning::kSame:
+      return;
+    case StopRequests::Meaning::kAtOnce:
+      StopAtOnce();
   }
   PressEnd();
 }

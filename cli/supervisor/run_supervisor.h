@@ -12,6 +12,7 @@
 #include "cli/supervisor/process_table.h"
 #include "cli/supervisor/restart_policy.h"
 #include "common/base/clock.h"
+#include "common/base/stop_requests.h"
 #include "common/io/file_system.h"
 
 namespace lockstep {
@@ -60,10 +61,10 @@ class RunSupervisor {
   absl::Status Start();
   // Collects those that ended, and does what is due.
   void Poll();
-  // At the first call tells the chief to save its last step and stop, at the second kills all processes. How a run
-  // ends that is ending already does not change: it ends sooner.
-  // The outcome of a stop is kExitTerminated only when the chief says that its last step is saved.
-  void RequestStop();
+  // A stop signal came to this process. The first one tells the chief to save its last step and stop; one that means an
+  // end at once, as StopRequests has it, kills all processes. How a run ends that is ending already does not change: it
+  // ends sooner. The outcome of a stop is kExitTerminated only when the chief says that its last step is saved.
+  void RequestStop(int signal);
 
   // When Poll has something to do, signals aside.
   absl::Time next_poll() const;
@@ -121,7 +122,7 @@ class RunSupervisor {
   // How the run ends, once all have; and whether a worker, not the chief, is the cause.
   Outcome end_;
   bool worker_is_culprit_ = false;
-  bool stop_requested_ = false;
+  StopRequests stop_requests_;
   absl::optional<Outcome> outcome_;
 };
 

@@ -306,7 +306,7 @@ TEST_F(RunSupervisorTest, EndsTheRunWhenTheChiefWasToldToStop) {
 
 TEST_F(RunSupervisorTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   StartAll();
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   Advance(absl::Seconds(34));
   // The chief tells its workers to leave.
@@ -321,7 +321,7 @@ TEST_F(RunSupervisorTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
 
 TEST_F(RunSupervisorTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
   StartAll(1);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EndProcess("chief", kExitTerminated);
   EXPECT_EQ(supervisor_->next_poll(), clock_.Now() + absl::Seconds(5));
   Advance(absl::Seconds(5));
@@ -333,7 +333,7 @@ TEST_F(RunSupervisorTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
 TEST_F(RunSupervisorTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
   StartAll();
   EndProcess("chief", 0, SIGKILL);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM", "worker-1 TERM"));
   EndProcess("worker-0", kExitTerminated);
   EndProcess("worker-1", kExitTerminated);
@@ -343,7 +343,7 @@ TEST_F(RunSupervisorTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
 
 TEST_F(RunSupervisorTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
   StartAll(1);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EndProcess("worker-0", kExitTerminated);
   Advance(absl::Seconds(35));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL"));
@@ -353,10 +353,28 @@ TEST_F(RunSupervisorTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
   EXPECT_EQ(supervisor_->outcome()->log_path, "/log/chief.log");
 }
 
-TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequestAndSaysWhatIsLost) {
+TEST_F(RunSupervisorTest, LetsTheChiefSaveThoughTheStopIsRepeated) {
   StartAll(1);
-  supervisor_->RequestStop();
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
+  supervisor_->RequestStop(SIGTERM);
+  supervisor_->RequestStop(SIGHUP);
+  Advance(absl::Milliseconds(999));
+  supervisor_->RequestStop(SIGINT);
+  Advance(absl::Seconds(20));
+  supervisor_->RequestStop(SIGTERM);
+  supervisor_->RequestStop(SIGHUP);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EXPECT_THAT(said_, ElementsAre("stopping: the chief saves a checkpoint; Ctrl-C once more stops at once"));
+  EndProcess("chief", kExitTerminated);
+  EndProcess("worker-0", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(RunSupervisorTest, KillsAllAtASecondInterruptAndSaysWhatIsLost) {
+  StartAll(1);
+  supervisor_->RequestStop(SIGTERM);
+  Advance(absl::Seconds(1));
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL", "worker-0 KILL"));
   EndProcess("chief", 0, SIGKILL);
   EndProcess("worker-0", 0, SIGKILL);
@@ -364,11 +382,12 @@ TEST_F(RunSupervisorTest, KillsAllAtTheSecondRequestAndSaysWhatIsLost) {
   EXPECT_EQ(supervisor_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
 }
 
-TEST_F(RunSupervisorTest, LosesNothingAtASecondRequestAfterTheChiefHasSaved) {
+TEST_F(RunSupervisorTest, LosesNothingAtASecondInterruptAfterTheChiefHasSaved) {
   StartAll(1);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EndProcess("chief", kExitTerminated);
-  supervisor_->RequestStop();
+  Advance(absl::Seconds(1));
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-0 KILL"));
   EndProcess("worker-0", 0, SIGKILL);
   EXPECT_EQ(ExitCode(), kExitTerminated);
@@ -376,7 +395,7 @@ TEST_F(RunSupervisorTest, LosesNothingAtASecondRequestAfterTheChiefHasSaved) {
 
 TEST_F(RunSupervisorTest, SaysWhenTheChiefIsKilledWhileItSaves) {
   StartAll(1);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EndProcess("chief", 0, SIGKILL);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM"));
   EndProcess("worker-0", kExitTerminated);
@@ -387,7 +406,7 @@ TEST_F(RunSupervisorTest, SaysWhenTheChiefIsKilledWhileItSaves) {
 TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
   for (const int code : {kExitFailed, kExitRetryable}) {
     StartAll(0);
-    supervisor_->RequestStop();
+    supervisor_->RequestStop(SIGINT);
     EndProcess("chief", code);
     ASSERT_EQ(ExitCode(), code);
     EXPECT_EQ(supervisor_->outcome()->message,
@@ -397,7 +416,7 @@ TEST_F(RunSupervisorTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
 
 TEST_F(RunSupervisorTest, IsFinishedWhenTheLastStepComesBeforeTheStop) {
   StartAll(1);
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EndProcess("chief", 0);
   EndProcess("worker-0", 0);
   EXPECT_EQ(ExitCode(), 0);
@@ -407,7 +426,7 @@ TEST_F(RunSupervisorTest, StopsAFailedRunSoonerOnRequestAndStillFails) {
   StartAll();
   EndProcess("worker-0", kExitBadConfiguration);
   EXPECT_THAT(processes_.signals, IsEmpty());
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EndProcess("chief", kExitTerminated);
   EndProcess("worker-1", kExitTerminated);
@@ -419,7 +438,7 @@ TEST_F(RunSupervisorTest, TellsAChiefOnlyOnceThatIsSavingAlready) {
   StartAll();
   EndProcess("worker-0", kExitFailed);
   Advance(absl::Seconds(2));
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EndProcess("chief", kExitFailed);
   EXPECT_THAT(said_, Contains("chief ended with exit code 1 before its last step was saved"));
@@ -431,7 +450,7 @@ TEST_F(RunSupervisorTest, StopsTheWorkersOfAFinishedRunAtOnceOnRequest) {
   StartAll(1);
   EndProcess("chief", 0);
   EXPECT_THAT(processes_.signals, IsEmpty());
-  supervisor_->RequestStop();
+  supervisor_->RequestStop(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
   EndProcess("worker-0", kExitTerminated);
   EXPECT_EQ(ExitCode(), 0);

@@ -19,9 +19,13 @@ SignalWait::~SignalWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 absl::optional<int> SignalWait::Wait(absl::Duration limit) {
   const timespec timeout = absl::ToTimespec(std::clamp(limit, absl::ZeroDuration(), absl::Hours(24)));
-  const int signal = sigtimedwait(&signals_, nullptr, &timeout);
-  if (signal < 0) return absl::nullopt;
-  return signal;
+  const int taken = sigtimedwait(&signals_, nullptr, &timeout);
+  if (taken < 0) return absl::nullopt;
+  return taken;
+}
+
+void SignalWait::IgnoreStops() {
+  for (const int stop : {SIGTERM, SIGINT, SIGHUP}) signal(stop, SIG_IGN);
 }
 
 }  // namespace lockstep

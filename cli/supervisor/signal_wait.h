@@ -21,6 +21,9 @@ class SignalWait {
 
   // Blocks until one of the signals comes; nullopt after `limit`.
   absl::optional<int> Wait(absl::Duration limit);
+  // The process was told to stop and is about to end: stop signals that came meanwhile or come from now on are the same
+  // wish, and do not change how it ends.
+  void IgnoreStops();
 
  private:
   sigset_t signals_;

@@ -46,6 +46,18 @@ TEST(SignalWaitTest, WakesWhenAChildEnds) {
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
+TEST(SignalWaitTest, RepeatedStopsDoNotEndAProcessThatIsEnding) {
+  {
+    SignalWait signals;
+    raise(SIGTERM);
+    raise(SIGHUP);
+    signals.IgnoreStops();
+    raise(SIGINT);
+  }
+  raise(SIGTERM);
+  for (const int stop : {SIGTERM, SIGINT, SIGHUP}) std::signal(stop, SIG_DFL);
+}
+
 TEST(SignalWaitTest, LetsSignalsThroughAfterwards) {
   { SignalWait signals; }
   sigset_t blocked;

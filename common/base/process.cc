@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/stop_requests.h"
 #include "glog/logging.h"
 
 namespace lockstep {
@@ -81,8 +81,13 @@ sigset_t StopSignals() {
   return signals;
 }
 
-TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit)
-    : on_first_(std::move(on_first)), signals_(WatchedSignals()), limit_(limit), second_exit_code_(second_exit_code) {
+TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit,
+                                   Clock* clock)
+    : on_first_(std::move(on_first)),
+      signals_(WatchedSignals()),
+      limit_(limit),
+      clock_(clock),
+      second_exit_code_(second_exit_code) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = std::thread([this] { Watch(); });
 }
@@ -94,26 +99,40 @@ TerminationWatch::~TerminationWatch() {
     ending_ = true;
     first = std::move(first_);
   }
-  // A second signal still ends the process meanwhile.
+  // A second Ctrl-C still ends the process meanwhile.
   if (first.joinable()) first.join();
   pthread_kill(thread_.native_handle(), kEndWatch);
   thread_.join();
 }
 
 void TerminationWatch::Watch() {
-  int signal = 0;
-  while (sigwait(&signals_, &signal) != 0) {
+  StopRequests requests;
+  absl::Time deadline = absl::InfiniteFuture();
+  for (;;) {
+    const int signal = Next(deadline);
+    if (signal == kEndWatch) return;
+    if (signal < 0) {
+      LOG(ERROR) << "not ended " << absl::FormatDuration(limit_) << " after it was told to: ends now";
+      std::_Exit(second_exit_code_);
+    }
+    const absl::Time now = clock_->Now();
+    const StopRequests::Meaning meaning = requests.On(signal, now);
+    if (meaning == StopRequests::Meaning::kAtOnce) std::_Exit(second_exit_code_);
+    if (meaning != StopRequests::Meaning::kStop) continue;
+    deadline = now + limit_;
+    OnFirst();
   }
-  if (signal == kEndWatch) return;
-  OnFirst();
-  // More than a timespec holds is no limit.
-  const timespec limit = absl::ToTimespec(std::min(limit_, absl::Hours(1000000)));
-  do {
-    signal = sigtimedwait(&signals_, nullptr, &limit);
-  } while (signal < 0 && errno == EINTR);
-  if (signal == kEndWatch) return;
-  if (signal < 0) LOG(ERROR) << "not ended " << absl::FormatDuration(limit_) << " after it was told to: ends now";
-  std::_Exit(second_exit_code_);
+}
+
+int TerminationWatch::Next(absl::Time deadline) {
+  for (;;) {
+    // More than a timespec holds is no limit.
+    const absl::Duration left = std::clamp(deadline - clock_->Now(), absl::ZeroDuration(), absl::Hours(1000000));
+    const timespec timeout = absl::ToTimespec(left);
+    const int signal = sigtimedwait(&signals_, nullptr, &timeout);
+    if (signal > 0) return signal;
+    if (clock_->Now() >= deadline) return -1;
+  }
 }
 
 void TerminationWatch::OnFirst() {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 
 namespace lockstep {
@@ -36,14 +37,18 @@ std::string ProcessName(const std::string& role);
 // The signals that tell a process to stop: SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP.
 sigset_t StopSignals();
 
-// Calls `on_first` in a thread of its own at the first of StopSignals(); a second one ends the process at once, even
-// while `on_first` hangs, with `second_exit_code`; so does the watch when `limit` has passed since the first. Make it
-// before any other thread, so that all block the signals.
-// Destroying it waits for `on_first` and ends the watch.
+// What a process that was told to stop may take beyond saving (checkpoint.stop_seconds): the event file, calls that
+// hang in a disk. Then it ends itself.
+constexpr absl::Duration kEndingLimit = absl::Seconds(15);
+
+// Calls `on_first` in a thread of its own at the first of StopSignals(). One that means an end at once, as StopRequests
+// has it, ends the process even while `on_first` hangs, with `second_exit_code`; so does the watch when `limit` has
+// passed since the first. Others change nothing. Make it before any other thread, so that all block the signals.
+// Destroying it waits for `on_first` and ends the watch; the signals stay blocked.
 class TerminationWatch {
  public:
   explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated,
-                            absl::Duration limit = absl::InfiniteDuration());
+                            absl::Duration limit = absl::InfiniteDuration(), Clock* clock = Clock::Real());
   ~TerminationWatch();
 
   // From now on.
@@ -51,11 +56,14 @@ class TerminationWatch {
 
  private:
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next signal; negative at `deadline`.
+  int Next(absl::Time deadline);
   void OnFirst() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<void()> on_first_;
   const sigset_t signals_;
   const absl::Duration limit_;
+  Clock* const clock_;
   std::atomic<int> second_exit_code_;
   Mutex mutex_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

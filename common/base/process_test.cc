@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "common/base/simulated_clock.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -12,6 +13,15 @@ namespace {
 
 [[noreturn]] void WaitForSignals() {
   while (true) pause();
+}
+
+// Returns when a watch has taken the signals that were sent before.
+void AwaitTaken() {
+  sigset_t pending;
+  do {
+    sched_yield();
+    sigpending(&pending);
+  } while (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT) || sigismember(&pending, SIGHUP));
 }
 
 TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
@@ -26,32 +36,59 @@ TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
   }
 }
 
-TEST(TerminationWatchDeathTest, EndsAtTheSecondSignalEvenIfTheFirstOneHangs) {
+// One stop arrives twice, as under `timeout` or with a closed terminal.
+TEST(TerminationWatchTest, RepeatedSignalsAreTheSameStop) {
+  SimulatedClock clock;
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    std::atomic<int> calls{0};
+    {
+      TerminationWatch watch([&] { ++calls; }, kExitFailed, absl::InfiniteDuration(), &clock);
+      kill(getpid(), SIGINT);
+      while (calls == 0) sched_yield();
+      kill(getpid(), SIGINT);  // within a second
+      AwaitTaken();
+      kill(getpid(), signal);
+      AwaitTaken();
+      clock.Advance(absl::Hours(1));
+      kill(getpid(), signal);
+      AwaitTaken();
+    }
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfTheFirstOneHangs) {
   EXPECT_EXIT(
       {
-        TerminationWatch watch([] {
-          kill(getpid(), SIGTERM);
-          WaitForSignals();
-        });
+        SimulatedClock clock;
+        TerminationWatch watch(
+            [&] {
+              clock.Advance(absl::Seconds(1));
+              kill(getpid(), SIGINT);
+              WaitForSignals();
+            },
+            kExitTerminated, absl::InfiniteDuration(), &clock);
         kill(getpid(), SIGINT);
         WaitForSignals();
       },
       ::testing::ExitedWithCode(kExitTerminated), "");
 }
 
-TEST(TerminationWatchDeathTest, EndsAtTheSecondSignalEvenIfItIsBeingDestroyed) {
+TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfItIsBeingDestroyed) {
   EXPECT_EXIT(
       {
+        SimulatedClock clock;
         std::atomic<bool> called{false};
         TerminationWatch watch(
             [&] {
               called = true;
               while (true) pause();
             },
-            kExitFailed);
+            kExitFailed, absl::InfiniteDuration(), &clock);
         kill(getpid(), SIGHUP);
         while (!called) sched_yield();
-        kill(getpid(), SIGHUP);
+        clock.Advance(absl::Seconds(1));
+        kill(getpid(), SIGINT);
         // Leaving the block destroys the watch, which waits for the call.
       },
       ::testing::ExitedWithCode(kExitFailed), "");
@@ -67,10 +104,36 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
+TEST(TerminationWatchDeathTest, CountsTheLimitFromTheFirstSignal) {
+  EXPECT_EXIT(
+      {
+        SimulatedClock clock;
+        TerminationWatch watch(
+            [&] {
+              clock.Advance(absl::Seconds(59));
+              kill(getpid(), SIGTERM);
+              AwaitTaken();
+              clock.Advance(absl::Seconds(1));
+              kill(getpid(), SIGTERM);  // so that it looks at the clock
+              WaitForSignals();
+            },
+            kExitFailed, absl::Minutes(1), &clock);
+        kill(getpid(), SIGTERM);
+        WaitForSignals();
+      },
+      ::testing::ExitedWithCode(kExitFailed), "not ended 1m after it was told to");
+}
+
 TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
   EXPECT_EXIT(
       {
-        TerminationWatch watch([] { kill(getpid(), SIGTERM); }, kExitFailed);
+        SimulatedClock clock;
+        TerminationWatch watch(
+            [&] {
+              clock.Advance(absl::Seconds(1));
+              kill(getpid(), SIGINT);
+            },
+            kExitFailed, absl::InfiniteDuration(), &clock);
         watch.set_second_exit_code(kExitTerminated);
         kill(getpid(), SIGTERM);
         WaitForSignals();

@@ -101,9 +101,10 @@ ends "a worker is terminated" 143 "${worker}"
 
 start_chief "${WORK}/chief.log" --logdir="${logdir}" --steps=1000000
 kill -STOP "${PID}"
-kill -TERM "${PID}" && kill -INT "${PID}"
+kill -TERM "${PID}" && kill -HUP "${PID}" && kill -INT "${PID}"
 kill -CONT "${PID}"
-ends "two signals, of which the second does not wait for the save" 1 "${PID}"
+ends "one stop that comes as three signals" 143 "${PID}"
+expect_said "it is not a signal that ends it" "chief: terminating; Ctrl-C once more ends at once" "${WORK}/chief.log"
 
 # The newest one is damaged: the one before is taken.
 cp -r "${logdir}" "${WORK}/damaged"

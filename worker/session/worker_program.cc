@@ -71,7 +71,7 @@ absl::Status RunUntilStopped(const Flags& flags, const TrainingWorker::Options& 
   TerminationWatch watch([&] {
     MutexLock lock(&mutex);
     stop = true;
-    LOG(INFO) << options.name << ": terminating; once more ends at once";
+    LOG(INFO) << options.name << ": terminating; Ctrl-C once more ends at once";
     if (running != nullptr) running->RequestStop();
   });
   const auto client = NewGrpcChiefClient(std::string(absl::StripPrefix(flags.master, "grpc://")));
@@ -97,8 +97,8 @@ int WorkerMain(int argc, char** argv) {
       "lockstep worker", "Computes gradients for a chief, from which it gets the configuration.",
       "With --master= (empty) everything runs in one process; see lockstep local --help.\n"
       "Exit codes: 0 the run is over; 1 it failed; 2 wrong arguments; 138 the chief stayed away, starting again may "
-      "help; 143 terminated. SIGTERM or SIGINT lets the worker end a contribution that it has begun to send; a "
-      "second one ends it at once.");
+      "help; 143 terminated. SIGTERM, SIGINT and SIGHUP let the worker end a contribution that it has begun to send; "
+      "repeated they change nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;

@@ -1,0 +1,15 @@
+#include "common/base/stop_requests.h"
+
+#include <csignal>
+
+namespace lockstep {
+
+StopRequests::Meaning StopRequests::On(int signal, absl::Time now) {
+  if (!first_.has_value()) {
+    first_ = now;
+    return Meaning::kStop;
+  }
+  return signal == SIGINT && now - *first_ >= kApart ? Meaning::kAtOnce : Meaning::kSame;
+}
+
+}  // namespace lockstep

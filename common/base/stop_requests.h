@@ -1,0 +1,34 @@
+#ifndef LOCKSTEP_COMMON_BASE_STOP_REQUESTS_H_
+#define LOCKSTEP_COMMON_BASE_STOP_REQUESTS_H_
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// Tells the stop signals that mean the same wish from the one that means more. One stop often arrives as several
+// signals: from a service manager and from the supervisor, from a shell and from the kernel when a terminal closes, to
+// a process and to its group, one for each thread of a parent that dies. None of these is to break off a save, so only
+// SIGINT, which a person gives by Ctrl-C, ever means more, and only when it comes so late that the same Ctrl-C or
+// program cannot have sent it with the first. Whoever else wants an end at once sends SIGKILL. Not thread-safe.
+class StopRequests {
+ public:
+  enum class Meaning {
+    kStop,    // the first one
+    kSame,    // no news
+    kAtOnce,  // a person does not want to wait
+  };
+
+  // A SIGINT means kAtOnce when it comes this long after the first stop signal, or later.
+  static constexpr absl::Duration kApart = absl::Seconds(1);
+
+  // `signal` is a stop signal that came at `now`, a monotonic time.
+  Meaning On(int signal, absl::Time now);
+
+ private:
+  absl::optional<absl::Time> first_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_STOP_REQUESTS_H_
