@@ -1,5 +1,8 @@
 #include "server/rpc/chief_server.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -22,6 +25,7 @@
 #include "proto/chief.grpc.pb.h"
 #include "proto/health.grpc.pb.h"
 #include "server/rpc/call_acceptor.h"
+#include "server/rpc/connection_listener.h"
 #include "server/rpc/living_calls.h"
 #include "server/rpc/queue_threads.h"
 #include "server/rpc/reflection_call.h"
@@ -39,6 +43,8 @@ using grpc::health::v1::HealthCheckResponse;
 // docs/wire.md and proto/chief.proto tell these to clients.
 constexpr int kMaxMessageBytes = 8 << 20;
 constexpr int kMaxCallsPerConnection = 128;
+// A connection without calls ends after it: a worker has a Step stream, and others connect again.
+constexpr int kIdleMilliseconds = 30000;
 constexpr size_t kMaxVisitors = 64;
 // What gRPC may hold for the sockets of all peers: the visitors' messages and as much again for what their connections
 // buffer, and for each slot two workers with twice a message. Beyond it gRPC reads less at once, closes connections
@@ -124,31 +130,32 @@ class GrpcChiefServer : public ChiefServer {
     // Step streams included, and hand each over to a thread of our queue: 150 us for the smallest step, not 80.
     grpc::EnableDefaultHealthCheckService(false);
     grpc::ServerBuilder builder;
-    for (const absl::string_view address : absl::StrSplit(options.address, ',')) {
-      const bool first_port = !IsUnixAddress(address) && address_.empty();
-      builder.AddListeningPort(std::string(address), grpc::InsecureServerCredentials(), first_port ? &port_ : nullptr);
-      if (first_port) address_ = std::string(address);
-    }
+    RETURN_IF_ERROR(Listen(options.address));
+    connections_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     builder.RegisterAsyncGenericService(&service_);
     SetOptions(options, &builder);
     const auto slots = static_cast<size_t>(chief_->GetRun().config().training().replicas_to_aggregate());
     builder.SetResourceQuota(grpc::ResourceQuota("chief").Resize(kVisitorsBytes + slots * kSlotBytes));
     queue_ = builder.AddCompletionQueue();
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address, " (is the port in use?)"));
-    }
-    if (address_.empty()) {
-      address_ = options.address.substr(0, options.address.find(','));
-    } else {
-      address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port_);
-    }
+    if (server_ == nullptr) return absl::UnavailableError(absl::StrCat("cannot serve on ", options.address));
     acceptor_ = std::make_unique<CallAcceptor>(&service_, queue_.get(), &calls_, Handlers(options));
     acceptor_->Accept();
     threads_ = std::make_unique<QueueThreads>(queue_.get(), options.step_threads);
+    rlimit files = {};
+    getrlimit(RLIMIT_NOFILE, &files);
+    listener_->Start(ConnectionListener::BoundFor(files.rlim_cur), [this](int listener, int connection) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.listener_fd = listener;
+      parameters.fd = connection;
+      connections_->HandleNewConnection(&parameters);
+    });
     return absl::OkStatus();
   }
   ~GrpcChiefServer() override {
+    // gRPC would leave a connection open that came when its server has shut down.
+    listener_.reset();
     // The deadline has passed already: streams that are still open are cancelled at once.
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     opener_.AwaitNone();
@@ -163,6 +170,18 @@ class GrpcChiefServer : public ChiefServer {
   int port() const override { return port_; }
 
  private:
+  // Sets the address and the port that clients are told.
+  absl::Status Listen(const std::string& addresses) {
+    const std::vector<std::string> all = absl::StrSplit(addresses, ',');
+    ASSIGN_OR_RETURN(listener_, ConnectionListener::Listen(all));
+    port_ = listener_->port();
+    address_ = all.front();
+    const auto first =
+        std::find_if(all.begin(), all.end(), [](const auto& address) { return !IsUnixAddress(address); });
+    if (first != all.end()) address_ = absl::StrCat(first->substr(0, first->rfind(':')), ":", port_);
+    return absl::OkStatus();
+  }
+
   static void SetOptions(const Options& options, grpc::ServerBuilder* builder) {
     builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder->SetMaxSendMessageSize(-1);
@@ -170,8 +189,6 @@ class GrpcChiefServer : public ChiefServer {
     builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
     builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
     builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-    // Exactly one server on an address.
-    builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
     // A cut network is noticed, and a silent stranger's connection does not stay for ever.
     builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -182,7 +199,7 @@ class GrpcChiefServer : public ChiefServer {
     builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
-    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300000);
+    builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
   }
 
   // All but OpenSession only look at the chief's state.
@@ -245,6 +262,8 @@ class GrpcChiefServer : public ChiefServer {
   grpc::AsyncGenericService service_;
   std::unique_ptr<CallAcceptor> acceptor_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<ConnectionListener> listener_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<QueueThreads> threads_;
   std::string address_;

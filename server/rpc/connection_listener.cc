@@ -1,0 +1,230 @@
+#include "server/rpc/connection_listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/master_address.h"
+#include "glog/logging.h"
+
+namespace lockstep {
+namespace {
+
+// More workers than a chief could serve; a flood of 20,000 connections breaks gRPC 1.51.
+constexpr uint64_t kMostDescriptors = 4096;
+constexpr uint64_t kMostForFiles = 256;
+// Between two attempts to accept when there is no descriptor.
+constexpr int kRetryMilliseconds = 50;
+// What a peer has not confirmed for so long it will not: as long as gRPC waits for the answer to a ping.
+constexpr int kUnconfirmedMilliseconds = 5000;
+
+void SetOption(int socket, int level, int option, int value) {
+  PLOG_IF(WARNING, setsockopt(socket, level, option, &value, sizeof(value)) != 0) << "setsockopt " << option;
+}
+
+// A socket that listens at `address`; -1 and errno when there is none. Connections inherit its options.
+int ListenAt(const sockaddr* address, socklen_t length) {
+  const int listener = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (listener < 0) return -1;
+  if (address->sa_family != AF_UNIX) {
+    SetOption(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+    SetOption(listener, IPPROTO_TCP, TCP_NODELAY, 1);
+    SetOption(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMilliseconds);
+  }
+  if (address->sa_family == AF_INET6) SetOption(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (bind(listener, address, length) == 0 && listen(listener, SOMAXCONN) == 0) return listener;
+  const int error = errno;
+  close(listener);
+  errno = error;
+  return -1;
+}
+
+int ListenAt(const addrinfo& info, int port) {
+  sockaddr_storage address = {};
+  std::memcpy(&address, info.ai_addr, info.ai_addrlen);
+  if (info.ai_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(&address)->sin6_port = htons(static_cast<uint16_t>(port));
+    return ListenAt(reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in6));
+  }
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&address);
+  v4->sin_port = htons(static_cast<uint16_t>(port));
+  if (v4->sin_addr.s_addr == htonl(INADDR_ANY)) {
+    // All addresses are those of both families, as gRPC has it.
+    sockaddr_in6 any = {};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = v4->sin_port;
+    const int listener = ListenAt(reinterpret_cast<sockaddr*>(&any), sizeof(any));
+    if (listener >= 0 || errno == EADDRINUSE) return listener;
+  }
+  return ListenAt(reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr_in));
+}
+
+int PortOf(int listener) {
+  sockaddr_storage address = {};
+  socklen_t length = sizeof(address);
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  // The port lies at the same place in both families.
+  return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+void RemoveSocket(const std::string& path) {
+  struct stat file;
+  if (stat(path.c_str(), &file) == 0 && S_ISSOCK(file.st_mode)) unlink(path.c_str());
+}
+
+absl::Status CannotListen(absl::string_view address, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
+}
+
+}  // namespace
+
+int ConnectionListener::BoundFor(uint64_t limit) {
+  const uint64_t files = std::min(kMostForFiles, limit / 3);
+  return static_cast<int>(std::min(limit - files, kMostDescriptors));
+}
+
+absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Listen(
+    const std::vector<std::string>& addresses) {
+  std::unique_ptr<ConnectionListener> listener(new ConnectionListener());
+  for (const std::string& address : addresses) RETURN_IF_ERROR(listener->Bind(address));
+  listener->stop_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (listener->stop_ < 0) return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
+  return listener;
+}
+
+ConnectionListener::~ConnectionListener() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    PCHECK(write(stop_, &one, sizeof(one)) == sizeof(one));
+    thread_.join();
+  }
+  for (const int listener : listeners_) close(listener);
+  for (const std::string& path : paths_) RemoveSocket(path);
+  if (stop_ >= 0) close(stop_);
+}
+
+absl::Status ConnectionListener::Bind(absl::string_view address) {
+  return IsUnixAddress(address) ? BindUnix(address) : BindTcp(address);
+}
+
+absl::Status ConnectionListener::BindUnix(absl::string_view address) {
+  absl::string_view name = address;
+  const bool is_abstract = absl::ConsumePrefix(&name, "unix-abstract:");
+  if (!is_abstract) {
+    absl::ConsumePrefix(&name, "unix:");
+    if (absl::StartsWith(name, "//")) name.remove_prefix(2);
+  }
+  sockaddr_un place = {};
+  place.sun_family = AF_UNIX;
+  if (name.empty() || name.size() + 1 > sizeof(place.sun_path)) {
+    return CannotListen(address, absl::StrCat("a name has 1 to ", sizeof(place.sun_path) - 1, " bytes"));
+  }
+  std::memcpy(place.sun_path + (is_abstract ? 1 : 0), name.data(), name.size());
+  // That of a server that is gone.
+  if (!is_abstract) RemoveSocket(std::string(name));
+  const size_t length = offsetof(sockaddr_un, sun_path) + name.size() + 1;
+  const int listener = ListenAt(reinterpret_cast<const sockaddr*>(&place), static_cast<socklen_t>(length));
+  if (listener < 0) return CannotListen(address, std::strerror(errno));
+  listeners_.push_back(listener);
+  if (!is_abstract) paths_.push_back(std::string(name));
+  return absl::OkStatus();
+}
+
+absl::Status ConnectionListener::BindTcp(absl::string_view address) {
+  absl::string_view target = address;
+  for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
+    if (absl::ConsumePrefix(&target, scheme)) break;
+  }
+  const size_t colon = target.rfind(':');
+  if (colon == absl::string_view::npos) return CannotListen(address, "it names no port");
+  std::string host(target.substr(0, colon));
+  const std::string service(target.substr(colon + 1));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.empty()) host = "0.0.0.0";
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
+  if (failed != 0) return CannotListen(address, gai_strerror(failed));
+  const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
+  // A name may have addresses that this machine has not; all that it has get the same port.
+  int port = ntohs(reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port);
+  size_t bound = 0;
+  int error = 0;
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    const int listener = ListenAt(*info, port);
+    if (listener < 0) {
+      error = errno;
+      continue;
+    }
+    ++bound;
+    listeners_.push_back(listener);
+    port = PortOf(listener);
+  }
+  if (bound == 0) {
+    return CannotListen(address,
+                        absl::StrCat(std::strerror(error), error == EADDRINUSE ? " (the port is in use)" : ""));
+  }
+  if (port_ == 0) port_ = port;
+  return absl::OkStatus();
+}
+
+void ConnectionListener::Start(int bound, Take take) {
+  bound_ = bound;
+  take_ = std::move(take);
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void ConnectionListener::Loop() {
+  std::vector<pollfd> sockets = {{stop_, POLLIN, 0}};
+  for (const int listener : listeners_) sockets.push_back({listener, POLLIN, 0});
+  while (true) {
+    if (poll(sockets.data(), sockets.size(), -1) < 0 && errno != EINTR) PLOG(FATAL) << "poll";
+    if (sockets[0].revents != 0) return;
+    bool accepted = true;
+    for (size_t i = 1; i < sockets.size(); ++i) {
+      if (sockets[i].revents != 0) accepted &= AcceptAll(sockets[i].fd);
+    }
+    if (!accepted) poll(sockets.data(), 1, kRetryMilliseconds);
+  }
+}
+
+bool ConnectionListener::AcceptAll(int listener) {
+  // So many, and it is another socket's turn.
+  for (int i = 0; i < 100; ++i) {
+    const int connection = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (connection < 0) {
+      if (errno == EAGAIN) return true;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
+      continue;  // this connection broke
+    }
+    if (connection >= bound_) {
+      close(connection);
+      LOG_EVERY_N(WARNING, 1000) << "chief: " << google::COUNTER << " connections closed: " << bound_
+                                 << " descriptors are taken (ulimit -n)";
+      continue;
+    }
+    take_(listener, connection);
+  }
+  return true;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+#ifndef LOCKSTEP_SERVER_RPC_CONNECTION_LISTENER_H_
+#define LOCKSTEP_SERVER_RPC_CONNECTION_LISTENER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Listens for a server and bounds its connections: gRPC takes any number, and never accepts again once the process has
+// had no descriptor left for one. The kernel gives out the lowest free descriptor, so a connection whose descriptor is
+// not below a bound shows that all below are taken; it is closed at once. What is above serves the process's files.
+// Life: Listen binds, Start accepts; the destructor stops and waits for `take`. For one thread.
+class ConnectionListener {
+ public:
+  // Gets a connection, which is non-blocking, and the socket that it came to. On the listener's thread.
+  using Take = std::function<void(int listener, int connection)>;
+
+  // `addresses`: "host:port" (port 0: any), "unix:/path", "unix-abstract:name". Unavailable names the first that cannot
+  // be bound.
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
+  ~ConnectionListener();
+
+  // Of the first "host:port"; 0 when there is none.
+  int port() const { return port_; }
+  // To be called once. Only descriptors below `bound` are given to `take`, which owns them.
+  void Start(int bound, Take take);
+
+  // The bound that leaves a process which may have `limit` descriptors enough for its files.
+  static int BoundFor(uint64_t limit);
+
+ private:
+  ConnectionListener() = default;
+
+  absl::Status Bind(absl::string_view address);
+  absl::Status BindUnix(absl::string_view address);
+  absl::Status BindTcp(absl::string_view address);
+  void Loop();
+  // Takes what has come to a socket. False when the process has no descriptor for it.
+  bool AcceptAll(int listener);
+
+  std::vector<int> listeners_;
+  std::vector<std::string> paths_;  // of unix sockets, removed at the end
+  int port_ = 0;
+  int stop_ = -1;  // readable when the thread has to end
+  int bound_ = 0;
+  Take take_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CONNECTION_LISTENER_H_

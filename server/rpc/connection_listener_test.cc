@@ -1,0 +1,143 @@
+#include "server/rpc/connection_listener.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+int ConnectTo(const sockaddr* place, socklen_t length) {
+  const int client = socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(client, place, length), 0) << std::strerror(errno);
+  return client;
+}
+
+int Connect(int port) {
+  sockaddr_in place = {};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
+}
+
+int Connect(const std::string& path) {
+  sockaddr_un place = {};
+  place.sun_family = AF_UNIX;
+  std::memcpy(place.sun_path, path.data(), path.size());
+  return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
+}
+
+// Whether the other end hangs up, rather than sends its greeting.
+bool IsHungUp(int client) {
+  char byte;
+  return recv(client, &byte, 1, 0) <= 0;
+}
+
+// Greets each connection with a byte, and keeps it.
+class Greeter {
+ public:
+  ConnectionListener::Take Take() {
+    return [this](int, int connection) {
+      MutexLock lock(&mutex_);
+      taken_.push_back(connection);
+      EXPECT_EQ(write(connection, "!", 1), 1);
+    };
+  }
+  ~Greeter() { HangUp(); }
+  std::vector<int> taken() {
+    MutexLock lock(&mutex_);
+    return taken_;
+  }
+  void HangUp() {
+    MutexLock lock(&mutex_);
+    for (const int connection : taken_) close(connection);
+    taken_.clear();
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<int> taken_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST(ConnectionListenerTest, ClosesConnectionsWhenTheDescriptorsBelowTheBoundAreTaken) {
+  Greeter greeter;
+  const auto listener = ConnectionListener::Listen({"127.0.0.1:0"});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const int next = dup(0);
+  close(next);
+  // Each connection takes two descriptors of this process.
+  const int bound = next + 20;
+  (*listener)->Start(bound, greeter.Take());
+  std::vector<int> clients;
+  int hung_up = 0;
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(Connect((*listener)->port()));
+    hung_up += IsHungUp(clients.back());
+  }
+  EXPECT_EQ(greeter.taken().size(), 10u);
+  EXPECT_EQ(hung_up, 40);
+  EXPECT_THAT(greeter.taken(), Each(Lt(bound)));
+  // Descriptors that are free again serve others.
+  greeter.HangUp();
+  const int late = Connect((*listener)->port());
+  EXPECT_FALSE(IsHungUp(late));
+  for (const int client : clients) close(client);
+  close(late);
+}
+
+TEST(ConnectionListenerTest, ListensAtSeveralAddresses) {
+  Greeter greeter;
+  const std::string path = absl::StrCat("/tmp/listener-", getpid(), ".sock");
+  for (int round = 0; round < 2; ++round) {
+    const auto listener = ConnectionListener::Listen({absl::StrCat("unix:", path), "localhost:0", "0.0.0.0:0"});
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    (*listener)->Start(1000, greeter.Take());
+    for (const int client : {Connect(path), Connect((*listener)->port())}) {
+      EXPECT_FALSE(IsHungUp(client));
+      close(client);
+    }
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "it is removed";
+}
+
+TEST(ConnectionListenerTest, NamesWhatCannotBeBound) {
+  const auto first = ConnectionListener::Listen({"127.0.0.1:0"});
+  ASSERT_TRUE(first.ok());
+  const std::string taken = absl::StrCat("127.0.0.1:", (*first)->port());
+  const std::pair<std::string, std::string> cases[] = {
+      {taken, absl::StrCat("cannot listen on ", taken, ": Address already in use")},
+      {"127.0.0.1", "it names no port"},
+      {"192.0.2.1:0", "cannot listen on 192.0.2.1:0: Cannot assign requested address"},
+      {absl::StrCat("unix:", std::string(200, 'x')), "a name has 1 to 107 bytes"},
+      {"unix:/no/such/folder/socket", "No such file"},
+  };
+  for (const auto& wrong : cases) {
+    const auto listener = ConnectionListener::Listen({"127.0.0.1:0", wrong.first});
+    EXPECT_TRUE(absl::IsUnavailable(listener.status())) << wrong.first;
+    EXPECT_THAT(std::string(listener.status().message()), HasSubstr(wrong.second));
+  }
+}
+
+TEST(ConnectionListenerTest, TheBoundLeavesDescriptorsForFiles) {
+  EXPECT_EQ(ConnectionListener::BoundFor(64), 43);
+  EXPECT_EQ(ConnectionListener::BoundFor(200), 134);
+  EXPECT_EQ(ConnectionListener::BoundFor(1024), 768);
+  EXPECT_EQ(ConnectionListener::BoundFor(1 << 20), 4096);
+  EXPECT_EQ(ConnectionListener::BoundFor(~uint64_t{0}), 4096);
+}
+
+}  // namespace
+}  // namespace lockstep
