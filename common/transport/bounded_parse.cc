@@ -19,11 +19,20 @@ using google::protobuf::internal::WireFormatLite;
 constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;
-constexpr uint64_t kUnknownFieldBytes = 64;
+constexpr uint64_t kUnknownFieldBytes = 96;
 // No byte of a message becomes more than this many: two of an empty element are the worst case.
 constexpr uint64_t kMostPerByte = kMessageBytes / 2;
 // protobuf's own limit.
 constexpr int kMaxDepth = 100;
+
+// The field as which protobuf parses what has this number and wire type; null: it keeps it as an unknown field.
+const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_t wire_type) {
+  const FieldDescriptor* const field = type.FindFieldByNumber(static_cast<int>(number));
+  if (field == nullptr) return nullptr;
+  const auto own = WireFormatLite::WireTypeForFieldType(static_cast<WireFormatLite::FieldType>(field->type()));
+  if (wire_type == own) return field;
+  return field->is_packable() && wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED ? field : nullptr;
+}
 
 // Adds up what the next `length` bytes, a message of that type, take when they are parsed. False when they are none,
 // or when it is more than `limit`.
@@ -33,7 +42,7 @@ bool Measure(const Descriptor& type, uint64_t length, int depth, uint64_t limit,
   while (reader->left() > end) {
     uint32_t number, wire_type;
     if (!reader->ReadTag(&number, &wire_type)) return false;
-    const FieldDescriptor* const field = type.FindFieldByNumber(static_cast<int>(number));
+    const FieldDescriptor* const field = FieldFor(type, number, wire_type);
     if (wire_type != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
       *bytes += field == nullptr ? kUnknownFieldBytes : field->is_repeated() ? kNumberBytes : 0;
       if (*bytes > limit || !reader->SkipField(wire_type)) return false;

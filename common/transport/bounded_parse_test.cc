@@ -1,5 +1,8 @@
 #include "common/transport/bounded_parse.h"
 
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -65,6 +68,38 @@ TEST(BoundedParseTest, RefusesWhatWouldTakeMoreMemory) {
   StepRequest step;
   EXPECT_TRUE(absl::IsResourceExhausted(
       ParseBounded(Repeat(std::string("\x32\x02\x1a\x00", 4), kMany), 1 << 20, &step)));  // updates of reports
+}
+
+// A number as protobuf encodes it.
+std::string Varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
+  return bytes + static_cast<char>(value);
+}
+
+// What a message with a field of each number and wire type, over and over, takes is not more than the bound: protobuf
+// keeps what has not its field's own wire type, and that takes memory.
+TEST(BoundedParseTest, BoundsEachFieldOfEachWireType) {
+  constexpr int kMany = 20000;
+  const std::string values[] = {std::string(1, '\0'), std::string(8, '\0'), std::string(1, '\0'), "", "",
+                                std::string(4, '\0')};
+  for (const google::protobuf::Message* prototype : std::initializer_list<const google::protobuf::Message*>{
+           &StepRequest::default_instance(), &SharedMemoryHandle::default_instance(), &SlotReport::default_instance(),
+           &OpenSessionRequest::default_instance(), &HeartbeatRequest::default_instance(),
+           &VariableSpec::default_instance(), &GetRunRequest::default_instance()}) {
+    for (uint32_t number = 1; number <= 20; ++number) {
+      for (const uint32_t wire_type : {0u, 1u, 2u, 5u}) {
+        const std::string bytes = Repeat(Varint(number << 3 | wire_type) + values[wire_type], kMany);
+        for (uint64_t limit = 1 << 16; limit <= 16 << 20; limit *= 4) {
+          const std::unique_ptr<google::protobuf::Message> parsed(prototype->New());
+          const absl::Status status = ParseBounded(bytes, limit, parsed.get());
+          EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+          EXPECT_LE(parsed->SpaceUsedLong(), status.ok() ? limit : 1000)
+              << prototype->GetTypeName() << " field " << number << " wire type " << wire_type;
+        }
+      }
+    }
+  }
 }
 
 TEST(BoundedParseTest, RefusesWhatIsNoMessage) {

@@ -16,6 +16,9 @@ namespace {
 // waiting on (about 5 us) costs more than it brings.
 constexpr size_t kLongMessageBytes = 32 << 10;
 
+// Of a stream's first frame, whose sender nobody knows yet: a few numbers and the name of some memory.
+constexpr size_t kMaxFirstFrameBytes = 4096;
+
 // Points the pieces that lie in shared memory to it. `memory` is null when the stream has none.
 absl::Status FindSharedPieces(const SharedMemory* memory, StepFrame* frame) {
   for (StepPiece& piece : frame->gradients) {
@@ -119,14 +122,18 @@ absl::StatusOr<std::shared_ptr<StepConnection>> StepCall::Connect(const StepFram
 }
 
 absl::Status StepCall::HandleFrame(const grpc::ByteBuffer& message, bool* leave) {
-  Decoded<StepFrame> decoded;
-  RETURN_IF_ERROR(DecodeStepRequest(message, limits_, &decoded));
-  *leave = decoded.frame.leave;
   std::shared_ptr<StepConnection> connection;
   {
     MutexLock lock(&mutex_);
     connection = connection_;
   }
+  if (connection == nullptr && message.Length() > kMaxFirstFrameBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a first frame of ", message.Length(), " bytes; it takes ", kMaxFirstFrameBytes));
+  }
+  Decoded<StepFrame> decoded;
+  RETURN_IF_ERROR(DecodeStepRequest(message, limits_, &decoded));
+  *leave = decoded.frame.leave;
   if (connection == nullptr) {
     ASSIGN_OR_RETURN(connection, Connect(decoded.frame));
   }

@@ -232,8 +232,10 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
   constexpr size_t kBytes = (8 << 20) - 1000;
   const std::string session = stranger.AskForToken().SerializeAsString();
   const std::vector<std::pair<std::string, std::string>> messages = {
-      {kStep, EmptyElements('\x32', kBytes)},                                 // reports
-      {kStep, EmptyElements('\x3a', kBytes)},                                 // pieces
+      {kStep, EmptyElements('\x32', kBytes)},  // reports
+      {kStep, EmptyElements('\x3a', kBytes)},  // pieces
+      {kStep, EmptyElements('\x58', kBytes)},  // a message as a number
+      {kStep, session + EmptyElements('\x58', kBytes)},
       {kStep, session + EmptyElements('\x32', kBytes)},                       // of a session
       {"/lockstep.ChiefService/OpenSession", EmptyElements('\x7a', kBytes)},  // unknown fields
       {"/lockstep.ChiefService/GetStatus", EmptyElements('\x7a', kBytes)},
