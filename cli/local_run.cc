@@ -53,9 +53,8 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
   *chief_status = chief->Wait();
   // All that can be saved is.
   watch->set_second_exit_code(ExitCodeOf(*chief_status));
-  for (const auto& worker : workers) {
-    if (!chief_status->ok()) worker->RequestStop();
-  }
+  // Those that are done have ended. One that still opened its data would look for the chief, which answers no more.
+  for (const auto& worker : workers) worker->RequestStop();
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) {
     if (!status.ok() && !absl::IsCancelled(status)) return status;

@@ -40,8 +40,8 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
-// What a chief needs to end, beside the save.
-constexpr absl::Duration kChiefEnd = absl::Seconds(5);
+// What a chief may need to end, beside the save: more than it gives itself (kEndingLimit).
+constexpr absl::Duration kChiefEnd = absl::Seconds(20);
 
 struct RunFlags {
   ConfigFlags config;

@@ -201,9 +201,15 @@ void RunSupervisor::StopWorkersAt(absl::Time when) {
 void RunSupervisor::RequestStop(int signal) {
   switch (stop_requests_.On(signal, options_.clock->Now())) {
     case StopRequests::Meaning::kStop:
-      options_.say(absl::StrCat(ending_ ? "stopping" : "stopping: the chief saves a checkpoint",
+      options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
                                 "; Ctrl-C once more stops at once"));
-      if (!ending_) End(Terminated(""));
+      if (!ending_ && chief_.pid == 0) {
+        // It was killed and waits to be started again: what it had applied since its last checkpoint is gone already.
+        End({kExitRetryable, "chief was not running; the same command goes on from its last checkpoint",
+             chief_.log_path, chief_.log_offset});
+      } else if (!ending_) {
+        End(Terminated(""));
+      }
       StopChiefAt(options_.clock->Now());
       break;
     case StopRequests::Meaning::kSame:

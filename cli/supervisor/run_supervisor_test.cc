@@ -337,7 +337,8 @@ TEST_F(RunSupervisorTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM", "worker-1 TERM"));
   EndProcess("worker-0", kExitTerminated);
   EndProcess("worker-1", kExitTerminated);
-  EXPECT_EQ(ExitCode(), kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitRetryable) << "nobody has saved anything";
+  EXPECT_THAT(supervisor_->outcome()->message, HasSubstr("chief was not running"));
   EXPECT_THAT(processes_.Running(), IsEmpty());
 }
 
