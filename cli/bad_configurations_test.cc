@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/commands.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +56,14 @@ std::vector<BadConfiguration> BadConfigurations() {
        "idx { images: \"/none.gz\" labels: \"/none.gz\" }",
        5,
        {"input.split[0]: there is no file /none.gz"}},
+      {"synthetic { examples: 600 shape: 4 classes: 3 }",
+       "registered { name: \"rings\" }",
+       5,
+       {"input.split[0]: registered.name is \"rings\", an input that this program lacks; it has none"}},
+      {"synthetic { examples: 600 shape: 4 classes: 3 }",
+       "registered { name: \"rings\" file: \"/none.gz\" }",
+       5,
+       {"input.split[0]: there is no file /none.gz"}},
       {"batch_size: 8", "batch_size: 8 batch_size: 9", 7, {"specified multiple times"}},
       {"batch_size: 8", "", 4, {"input.batch_size is 0, must be above 0, such as 64"}},
       {"batch_size: 8", "batch_size: 8 augmentation { flip: true }", 7, {"input.augmentation needs float images"}},
@@ -76,6 +84,10 @@ std::vector<BadConfiguration> BadConfigurations() {
       {"steps: 100", "steps: 0", 10, {"training.steps is 0, must be above 0, such as 1000"}},
       {"metric: \"accuracy\"", "metric: \"acuracy\"", 11, {"evaluation.metric[0] is \"acuracy\", must be one of"}},
       {"metric: \"accuracy\"", "metric: \"rmse\"", 11, {"evaluation.metric[0]", "needs float labels"}},
+      {"metric: \"accuracy\"",
+       "metric: \"registered:f1\"",
+       11,
+       {"evaluation.metric[0]: registered is \"f1\", a metric that this program lacks; it has none"}},
       {"metric: \"accuracy\"", "split: \"dev\"", 11, {"evaluation.split is \"dev\", which is not a split"}},
   };
 }

@@ -1,14 +1,16 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
-#include "cli/config_flags.h"
-#include "cli/report/quantity.h"
-#include "cli/run_check.h"
-#include "common/base/command_line.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/errors.h"
+#include "lockstep/cli/run_check.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/flags/config_flags.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -20,24 +22,26 @@ std::string LabelsText(const ExampleSpec& spec) {
 
 absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) {
   std::unique_ptr<ConfigSource> source;
-  ASSIGN_OR_RETURN(const RunConfig config, flags.Load(fs, &source));
+  ASSIGN_OR_RETURN(const config::v1::RunSpec config, flags.Load(fs, &source));
   const auto check = CheckRun(fs, config, /*index_directory=*/"");
   if (!check.ok()) return source->Locate(check.status());
   int64_t train_examples = 0;
   for (const RunCheck::Split& split : check->splits) {
-    out << absl::StrCat(split.name, ": ", CountText(split.digest.examples(), "example"), " of ",
+    const std::string input = split.registered.empty() ? "" : absl::StrCat(" (", split.registered, ")");
+    out << absl::StrCat(split.name, input, ": ", CountText(split.digest.examples(), "example"), " of ",
                         NameOf(split.spec.features_dtype), split.spec.features_shape.ToString(), ", ",
                         LabelsText(split.spec), ", CRC32C ", absl::Hex(split.digest.crc32c(), absl::kZeroPad8), "\n");
     if (split.name == "train") train_examples = split.digest.examples();
   }
-  const TrainingConfig& training = config.training();
+  const config::v1::TrainingConfig& training = config.training();
   const int64_t batch = training.replicas_to_aggregate() * config.input().batch_size();
-  out << CountText(training.steps(), "step") << " of " << CountText(training.replicas_to_aggregate(), "slot") << " of "
+  out << TrainingLengthText(training) << " of " << CountText(training.replicas_to_aggregate(), "slot") << " of "
       << CountText(config.input().batch_size(), "example");
-  if (train_examples > 0) {
+  if (train_examples > 0 && training.steps() > 0) {
     out << ": " << QuantityText(static_cast<double>(training.steps()) * batch / train_examples) << " epochs";
   }
   out << "\n\n" << check->model.ToTable();
+  if (!check->warm_start.empty()) out << "\n" << check->warm_start << "\n";
   return absl::OkStatus();
 }
 

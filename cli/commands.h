@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 
-// The subcommands of lockstep_main. Each takes the words behind its name, prints results to `out` and what is wrong to
+// The subcommands of lockstep_main. Each takes the arguments after its name, prints results to `out` and errors to
 // `err`, and returns the exit code; --help says the rest.
 using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
@@ -20,6 +20,8 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
 
 // What a running chief is doing.
 int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// The variables of a running chief.
+int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Whether a chief is well, as an exit code.
 int ProbeCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
@@ -30,7 +32,7 @@ int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
 
 // How good a run's checkpoint is on a split of its data.
 int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// What it answers for each example, as CSV.
+// The model's answer for each example, as CSV.
 int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "cli/commands.h"
+#include "lockstep/cli/commands.h"
 
 #include <stdlib.h>
 
@@ -65,11 +65,11 @@ TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
 
   const Result again = Call(LocalCommand, {config_, logdir});
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_THAT(again.out, HasSubstr("finished at step 100 already; to train on: --steps=MORE"));
+  EXPECT_THAT(again.out, HasSubstr("finished at step 100 already; to continue: --steps=MORE"));
 
   const Result more = Call(LocalCommand, {config_, logdir, "--steps=120"});
   EXPECT_EQ(more.exit_code, 0) << more.err;
-  EXPECT_THAT(more.out, HasSubstr("going on from step 100"));
+  EXPECT_THAT(more.out, HasSubstr("resuming from step 100"));
   EXPECT_TRUE(fs_->Exists(Path("run/model.ckpt-120.index")).value());
 
   const Result evaluated = Call(EvalCommand, {logdir});
@@ -118,6 +118,18 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(lines[1], StartsWith("0,0,1,"));
   EXPECT_THAT(lines[2], StartsWith("1,0,0,"));
   EXPECT_THAT(lines[3], StartsWith("2,0,1,"));
+
+  const std::string unlabeled = absl::StrCat("--file=", write("unlabeled.csv", "x\n3\n-3\n"));
+  const Result probabilities =
+      Call(PredictCommand, {logdir, "--split=train", unlabeled, output, "--probabilities",
+                            "--set=evaluation.class_name[]=minus", "--set=evaluation.class_name[]=plus"});
+  ASSERT_EQ(probabilities.exit_code, 0) << probabilities.err;
+  const std::vector<std::string> named = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  ASSERT_EQ(named.size(), 4);
+  EXPECT_EQ(named[0], "example,class,class_name,probability_0,probability_1");
+  EXPECT_THAT(named[1], ContainsRegex("^0,1,plus,[0-9.e-]+,0[.]9"));
+  EXPECT_THAT(named[2], StartsWith("1,0,minus,0.9"));
+
   const Result unlike = Call(
       PredictCommand, {logdir, "--split=train", absl::StrCat("--file=", write("unlike.csv", "a,b\n1,2\n")), output});
   EXPECT_EQ(unlike.exit_code, 2);
@@ -175,7 +187,7 @@ TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
 }
 
 TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
-  // A socket that nobody listens on.
+  // A socket without a listener.
   const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));
   const Result status = Call(StatusCommand, {master});
   EXPECT_EQ(status.exit_code, 138);
@@ -219,6 +231,9 @@ TEST_F(CommandsTest, ExplainsItself) {
     EXPECT_THAT(help.out, StartsWith("Usage: lockstep "));
     EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
     EXPECT_THAT(help.err, IsEmpty());
+    const Result version = Call(command, {"--version"});
+    EXPECT_EQ(version.exit_code, 0);
+    EXPECT_THAT(version.out, HasSubstr("arithmetic version "));
   }
 }
 

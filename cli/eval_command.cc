@@ -1,16 +1,16 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cli/commands.h"
-#include "cli/config_flags.h"
-#include "cli/evaluation/recorded_run.h"
-#include "cli/evaluation/run_evaluator.h"
-#include "cli/evaluation/run_watcher.h"
-#include "cli/supervisor/signal_wait.h"
-#include "common/base/clock.h"
-#include "common/base/command_line.h"
-#include "common/base/mutex.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/errors.h"
+#include "lockstep/cli/launcher/signal_wait.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/train/evaluation/recorded_run.h"
+#include "lockstep/train/evaluation/run_evaluator.h"
+#include "lockstep/train/evaluation/run_watcher.h"
 
 namespace lockstep {
 namespace {
@@ -34,18 +34,19 @@ void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& 
 }
 
 absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const RunConfig config, flags.run.LoadConfig(fs));
+  ASSIGN_OR_RETURN(const config::v1::RunSpec config, flags.run.LoadConfig(fs));
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const auto evaluator,
-                   RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split));
+                   RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split,
+                                        SourceOf(flags.run)));
   ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(prefix));
   Print(flags.json, evaluator->split(), evaluation, out);
   return absl::OkStatus();
 }
 
-// Until the checkpoint of the last step. Cancelled when it is told to stop.
+// Runs until the checkpoint of the last step. Cancelled when it is asked to stop.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
-  // Gives the signals back.
+  // Unblocks the signals.
   SignalWait signals;
   Mutex mutex;
   CondVar stopped;
@@ -76,7 +77,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     MutexLock lock(&mutex);
     while (!stop && !options.clock->WaitUntil(&stopped, &mutex, next)) {
     }
-    if (stop) return absl::CancelledError("told to stop");
+    if (stop) return absl::CancelledError("asked to stop");
   }
 }
 
@@ -89,6 +90,7 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
       "Exit codes: 0 done; 1 damaged checkpoint; 2 wrong arguments or no such run; 143 terminated.\n"
       "Example: lockstep eval --logdir=runs/fashion_mnist --split=test");
   flags.run.Declare(&command_line);
+  flags.run.DeclareMovingAverages(&command_line);
   command_line.AddFlag("split", "NAME",
                        "evaluation.split of the configuration when absent, which is \"test\" by default", &flags.split);
   command_line.AddFlag("json", "", "prints one JSON object for each evaluation", &flags.json);
@@ -101,6 +103,10 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   if (flags.watch && !flags.run.checkpoint.empty()) {
     return PrintError("lockstep eval", "--watch and --checkpoint exclude each other", kExitBadConfiguration, err);
+  }
+  if (flags.watch && !flags.run.exported.empty()) {
+    return PrintError("lockstep eval", "--watch and --export exclude each other: an export does not change",
+                      kExitBadConfiguration, err);
   }
   const absl::Status status = flags.watch ? EvaluateEach(fs, flags, out) : EvaluateOnce(fs, flags, out, err);
   if (status.ok()) return kExitDone;

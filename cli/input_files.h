@@ -2,13 +2,13 @@
 #define LOCKSTEP_CLI_INPUT_FILES_H_
 
 #include "absl/status/status.h"
-#include "common/io/file_system.h"
-#include "proto/config.pb.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {
 
-// Whether the data files of all splits are there. NotFound names the split and the file that is not.
-absl::Status CheckInputFiles(FileSystem* fs, const RunConfig& config);
+// Checks that the data files of all splits exist. NotFound names the split and the missing file.
+absl::Status CheckInputFiles(FileSystem* fs, const config::v1::RunSpec& config);
 
 }  // namespace lockstep
 

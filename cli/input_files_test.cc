@@ -1,15 +1,15 @@
-#include "cli/input_files.h"
+#include "lockstep/cli/input_files.h"
 
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
 
-RunConfig ConfigOf(const char* text) {
-  RunConfig config;
+config::v1::RunSpec ConfigOf(const char* text) {
+  config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
   return config;
 }
@@ -18,7 +18,7 @@ TEST(InputFilesTest, NamesTheSplitAndTheFileThatIsNotThere) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("/d").ok());
   ASSERT_TRUE(WriteFileAtomically(&fs, "/d/images", "").ok());
-  const RunConfig config = ConfigOf(R"(input {
+  const config::v1::RunSpec config = ConfigOf(R"(input {
     split { name: "made" synthetic {} }
     split { name: "train" idx { images: "/d/images" labels: "/d/labels" } } })");
   const absl::Status status = CheckInputFiles(&fs, config);
@@ -39,8 +39,9 @@ TEST(InputFilesTest, SaysWhenItCannotKnow) {
 
 TEST(InputFilesTest, KnowsTheFilesOfEveryFormat) {
   MemoryFileSystem fs;
-  for (const char* source :
-       {"csv { file: 'f' }", "libsvm { file: 'f' }", "tfrecord { file: 'f' }", "idx { images: 'f' labels: 'f' }"}) {
+  for (const char* source : {"csv { file: 'f' }", "libsvm { file: 'f' }", "tfrecord { file: 'f' }",
+                             "registered { file: 'f' }", "idx { images: 'f' labels: 'f' }", "npz { file: 'f' }",
+                             "npy { features: 'f' labels: 'f' weights: 'f' }", "csv { file: 'f-*.csv' }"}) {
     const std::string text = std::string("input { split { ") + source + " } }";
     EXPECT_EQ(CheckInputFiles(&fs, ConfigOf(text.c_str())).code(), absl::StatusCode::kNotFound) << source;
   }

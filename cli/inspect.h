@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 

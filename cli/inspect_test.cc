@@ -1,13 +1,13 @@
-#include "cli/inspect.h"
+#include "lockstep/cli/inspect.h"
 
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -22,8 +22,8 @@ class InspectTest : public ::testing::Test {
   void Save(int step) {
     const std::string prefix = absl::StrCat("d/model.ckpt-", step);
     auto writer = BundleWriter::Create(&fs_, prefix).value();
-    ASSERT_TRUE(writer->Add("hidden1/kernel", DT_FLOAT, {2, 3}, std::string(24, 'w')).ok());
-    ASSERT_TRUE(writer->Add("global_step", DT_INT64, {}, std::string(8, '\0')).ok());
+    ASSERT_TRUE(writer->Add("hidden1/kernel", v1::DT_FLOAT, {2, 3}, std::string(24, 'w')).ok());
+    ASSERT_TRUE(writer->Add("global_step", v1::DT_INT64, {}, std::string(8, '\0')).ok());
     ASSERT_TRUE(writer->Finish().ok());
     ASSERT_TRUE(WriteCheckpointState(&fs_, "d", prefix, {}).ok());
   }
@@ -90,7 +90,7 @@ TEST_F(InspectTest, PrintsJson) {
 
 TEST_F(InspectTest, EscapesNames) {
   auto writer = BundleWriter::Create(&fs_, "d/odd").value();
-  ASSERT_TRUE(writer->Add("a\"\\\n\x1b\xc3\xa4", DT_UINT8, {0}, "").ok());
+  ASSERT_TRUE(writer->Add("a\"\\\n\x1b\xc3\xa4", v1::DT_UINT8, {0}, "").ok());
   ASSERT_TRUE(writer->Finish().ok());
   EXPECT_EQ(Run({"d/odd"}), 0);
   EXPECT_THAT(out(), HasSubstr("\na\\\"\\\\\\n\\x1b\xc3\xa4  uint8"));

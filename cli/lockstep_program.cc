@@ -1,16 +1,20 @@
-#include "cli/lockstep_program.h"
+#include "lockstep/cli/lockstep_program.h"
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
-#include "cli/inspect.h"
-#include "common/base/nearest_name.h"
-#include "common/base/process.h"
-#include "common/io/file_system.h"
-#include "worker/session/worker_program.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/export_command.h"
+#include "lockstep/cli/inspect.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/version.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/flags/nearest_name.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/worker/session/worker_program.h"
 
 namespace lockstep {
 namespace {
@@ -18,21 +22,23 @@ namespace {
 struct NamedCommand {
   const char* name;
   const char* summary;
-  // Null for the worker, which is a program of its own.
+  // Null for the worker, whose main is its own.
   Command run;
 };
 
 constexpr NamedCommand kCommands[] = {
     {"run", "a chief and workers on this machine, until the last step; then an evaluation", RunCommand},
     {"local", "the same in one process, without a socket", LocalCommand},
-    {"worker", "computes gradients for a chief", nullptr},
+    {"worker", "computes gradients for a chief; with --master= (empty) the same as local", nullptr},
     {"new", "writes a configuration to start from", NewCommand},
     {"check", "verifies a configuration and shows its model", CheckCommand},
     {"status", "what a running chief and its workers are doing", StatusCommand},
+    {"read", "variables of a running chief, all at one step", ReadCommand},
     {"probe", "whether a chief is well, as an exit code", ProbeCommand},
     {"eval", "how good a run's checkpoint is", EvalCommand},
     {"predict", "what it answers for each example, as CSV", PredictCommand},
     {"inspect", "what is in a checkpoint", Inspect},
+    {"export", "its weights as a file that other programs read", ExportCommand},
 };
 
 void PrintHelp(std::ostream& out) {
@@ -40,7 +46,7 @@ void PrintHelp(std::ostream& out) {
   for (const NamedCommand& command : kCommands) {
     out << "  " << command.name << std::string(10 - std::string(command.name).size(), ' ') << command.summary << "\n";
   }
-  out << "\nWhat each of them takes: lockstep COMMAND --help\n"
+  out << "\nWhat each of them takes: lockstep COMMAND --help. Which build this is: lockstep --version\n"
          "Exit codes: 0 done; 1 failed; 2 wrong arguments or configuration; 138 starting again may help; 143 "
          "stopped.\n";
 }
@@ -58,13 +64,20 @@ int UnknownCommand(const std::string& name) {
 
 int LockstepMain(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "--help";
-  if (name == "worker") return WorkerMain(argc - 1, argv + 1);
+  const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
+  // A worker with an empty master has its chief in the same process.
+  const bool local_worker = name == "worker" && CommandLine::ValueOf("master", words) == "";
+  if (name == "worker" && !local_worker) return WorkerMain(argc - 1, argv + 1);
   InitializeProcess(argv[0]);
   if (name == "help" || name == "--help" || name == "-h") {
     PrintHelp(std::cout);
     return kExitDone;
   }
-  const std::vector<std::string> words(argv + 2, argv + argc);
+  if (local_worker) return LocalCommand(FileSystem::Real(), words, std::cout, std::cerr);
+  if (name == "version" || name == "--version") {
+    std::cout << BuildText("lockstep", ThisBuild());
+    return kExitDone;
+  }
   for (const NamedCommand& command : kCommands) {
     if (name == command.name) return command.run(FileSystem::Real(), words, std::cout, std::cerr);
   }

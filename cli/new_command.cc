@@ -1,10 +1,10 @@
 #include "absl/strings/str_cat.h"
-#include "cli/commands.h"
-#include "cli/config_flags.h"
-#include "cli/starting_configuration.h"
-#include "common/base/command_line.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/errors.h"
+#include "lockstep/cli/starting_configuration.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/command_line.h"
 
 namespace lockstep {
 namespace {

@@ -5,31 +5,37 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/io/file_system.h"
-#include "proto/config.pb.h"
-#include "proto/input.pb.h"
-#include "worker/data/batch_source.h"
-#include "worker/nn/model_summary.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/graph/model_summary.h"
 
 namespace lockstep {
 
-// What a configuration says of a run, its data opened and its model made.
+// What a configuration says about a run, with its data opened and its model made.
 struct RunCheck {
   struct Split {
     std::string name;
-    DataDigest digest;
+    // Of the registered input; empty for built-in ones.
+    std::string registered;
+    v1::DataDigest digest;
     ExampleSpec spec;
   };
   std::vector<Split> splits;
   // For the examples of "train".
   ModelSummary model;
+  // What a warm start loads and what it does not, see WarmStartPlan; empty when there is none.
+  std::string warm_start;
 };
 
-// Opens every split, makes the model for each, and all else that training and evaluation will ask for, so that what is
-// wrong is known before anything starts. `config` is validated and complete; `index_directory` is that of
-// DatasetOptions. Errors name the field first, "model.layer[1]: ...": NotFound for a file or a registered model,
-// InvalidArgument for what does not fit, DataLoss for a damaged file.
-absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const RunConfig& config, const std::string& index_directory);
+// Opens every split, makes the model for each, and everything else that training and evaluation will need, so that
+// errors are known before anything starts. `config` is validated and complete; `index_directory` is that of
+// DatasetOptions. Errors name the field first, "model.layer[1]: ...": NotFound for a file or what the program has not
+// registered, InvalidArgument for what does not fit, DataLoss for a damaged file.
+absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& config,
+                                  const std::string& index_directory);
 
 }  // namespace lockstep
 

@@ -11,27 +11,28 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "cli/commands.h"
-#include "cli/config_flags.h"
-#include "cli/evaluation/background_evaluation.h"
-#include "cli/local_run.h"
-#include "cli/report/quantity.h"
-#include "cli/report/run_progress.h"
-#include "cli/report/status_poller.h"
-#include "cli/run_report.h"
-#include "cli/supervisor/process_table.h"
-#include "cli/supervisor/run_socket.h"
-#include "cli/supervisor/run_supervisor.h"
-#include "cli/supervisor/signal_wait.h"
-#include "common/base/clock.h"
-#include "common/base/command_line.h"
-#include "common/base/mutex.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/master_address.h"
-#include "common/transport/grpc_chief_client.h"
 #include "glog/logging.h"
-#include "server/chief/run_directory.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/errors.h"
+#include "lockstep/cli/launcher/launcher.h"
+#include "lockstep/cli/launcher/process_table.h"
+#include "lockstep/cli/launcher/run_socket.h"
+#include "lockstep/cli/launcher/signal_wait.h"
+#include "lockstep/cli/report/run_progress.h"
+#include "lockstep/cli/report/status_poller.h"
+#include "lockstep/cli/run_report.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/flags/config_flags.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/train/evaluation/background_evaluation.h"
+#include "lockstep/train/local_run.h"
 
 namespace lockstep {
 namespace {
@@ -40,8 +41,8 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
-// What a chief may need to end, beside the save: more than it gives itself (kEndingLimit).
-constexpr absl::Duration kChiefEnd = absl::Seconds(20);
+// What a chief may need to end, in addition to the save: it ends itself after kEndingLimit, which takes a moment, too.
+const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
 
 struct RunFlags {
   ConfigFlags config;
@@ -75,7 +76,7 @@ std::string Self() {
   return std::string(self, std::max<ssize_t>(0, size));
 }
 
-// Where the environment says, else in bazel's folder for it, else beside this program.
+// Where the environment says, else in bazel's folder for it, else next to this program.
 absl::StatusOr<std::string> FindChief(FileSystem* fs) {
   if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
   const std::string directory(Dirname(Self()));
@@ -111,11 +112,11 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
 }
 
 // `socket` is the workers' own address of the chief, empty when they have none.
-absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
-                                                         const std::string& logdir, const std::string& log_directory,
-                                                         const std::string& socket) {
+absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
+                                                  const config::v1::RunSpec& config, const std::string& logdir,
+                                                  const std::string& log_directory, const std::string& socket) {
   ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
-  RunSupervisor::Options options;
+  Launcher::Options options;
   options.clock = Clock::Real();
   options.fs = fs;
   options.workers = flags.workers;
@@ -146,15 +147,15 @@ absl::StatusOr<RunSupervisor::Options> SupervisorOptions(FileSystem* fs, const R
 }
 
 // Runs the processes until all have ended, and shows how it goes.
-absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options, const RunConfig& config,
-                                                 const std::string& logdir, std::ostream& out) {
+absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const config::v1::RunSpec& config,
+                                            const std::string& logdir, std::ostream& out) {
   // Before any other thread.
   SignalWait signals;
   PosixProcessTable processes;
   RunProgress progress = TerminalProgress();
   options.processes = &processes;
   options.say = [&](const std::string& line) { out << progress.Say(line) << std::flush; };
-  RunSupervisor supervisor(options);
+  Launcher supervisor(options);
   RETURN_IF_ERROR(supervisor.Start());
   BackgroundEvaluation evaluation(options.fs, Clock::Real(), config, logdir, kEvaluationPeriod);
   std::unique_ptr<StatusPoller> poller;
@@ -172,13 +173,13 @@ absl::StatusOr<RunSupervisor::Outcome> Supervise(RunSupervisor::Options options,
       ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
       GrpcClientOptions client_options;
       client_options.call_timeout = kStatusTimeout;
-      out << progress.Say(absl::StrCat("look at it: ./lockstep status --master=", supervisor.master())) << std::flush;
+      out << progress.Say(absl::StrCat("status: ./lockstep status --master=", supervisor.master())) << std::flush;
       poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(address.targets[0], client_options), Clock::Real(),
                                               kStatusPeriod);
     }
     for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
     if (poller == nullptr) continue;
-    if (const absl::optional<RunStatus> status = poller->Take()) {
+    if (const absl::optional<v1::RunStatus> status = poller->Take()) {
       out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
     }
   }
@@ -200,7 +201,7 @@ int ReportEnd(const RunReport& report, absl::string_view command, absl::Time beg
   return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
 }
 
-int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config, const ConfigSource& source,
+int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config, const ConfigSource& source,
                  const std::string& logdir, std::ostream& out, std::ostream& err) {
   constexpr absl::string_view kCommand = "lockstep run";
   const auto report = RunReport::Create(fs, config, logdir);
@@ -214,8 +215,8 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
                       kExitBadConfiguration, err);
   }
   const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
-  auto options = SupervisorOptions(fs, flags, config, logdir, log_directory,
-                                   socket == nullptr ? std::string() : socket->address());
+  auto options =
+      LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address());
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
@@ -232,11 +233,11 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const RunConfig& config,
     err << "the last lines of " << outcome->log_path << ":\n"
         << LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
   }
-  if (outcome->exit_code == kExitTerminated) out << "stopped; the same command goes on from the last checkpoint\n";
+  if (outcome->exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
   return outcome->exit_code;
 }
 
-int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const RunConfig& config,
+int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config,
                  const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
   const auto report = RunReport::Create(fs, config, logdir);
   if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
@@ -250,29 +251,27 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.logdir = logdir;
   options.workers = flags.workers;
   options.compute_threads = flags.compute_threads;
+  options.change_settings = flags.config.changes_settings();
   absl::optional<BackgroundEvaluation> evaluation;
-  options.on_status = [&](const RunStatus& status) {
+  options.on_status = [&](const v1::RunStatus& status) {
     for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);
     out << progress.Show(status, Clock::Real()->Now()) << std::flush;
   };
-  absl::Status status;
+  LocalRunEnd end;
   {
     // Gives the signals back for the evaluation.
     SignalWait signals;
     evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
-    status = RunLocal(config, options);
-    if (!status.ok()) evaluation->Cancel();
-    if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status)) signals.IgnoreStops();
+    end = RunLocal(config, options);
+    if (!end.status.ok()) evaluation->Cancel();
+    if (absl::IsCancelled(end.status) || absl::IsDeadlineExceeded(end.status)) signals.IgnoreStops();
     evaluation.reset();
   }
   out << progress.Finish() << std::flush;
-  if (status.ok()) return ReportEnd(**report, command, began, out, err);
-  if (absl::IsCancelled(status)) {
-    out << "stopped; the same command goes on from the last checkpoint\n";
-    return kExitTerminated;
-  }
-  return PrintError(command, status.message(), absl::IsDeadlineExceeded(status) ? kExitFailed : ExitCodeOf(status),
-                    err);
+  if (end.status.ok()) return ReportEnd(**report, command, began, out, err);
+  if (!absl::IsCancelled(end.status)) return PrintError(command, end.status.message(), end.exit_code, err);
+  out << "stopped; the same command resumes from the last checkpoint\n";
+  return end.exit_code;
 }
 
 }  // namespace
@@ -281,7 +280,7 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   RunFlags flags;
   CommandLine command_line(
       "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
-      "The same command again goes on where a stopped run was. Ctrl-C saves a checkpoint and stops;\n"
+      "The same command resumes a stopped run. Ctrl-C saves a checkpoint and stops;\n"
       "once more, at least a second later, stops at once. SIGTERM and SIGHUP stop as Ctrl-C does, and repeated change "
       "nothing.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step could not be saved;\n"

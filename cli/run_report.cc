@@ -1,4 +1,4 @@
-#include "cli/run_report.h"
+#include "lockstep/cli/run_report.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,40 +8,42 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "cli/evaluation/run_watcher.h"
-#include "cli/report/quantity.h"
-#include "cli/run_check.h"
-#include "common/base/clock.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/summary/event_writer.h"
+#include "lockstep/cli/run_check.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/train/evaluation/run_watcher.h"
 
 namespace lockstep {
 namespace {
 
-// Of a log, read from its end.
+// Bytes of a log that are read from its end.
 constexpr uint64_t kTailBytes = 16 << 10;
 
 }  // namespace
 
-RunReport::RunReport(FileSystem* fs, const RunConfig& config, std::string logdir)
+RunReport::RunReport(FileSystem* fs, const config::v1::RunSpec& config, std::string logdir)
     : fs_(fs), config_(config), logdir_(std::move(logdir)) {}
 
-absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, const RunConfig& config,
+absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                              std::string logdir) {
   std::unique_ptr<RunReport> report(new RunReport(fs, config, std::move(logdir)));
-  RunConfig checked = config;
+  config::v1::RunSpec checked = config;
   if (!report->logdir_.empty()) {
     ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs, report->logdir_));
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
-    // A run that goes on does not read it again.
+    // A resumed run does not read it again.
     if (newest.has_value()) checked.mutable_checkpoint()->clear_warm_start();
   }
   const std::string index = report->logdir_.empty() ? "" : JoinPath(report->logdir_, "index");
-  RETURN_IF_ERROR(CheckRun(fs, checked, index).status());
+  ASSIGN_OR_RETURN(RunCheck check, CheckRun(fs, checked, index));
+  report->warm_start_ = std::move(check.warm_start);
   const std::string split = EvaluationSplit(config);
   if (report->logdir_.empty()) {
-    report->not_evaluated_ = "nothing was kept, for want of a --logdir";
+    report->not_evaluated_ = "nothing was kept without a --logdir";
   } else if (!HasSplit(config, split)) {
     report->not_evaluated_ = absl::StrCat("the configuration has no split \"", split, "\"");
   } else {
@@ -51,18 +53,23 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
 }
 
 std::string RunReport::Beginning(const std::string& processes) const {
-  const TrainingConfig& training = config_.training();
-  return absl::StrCat("training with ", processes, ", ", CountText(training.steps(), "step"), " of ",
+  const config::v1::TrainingConfig& training = config_.training();
+  return absl::StrCat("training with ", processes, ", ", TrainingLengthText(training), " of ",
                       CountText(training.replicas_to_aggregate(), "slot"), ", ",
                       logdir_.empty() ? "nothing kept" : absl::StrCat("logdir ", logdir_),
-                      first_step_ > 0 && !was_finished() ? absl::StrCat(", going on from step ", first_step_) : "");
+                      first_step_ > 0 && !was_finished() ? absl::StrCat(", resuming from step ", first_step_) : "",
+                      warm_start_.empty() ? "" : "\n", warm_start_);
 }
 
 absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) const {
-  const int64_t steps = config_.training().steps();
+  int64_t steps = config_.training().steps();
+  if (!logdir_.empty()) {
+    ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs_, logdir_));
+    if (newest.has_value()) steps = StepOfCheckpoint(*newest).value_or(steps);
+  }
   if (was_finished()) {
     out << "finished at step " << first_step_
-        << " already; to train on: --steps=MORE, to train anew: --logdir=ANOTHER\n";
+        << " already; to continue: --steps=MORE, to start over: --logdir=ANOTHER\n";
   } else {
     const double rate = (steps - first_step_) / std::max(1e-9, absl::ToDoubleSeconds(elapsed));
     out << "finished at step " << steps << " in " << RemainingTimeText(elapsed) << " (" << QuantityText(rate)

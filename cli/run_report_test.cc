@@ -1,10 +1,10 @@
-#include "cli/run_report.h"
+#include "lockstep/cli/run_report.h"
 
 #include <sstream>
 
-#include "cli/testing/sign_run.h"
-#include "common/io/memory_file_system.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/evaluation/testing/sign_run.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +24,7 @@ class RunReportTest : public ::testing::Test {
   }
 
   MemoryFileSystem fs_;
-  RunConfig config_ = SignRunConfig();
+  config::v1::RunSpec config_ = SignRunSpec();
 };
 
 TEST_F(RunReportTest, TellsTheBeginningAndTheEndOfANewRun) {
@@ -42,7 +42,7 @@ TEST_F(RunReportTest, CountsTheStepsSinceTheCheckpointOfAResumedRun) {
   SaveSignCheckpoint(&fs_, "/run", 6, 1);
   const auto report = NewReport();
   EXPECT_EQ(report->Beginning("1 worker"),
-            "training with 1 worker, 10 steps of 1 slot, logdir /run, going on from step 6");
+            "training with 1 worker, 10 steps of 1 slot, logdir /run, resuming from step 6");
   SaveSignCheckpoint(&fs_, "/run", 10, 1);
   EXPECT_EQ(End(*report).substr(0, 55), "finished at step 10 in 2s (2 steps/s from start to end)");
 }
@@ -53,7 +53,7 @@ TEST_F(RunReportTest, SaysWhatToTypeForARunThatWasFinished) {
   EXPECT_TRUE(report->was_finished());
   const std::string end = End(*report);
   EXPECT_EQ(end.substr(0, end.find("checkpoint")),
-            "finished at step 10 already; to train on: --steps=MORE, to train anew: --logdir=ANOTHER\n"
+            "finished at step 10 already; to continue: --steps=MORE, to start over: --logdir=ANOTHER\n"
             "test: 4 examples: accuracy 0.75\n");
 }
 
@@ -64,13 +64,13 @@ TEST_F(RunReportTest, SaysWhyARunIsNotEvaluated) {
             "not evaluated: the configuration has no split \"dev\"\n");
   EXPECT_EQ(End(*NewReport("")),
             "finished at step 10 in 2s (5 steps/s from start to end)\n"
-            "not evaluated: nothing was kept, for want of a --logdir\n");
+            "not evaluated: nothing was kept without a --logdir\n");
 }
 
 TEST_F(RunReportTest, FindsAWrongModelAndMissingDataBeforeTraining) {
   config_.mutable_model()->mutable_layer(0)->add_input("nowhere");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().code(), absl::StatusCode::kInvalidArgument);
-  config_ = SignRunConfig();
+  config_ = SignRunSpec();
   config_.mutable_input()->mutable_split(0)->mutable_csv()->set_file("/data/none.csv");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().message(),
             "input.split[0]: there is no file /data/none.csv");

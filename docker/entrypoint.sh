@@ -5,11 +5,11 @@ bin=/opt/lockstep/bin
 export LOCKSTEP_CHIEF_BINARY="${bin}/chief_main" LOCKSTEP_WORKER_BINARY="${bin}/worker_main"
 command="${1:-help}"
 case "${command}" in
-  chief | worker)
+  chief)
     shift
-    exec "${bin}/${command}_main" "$@"
+    exec "${bin}/chief_main" "$@"
     ;;
-  run | local | eval | predict | status | probe | inspect | check | new) exec "${bin}/lockstep_main" "$@" ;;
+  run | local | worker | eval | predict | status | probe | inspect | check | new) exec "${bin}/lockstep_main" "$@" ;;
   help | --help | -h)
     echo "Usage: docker run lockstep {chief|worker|run|local|eval|predict|status|probe|inspect|check|new} [ARGUMENTS]"
     ;;

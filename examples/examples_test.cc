@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/commands.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/commands.h"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/lockstep_program.h"
-#include "worker/nn/model_registry.h"
+#include "lockstep/cli/lockstep_program.h"
+#include "lockstep/worker/nn/model_registry.h"
 
 namespace lockstep {
 
@@ -15,7 +15,7 @@ class AdditiveModel : public Model {
     Declare("weight", features, 0);
     Declare("scale", features, 1);
   }
-  const ModelSpec& spec() const override { return spec_; }
+  const v1::ModelSpec& spec() const override { return spec_; }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey&,
                                 GradientSink* sink) override {
     float* const gradients[] = {sink->GradientBuffer(0), sink->GradientBuffer(1), sink->GradientBuffer(2)};
@@ -25,7 +25,7 @@ class AdditiveModel : public Model {
     return absl::OkStatus();
   }
   absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    Tensor logits(DT_FLOAT, Shape({batch.size, 1}));
+    Tensor logits(v1::DT_FLOAT, Shape({batch.size, 1}));
     Pass(values, batch, logits.flat<float>().data(), nullptr);
     return logits;
   }
@@ -35,9 +35,9 @@ class AdditiveModel : public Model {
 
  private:
   void Declare(const std::string& name, int64_t size, float value) {
-    VariableSpec* variable = spec_.add_variables();
+    v1::VariableSpec* variable = spec_.add_variables();
     variable->set_name(name);
-    variable->set_dtype(DT_FLOAT);
+    variable->set_dtype(v1::DT_FLOAT);
     variable->add_shape(size);
     variable->set_trainable(true);
     variable->mutable_initializer()->mutable_constant()->set_value(value);
@@ -65,10 +65,10 @@ class AdditiveModel : public Model {
   }
 
   const int64_t features_;
-  ModelSpec spec_;
+  v1::ModelSpec spec_;
 };
 REGISTER_MODEL("additive", [](auto&, const ExampleSpec& examples, auto&) -> absl::StatusOr<std::unique_ptr<Model>> {
-  if (examples.features_dtype != DT_FLOAT || examples.labels_dtype != DT_INT32 || examples.classes > 2)
+  if (examples.features_dtype != v1::DT_FLOAT || examples.labels_dtype != v1::DT_INT32 || examples.classes > 2)
     return absl::InvalidArgumentError("the additive model tells two classes of float features apart");
   return std::make_unique<AdditiveModel>(examples.features_shape.num_elements());
 });

@@ -1,108 +1,155 @@
 // The chief of a run; `lockstep chief --help` says what it does.
-#include <limits.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
-#include "common/base/command_line.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
-#include "common/config/run_config.h"
-#include "common/io/file_system.h"
 #include "glog/logging.h"
-#include "server/chief/chief.h"
-#include "server/chief/run_directory.h"
-#include "server/rpc/chief_server.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/cluster_role.h"
+#include "lockstep/common/cluster/tf_config.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/flags/config_flags.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/server/supervisor/address_file.h"
+#include "lockstep/server/supervisor/chief_process.h"
 
 namespace lockstep {
 namespace {
 
+constexpr char kDefaultListen[] = "127.0.0.1:2222";
+
 struct Flags {
-  std::string config;
+  ConfigFlags config;
   std::string logdir;
-  std::string listen = "127.0.0.1:2222";
+  absl::optional<std::string> listen;
   std::string port_file;
-  absl::optional<int64_t> steps;
-  absl::optional<uint64_t> seed;
-  std::vector<std::string> overrides;
+  std::string address_file;
+  std::string advertise;
   int step_threads = 2;
   double lock_wait_seconds = 0;
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
-  command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &flags->config);
+  flags->config.Declare(command_line);
   command_line->AddFlag("logdir", "DIR", "checkpoints and events go here; none: nothing is kept", &flags->logdir);
   command_line->AddFlag("listen", "HOST:PORT,...",
-                        "where workers connect; port 0 takes any; also unix:/path and unix-abstract:name",
+                        "where workers connect; port 0 takes any; also unix:/path and unix-abstract:name. When absent, "
+                        "the port of this task in TF_CONFIG's cluster, or 127.0.0.1:2222",
                         &flags->listen);
   command_line->AddFlag("port_file", "FILE", "the port that was taken is written to this file", &flags->port_file);
-  command_line->AddFlag("steps", "N", "the global step at which the run is finished", &flags->steps);
-  command_line->AddFlag("seed", "N", "of initial values, shuffling and dropout", &flags->seed);
-  command_line->AddFlag("set", "PATH=VALUE", "sets any field of the configuration", &flags->overrides);
+  command_line->AddFlag("address_file", "FILE",
+                        "this chief's address is written to this file, for workers with --master=file:FILE; they "
+                        "follow a chief that is started again elsewhere",
+                        &flags->address_file);
+  command_line->AddFlag("advertise", "HOST",
+                        "the host in that address, or HOST:PORT; when absent the one of --listen, or this machine's "
+                        "name if that is 0.0.0.0",
+                        &flags->advertise);
   command_line->AddFlag("step_threads", "N", "threads that sum gradients and apply updates", &flags->step_threads);
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for a chief of the same logdir that is still ending, as it saves",
                         &flags->lock_wait_seconds);
 }
 
-absl::StatusOr<RunConfig> LoadConfig(const Flags& flags) {
-  std::vector<std::string> overrides = flags.overrides;
-  if (flags.steps) overrides.push_back(absl::StrCat("training.steps=", *flags.steps));
-  if (flags.seed) overrides.push_back(absl::StrCat("training.seed=", *flags.seed));
-  // Workers read the data, from directories of their own: every path they are told is absolute.
-  char directory[PATH_MAX];
-  if (getcwd(directory, sizeof(directory)) == nullptr)
-    return absl::FailedPreconditionError("the working directory is gone");
-  ASSIGN_OR_RETURN(RunConfig config, LoadRunConfig(FileSystem::Real(), flags.config, overrides));
-  ResolvePaths(directory, &config);
-  return config;
+std::string ListenAddress(const Flags& flags) {
+  return std::string(absl::StripPrefix(flags.listen.value_or(kDefaultListen), "grpc://"));
 }
 
-absl::Status Serve(const Flags& flags, const RunConfig& config, Chief* chief) {
+// What TF_CONFIG says, where no flag does.
+absl::Status ReadTfConfig(Flags* flags) {
+  if (flags->listen) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
+  if (flags->logdir.empty()) flags->logdir = config.model_dir;
+  if (config.cluster.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ClusterRole task, ResolveRole(config));
+  if (task.role != Role::kChief) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TF_CONFIG makes this task, ", task.job, " ", task.index, " of the cluster, not the chief"));
+  }
+  if (!task.address.empty()) flags->listen = ListenAddressOf(task.address);
+  return absl::OkStatus();
+}
+
+ChiefProcess::Options ProcessOptions(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file) {
+  ChiefProcess::Options options;
+  options.chief.fs = FileSystem::Real();
+  options.chief.clock = Clock::Real();
+  options.chief.logdir = flags.logdir;
+  options.chief.config = config;
+  options.chief.change_settings = flags.config.changes_settings();
+  options.chief.share_memory = config.cluster().shared_memory();
+  options.chief.on_accepted = [address_file] { return address_file->Prepare(); };
+  options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
+  return options;
+}
+
+absl::StatusOr<AddressFile> NewAddressFile(const Flags& flags) {
+  AddressFile::Options options;
+  options.fs = FileSystem::Real();
+  options.path = flags.address_file;
+  options.advertise = flags.advertise;
+  options.listen = ListenAddress(flags);
+  options.machine = HostName();
+  return AddressFile::Create(std::move(options));
+}
+
+// A chief that has not come to write its address leaves the file as it was.
+void PutBack(AddressFile* address_file) {
+  const absl::Status status = address_file->PutBack();
+  if (!status.ok()) LOG(ERROR) << "chief: " << status.message();
+}
+
+// Serves the chief until it has ended.
+absl::Status Serve(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file,
+                   ChiefProcess* process) {
   ChiefServer::Options options;
-  options.address = std::string(absl::StripPrefix(flags.listen, "grpc://"));
+  options.address = ListenAddress(flags);
   options.step_threads = flags.step_threads;
-  ASSIGN_OR_RETURN(const auto server, ChiefServer::Start(options, chief));
-  LOG(INFO) << "chief: epoch " << chief->epoch() << ", listening on " << server->address() << ", "
-            << config.training().replicas_to_aggregate() << " slots a step, " << config.training().steps() << " steps"
+  ASSIGN_OR_RETURN(const auto server, ChiefServer::Start(options, process->chief()));
+  LOG(INFO) << "chief: generation " << process->chief()->generation() << ", listening on " << server->address() << ", "
+            << config.training().replicas_to_aggregate() << " slots a step, " << TrainingLengthText(config.training())
             << (flags.logdir.empty() ? "" : absl::StrCat(", logdir ", flags.logdir));
+  RETURN_IF_ERROR(address_file->Write(server->address()));
   if (!flags.port_file.empty()) {
     RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
   }
-  const absl::Status status = chief->Wait();
+  const absl::Status status = process->Wait();
+  const absl::Status marked = address_file->End(status);
+  if (!marked.ok()) LOG(ERROR) << "chief: " << marked.message();
   if (absl::IsDeadlineExceeded(status)) {
     // Whatever was destroyed now would wait for the disk, too.
     LOG(ERROR) << "chief: " << status.message();
-    std::_Exit(kExitFailed);
+    std::_Exit(process->ExitCode(status));
   }
   return status;
 }
 
-// Waits for a chief before this one that still saves, as long as the flags say or until `*stop`. One that stays is for
-// Chief::Create to name.
-void AwaitPredecessor(const Flags& flags, Mutex* mutex, const bool* stop) {
-  constexpr absl::Duration kPeriod = absl::Milliseconds(50);
-  Clock* const clock = Clock::Real();
-  if (flags.logdir.empty() || flags.lock_wait_seconds <= 0) return;
-  if (!RunDirectory::IsHeld(FileSystem::Real(), flags.logdir)) return;
-  LOG(INFO) << "chief: another chief is still ending in " << flags.logdir << "; waiting up to "
-            << flags.lock_wait_seconds << " s for it";
-  const absl::Time deadline = clock->Now() + absl::Seconds(flags.lock_wait_seconds);
-  while (clock->Now() < deadline && RunDirectory::IsHeld(FileSystem::Real(), flags.logdir)) {
-    MutexLock lock(mutex);
-    if (*stop) return;
-    CondVar nobody;
-    clock->WaitUntil(&nobody, mutex, clock->Now() + kPeriod);
+int Run(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file) {
+  ChiefProcess process(ProcessOptions(flags, config, address_file));
+  const absl::Status created = process.Create();
+  if (!created.ok()) {
+    PutBack(address_file);
+    if (!absl::IsCancelled(created)) std::cerr << "chief: " << created.message() << "\n";
+    return process.ExitCode(created);
   }
+  const absl::Status status = Serve(flags, config, address_file, &process);
+  PutBack(address_file);
+  if (status.ok()) {
+    LOG(INFO) << "chief: finished at step " << process.chief()->GetStatus().global_step();
+  } else if (absl::IsCancelled(status)) {
+    LOG(INFO) << "chief: " << status.message();
+  } else {
+    LOG(ERROR) << "chief: " << status.message();
+  }
+  return process.ExitCode(status);
 }
 
 int Main(int argc, char** argv) {
@@ -119,66 +166,23 @@ int Main(int argc, char** argv) {
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
-  const auto config = LoadConfig(flags);
+  const absl::Status tf_config = ReadTfConfig(&flags);
+  if (!tf_config.ok()) {
+    std::cerr << "chief: " << tf_config.message() << "\n";
+    return kExitBadConfiguration;
+  }
+  const auto config = flags.config.Load(FileSystem::Real());
   if (!config.ok()) {
     std::cerr << config.status().message() << "\n";
     return kExitBadConfiguration;
   }
-
-  std::unique_ptr<Chief> chief;
-  Mutex mutex;
-  bool stop = false;
-  // Before any other thread: they must all block the signals.
-  TerminationWatch watch(
-      [&] {
-        MutexLock lock(&mutex);
-        stop = true;
-        LOG(INFO) << "chief: terminating; Ctrl-C once more ends at once";
-        if (chief != nullptr) chief->RequestStop();
-      },
-      kExitFailed, absl::Seconds(config->checkpoint().stop_seconds()) + kEndingLimit);
-  AwaitPredecessor(flags, &mutex, &stop);
-  {
-    MutexLock lock(&mutex);
-    if (stop) return kExitTerminated;
-  }
-  Chief::Options options;
-  options.fs = FileSystem::Real();
-  options.clock = Clock::Real();
-  options.logdir = flags.logdir;
-  options.config = *config;
-  options.share_memory = config->cluster().shared_memory();
-  auto created = Chief::Create(std::move(options));
-  if (!created.ok()) {
-    std::cerr << "chief: " << created.status().message() << "\n";
+  auto address_file = NewAddressFile(flags);
+  if (!address_file.ok()) {
+    std::cerr << "chief: " << address_file.status().message() << "\n";
     // An I/O error may be gone the next time.
-    if (absl::IsInternal(created.status())) return kExitRetryable;
-    return absl::IsFailedPrecondition(created.status()) || absl::IsInvalidArgument(created.status())
-               ? kExitBadConfiguration
-               : kExitFailed;
+    return absl::IsInternal(address_file.status()) ? kExitRetryable : kExitBadConfiguration;
   }
-  {
-    MutexLock lock(&mutex);
-    chief = *std::move(created);
-    if (stop) chief->RequestStop();
-  }
-  const absl::Status status = Serve(flags, *config, chief.get());
-  if (status.ok()) {
-    LOG(INFO) << "chief: finished at step " << chief->GetStatus().global_step();
-  } else if (absl::IsCancelled(status)) {
-    LOG(INFO) << "chief: " << status.message();
-  } else {
-    LOG(ERROR) << "chief: " << status.message();
-  }
-  // All that can be saved is.
-  watch.set_second_exit_code(ExitCodeOf(status));
-  std::unique_ptr<Chief> ended;
-  {
-    MutexLock lock(&mutex);
-    ended = std::move(chief);
-  }
-  ended.reset();  // waits for files: without the lock, or a second Ctrl-C would wait, too
-  return ExitCodeOf(status);
+  return Run(flags, *config, &*address_file);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ prepare_peers() {
   install_packages "${BUILD_PACKAGES[@]}" python3-venv
   open_log install
   say "installing PyTorch and TensorFlow in ${venv} (0.8 GB to fetch)"
-  logged "installing PyTorch and TensorFlow" to_log "${recipe}" "${venv}"
+  logged "installing PyTorch and TensorFlow" no_progress to_log "${recipe}" "${venv}"
 }
 
 # The numbers also go to a file in CACHE, unless the arguments name another.

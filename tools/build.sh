@@ -55,13 +55,19 @@ drop_stale_objects() {
 is_built() {
   local stamp="${ROOT}/.bz/built" path newer
   local -a inputs=()
-  [[ -f "${stamp}" && -x "${BIN}/server/chief_main" && -x "${BIN}/worker/worker_main" &&
+  [[ -f "${stamp}" && "$(cat "${stamp}")" == "$(source_revision)" && -x "${BIN}/server/chief_main" && -x "${BIN}/worker/worker_main" &&
     -x "${BIN}/cli/lockstep_main" ]] || return 1
-  for path in WORKSPACE .bazelrc BUILD proto common server worker cli third_party; do
+  for path in WORKSPACE .bazelrc BUILD build_defs.bzl workspace.bzl proto common server worker train cli third_party; do
     [[ -e "${ROOT}/${path}" ]] && inputs+=("${ROOT}/${path}")
   done
   newer="$(find "${inputs[@]}" /var/lib/dpkg/status -newer "${stamp}" -print -quit)" || return 1
   [[ -z "${newer}" ]]
+}
+
+# The commit that is built, for --version; empty when this is no clone. Only the links of programs depend on it.
+source_revision() {
+  [[ "$(git -C "${ROOT}" rev-parse --show-toplevel 2>/dev/null)" == "${ROOT}" ]] || return 0
+  git -C "${ROOT}" describe --always --dirty --exclude='*' 2>/dev/null || true
 }
 
 build_targets() {
@@ -70,7 +76,7 @@ build_targets() {
   say "building $*"
   drop_stale_objects
   choose_cache
-  logged "building" run_bazel build "${BAZEL_FLAGS[@]}" "$@"
+  logged "building" bazel_progress run_bazel build "${BAZEL_FLAGS[@]}" --stamp "--embed_label=$(source_revision)" "$@"
 }
 
 build_binaries() {
@@ -78,6 +84,7 @@ build_binaries() {
   install_packages "${BUILD_PACKAGES[@]}" # Before the time is taken: is_built looks at the list of packages too.
   began="$(mktemp)"
   build_targets "${BINARIES[@]}"
+  source_revision >"${ROOT}/.bz/built"
   touch -r "${began}" "${ROOT}/.bz/built" # What was edited meanwhile is newer.
   rm -f "${began}"
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks which folder may depend on which: proto <- common <- {server, worker} <- {cli, tests, examples}, where server
-# and worker never meet, and only a few folders know gRPC. Asks Bazel for the targets and the sources for their
-# includes (system headers need no dependency to be found). Prints each offending edge.
+# Checks which folder may depend on which: proto <- common <- {server, worker} <- train <- {cli, tests, examples}, where
+# server and worker never meet, only a few folders know gRPC, and only the executor makes threads. Asks Bazel for the targets
+# and the sources for their includes (system headers need no dependency to be found). Prints each offending edge, and what
+# //:library, which is all of Lockstep for other workspaces, lacks.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-# Who may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
+# What may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
 grpc_folders='^(//)?((proto|common/transport|server/rpc|tests)[/:]|(server.chief|worker.worker|cli.lockstep)_main(\\.cc)?$)'
 
 edges() {
@@ -15,21 +16,30 @@ edges() {
 
 includes() {
   git ls-files '*.h' '*.cc' | xargs -r grep -HE '^ *# *include' |
-    sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p'
+    sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p' | sed -E 's#^([^ ]+) lockstep/(v1|config)/#\1 proto/\2/#; s#^([^ ]+) lockstep/#\1 #'
+}
+
+# Who may make threads: common/base/executor, and what is not production. A name counts as an include of <thread>,
+# which other headers may bring along.
+thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/executor\\.cc$)'
+
+thread_names() {
+  git ls-files '*.h' '*.cc' | xargs -r grep -lE 'std::(thread|jthread|async)\b' | sed 's/$/ thread/'
 }
 
 # Reads "from to" lines; prints those that break the order.
 offending() {
-  awk -v grpc_folders="${grpc_folders}" -v what="$1" '
+  awk -v grpc_folders="${grpc_folders}" -v thread_users="${thread_users}" -v what="$1" '
     BEGIN {
       allowed["proto"] = "proto"
       allowed["common"] = "common proto"
       allowed["server"] = "server common proto"
       allowed["worker"] = "worker common proto"
-      allowed["cli"] = "cli server worker common proto"
-      allowed["examples"] = "examples cli server worker common proto"
-      allowed["tests"] = "tests examples cli server worker common proto"
-      split("proto common server worker cli tests examples", names, " ")
+      allowed["train"] = "train server worker common proto"
+      allowed["cli"] = "cli train server worker common proto"
+      allowed["examples"] = "examples cli train server worker common proto"
+      allowed["tests"] = "tests examples cli train server worker common proto"
+      split("proto common server worker train cli tests examples", names, " ")
       for (i in names) ours[names[i]] = 1
     }
     function folder(path) { sub(/^\/\//, "", path); sub(/[\/:].*/, "", path); return path }
@@ -39,16 +49,24 @@ offending() {
       if (!(from in ours)) next
       # Expected results are data, which a test may read wherever it stands.
       if ($1 ~ /_test$/ && $2 ~ /^\/\/tests\/golden:[^:]*\.txt$/) next
-      # An example is a text, which the command line hands to people.
+      # An example is text that the command line hands to people.
       if (from == "cli" && $2 ~ /^\/\/examples:[^:]*\.textproto$/) next
       if (to in ours && index(" " allowed[from] " ", " " to " ") == 0) print what ": " $1 " -> " $2
       if (($2 ~ /^@com_github_grpc_grpc/ || $2 ~ /^grpc/) && $1 !~ grpc_folders) print what ": " $1 " -> " $2
+      if ($2 ~ /^(thread|future)$/ && $1 !~ thread_users) print what ": " $1 " -> " $2
     }'
 }
 
 found="$(edges | offending dependency)" # A query that fails ends the script here.
-found+="$(includes | offending include)"
+found+="$({ includes && thread_names; } | offending include | sort -u)"
 if [[ -n "${found}" ]]; then
   printf 'These break the order of the folders (docs/architecture.md):\n%s\n' "${found}" >&2
+  exit 1
+fi
+
+missing="$(bazel query --noshow_progress --ui_event_filters=-info 'let ours = kind("cc_library rule", //... except //tests/... except //:all) in
+  $ours except attr(testonly, 1, $ours) except deps(//:library)')"
+if [[ -n "${missing}" ]]; then
+  printf 'These are not in //:library (BUILD):\n%s\n' "${missing}" >&2
   exit 1
 fi

@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # Clang's check of the lock annotations (-Wthread-safety) over the sources whose classes hold a lock: those that include
-# common/base/mutex.h, themselves or through the header of the same name. Only parses, so it takes seconds.
+# common/base/mutex.h, themselves or through the header of the same name or its beginning. Only parses, so it takes seconds.
 # Needs the generated headers of an optimised build: bazel build //...
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
 generated=".bz/out/k8-opt/bin"
+# Headers are included as "lockstep/common/..." (build_defs.bzl).
+include="$(mktemp -d)"
+trap 'rm -rf "${include}"' EXIT
+mkdir "${include}/lockstep"
+for folder in common server worker train cli tests examples; do ln -s "${PWD}/${folder}" "${include}/lockstep/${folder}"; done
+mapfile -t proto_folders < <(find -L "${generated}/proto" "${generated}/tests" -type d \( -path '*/_virtual_imports/*_proto' -o -name _grpc \) -prune)
 flags=(-std=c++17 -march=x86-64-v3 -fsyntax-only -Wthread-safety -Werror=thread-safety -Wno-unknown-warning-option
-  -I. "-I${generated}" -isystem /usr/include/eigen3)
+  -I. "-I${generated}" "-I${include}" "${proto_folders[@]/#/-I}" -isystem /usr/include/eigen3)
 
 mapfile -t sources < <(
-  git ls-files '*.h' '*.cc' | xargs -r grep -l '"common/base/mutex.h"' |
+  git ls-files '*.h' '*.cc' | xargs -r grep -l '"lockstep/common/base/mutex.h"' |
     while read -r file; do
       if [[ "${file}" == *.h && -f "${file%.h}.cc" ]]; then
-        echo "${file%.h}.cc"
+        # A class may have several sources: chief.cc, chief_ends.cc, ...
+        grep -l "\"lockstep/${file}\"" "${file%.h}".cc "${file%.h}"_*.cc 2>/dev/null | grep -v "_test.cc$" || true
       else
         echo "${file}"
       fi

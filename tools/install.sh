@@ -7,14 +7,14 @@ BUILD_PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ git pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
   libabsl-dev libeigen3-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libleveldb-dev libisal-dev libgoogle-glog-dev zlib1g-dev libssl-dev
+  libleveldb-dev libisal-dev libre2-dev libgoogle-glog-dev zlib1g-dev libssl-dev
 )
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)
 # For the checks of ./lockstep test, and for the virtual environment below.
-TEST_PACKAGES=(clang-14 clang-format-14 python3-venv shellcheck)
+TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck)
 # What Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
-PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0)
+PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0)
 
 # Of the named packages, those that are not installed.
 missing_packages() {
@@ -52,10 +52,10 @@ install_packages() {
   say "installing ${missing[*]}"
   local -a apt=("${become}" DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600)
   to_log "${apt[@]}" update || true # Without the network an older package list may still do.
-  logged "installing" to_log "${apt[@]}" install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}"
+  logged "installing" apt_progress to_log "${apt[@]}" install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}"
 }
 
-# The examples' data set. Where nobody may install it, other configurations still run.
+# The examples' data set. Where it cannot be installed, other configurations still run.
 install_data() {
   [[ -z "$(missing_packages "${DATA_PACKAGES[@]}")" ]] && return
   if root_command >/dev/null; then
@@ -65,14 +65,15 @@ install_data() {
   fi
 }
 
-# Sets LOCKSTEP_PYTHON to an interpreter that knows PIP_PACKAGES; without them the tests of interoperation skip.
+# Sets LOCKSTEP_PYTHON to an interpreter that knows PIP_PACKAGES; without them the tests of interoperation skip, in CI they fail.
 prepare_venv() {
   local venv="${CACHE}/venv" wanted="${PIP_PACKAGES[*]}"
   if [[ "$(cat "${venv}/lockstep-packages" 2>/dev/null)" != "${wanted}" ]]; then
     open_log install
     say "installing ${wanted} in ${venv}"
     rm -rf "${venv}"
-    if ! { to_log /usr/bin/python3 -m venv "${venv}" && to_log "${venv}/bin/pip" install -q "${PIP_PACKAGES[@]}"; }; then
+    if ! { to_log /usr/bin/python3 -m venv "${venv}" &&
+      with_progress "installing ${wanted}" no_progress to_log "${venv}/bin/pip" install -q "${PIP_PACKAGES[@]}"; }; then
       say "pip cannot get ${wanted}: the tests against TensorFlow skip (${LOG})"
       rm -rf "${venv}"
       return

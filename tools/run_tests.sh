@@ -15,58 +15,64 @@ count_cases() {
     # What a script printed may look like anything.
     in_output { if (!/<\/system-out>/) next; sub(/.*<\/system-out>/, ""); in_output = 0 }
     /<system-out>/ { in_output = !/<\/system-out>/; sub(/<system-out>.*/, "") }
+    # So may the text of a failure.
+    in_text { if (!/\]\]>/) next; sub(/.*\]\]>/, ""); in_text = 0 }
+    { gsub(/<!\[CDATA\[[^]]*\]\]>/, "") }
+    /<!\[CDATA\[/ { in_text = 1; sub(/<!\[CDATA\[.*/, "") }
     /<testcase / { open = !/status="notrun"/; bad = 0; if (open) cases++ }
-    open && /result="skipped"/ { skipped++; open = 0 }
+    /<testcase / && open && /result="skipped"/ { skipped++; open = 0 }
     open && !bad && /<(failure|error)[ >]/ { failed++; bad = 1 }
     END { print cases - failed - skipped, failed + 0, skipped + 0 }' "$@"
 }
 
-# Adds what one test target did: its Bazel summary STATUS, and the cases in its log folder.
+# count_target LABEL STATE FILE...: adds what one test target did, as test_events.py says.
 count_target() {
-  local label="$1" state="$2" logs="$3" began="$4"
-  local folder="${label#//}"
-  folder="${logs}/${folder/://}"
-  local passed=0 failed=0 skipped=0
-  local -a reports=()
-  # A target that could not be built still has the report of an earlier run.
-  [[ "${state}" == BUILD ]] || mapfile -t reports < <(find -L "${folder}" -name test.xml 2>/dev/null)
+  local label="$1" state="$2" passed=0 failed=0 skipped=0 file
+  local -a reports=() logs=()
+  shift 2
+  for file in "$@"; do
+    case "${file}" in
+      xml=*) reports+=("${file#xml=}") ;;
+      log=*) logs+=("${file#log=}") ;;
+    esac
+  done
   [[ ${#reports[@]} == 0 ]] || read -r passed failed skipped < <(count_cases "${reports[@]}")
-  [[ "${state}" != PASSED && "${failed}" == 0 ]] && failed=1
+  # A report that cannot be read counts nothing.
+  [[ "${state}" != PASSED && "${failed:-0}" == 0 ]] && failed=1
   [[ "${state}" == PASSED && $((passed + failed + skipped)) == 0 ]] && passed=1
   PASSED=$((PASSED + passed))
   FAILED=$((FAILED + failed))
   SKIPPED=$((SKIPPED + skipped))
-  if [[ "${state}" != PASSED ]]; then
-    printf -- '---- %s: %s\n' "${label}" "${state}"
-    [[ "${state}" == BUILD ]] || find -L "${folder}" -name test.log -exec sed '1,3d' {} + | tail -n 120
-  fi
+  [[ "${state}" != PASSED ]] || return 0
+  printf -- '---- %s: %s\n' "${label}" "${state}"
+  [[ ${#logs[@]} == 0 ]] || sed -s '1,3d' "${logs[@]}" | tail -n 120
 }
 
 # run_phase NAME ARGUMENTS...: one `bazel test`. Fails when it could not build everything.
 run_phase() {
-  local name="$1" status=0 lines logs began targets=0 failed_before="${FAILED}"
+  local name="$1" status=0 lines events began targets=0 failed_before="${FAILED}"
   shift
   began="${SECONDS}"
   say "testing: ${name}"
   lines="$(wc -l <"${LOG}")"
-  run_bazel test "${BAZEL_FLAGS[@]}" --keep_going --test_summary=short "$@" || status=$?
-  logs="$(readlink -f "${ROOT}/.bz/testlogs")"
-  local label state seconds
-  while read -r label state seconds; do
+  events="$(mktemp)"
+  with_progress "testing" bazel_progress run_bazel test "${BAZEL_FLAGS[@]}" --keep_going \
+    "--build_event_json_file=${events}" --test_summary=short "$@" || status=$?
+  local -a fields
+  while IFS=$'\t' read -ra fields; do
     targets=$((targets + 1))
-    count_target "${label}" "${state}" "${logs}" "${began}"
-    printf '%s %s, %s\n' "${seconds}" "${label}" "${name}" >>"${TIMES}"
-  done < <(tail -n "+$((lines + 1))" "${LOG}" | awk '
-    # //common/io:crc32c_test    (cached) PASSED in 0.1s
-    /^\/\/[^ ]+ .*(PASSED|FLAKY|FAILED|TIMEOUT|NO STATUS|INCOMPLETE)/ {
-      state = "FAILED"
-      if (/TIMEOUT/) state = "TIMEOUT"
-      if (/ PASSED| FLAKY/) state = "PASSED"
-      if (/FAILED TO BUILD|NO STATUS/) state = "BUILD"
-      seconds = $NF ~ /^[0-9.]+s$/ ? $NF + 0 : 0
-      print $1, state, seconds
-    }')
+    count_target "${fields[0]}" "${fields[1]}" "${fields[@]:3}"
+    printf '%s %s, %s\n' "${fields[2]}" "${fields[0]}" "${name}" >>"${TIMES}"
+  done < <(python3 "${ROOT}/tools/test_events.py" "${events}")
+  rm -f "${events}"
+  # Its objects are those of a build, its programs bear no revision.
+  rm -f "${ROOT}/.bz/built"
   say "        ${targets} targets in $((SECONDS - began)) s"
+  # Never a success when what happened could not be read.
+  if [[ ("${status}" == 3 && "${FAILED}" == "${failed_before}") || ("${status}" == 0 && "${targets}" == 0) ]]; then
+    printf -- '---- %s: bazel test ended with %d, and no result could be read\n' "${name}" "${status}"
+    FAILED=$((FAILED + 1))
+  fi
   # 3: a test failed, which is counted above; 4: no test has these tags.
   [[ "${status}" == 0 || "${status}" == 3 || "${status}" == 4 ]] && return 0
   printf -- '---- %s: bazel test ended with %d\n' "${name}" "${status}"
@@ -117,6 +123,7 @@ run_tests() {
     [[ ${#targets[@]} -gt 0 ]] || fail 1 "there are no long tests; ${LOG} says more"
     BAZEL_FLAGS+=(--nocache_test_results --test_output=errors)
     run_phase "long tests" "${targets[@]}" "$@" || true
+    run_check "fuzzing" fuzz_for_long
   elif [[ $# -gt 0 ]]; then
     run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then
@@ -125,13 +132,17 @@ run_tests() {
     # What is counted here was run now, not remembered.
     BAZEL_FLAGS+=(--nocache_test_results)
     run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
+    run_check "pure state machines" "${ROOT}/tools/check_pure.sh"
     run_check "format" "${ROOT}/tools/check_format.sh"
     run_check "scripts" "${ROOT}/tools/check_scripts.sh"
+    run_check "what became of TensorFlow's calls" "${ROOT}/tools/check_from_tensorflow.sh"
+    run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
     # Programs without a test have to compile too.
     if run_phase "optimised" --nobuild_tests_only //...; then
       run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
       run_phase "address and undefined behaviour" --config=asan --test_tag_filters=-no_sanitizer //... || true
       run_phase "threads" --config=tsan --test_tag_filters=concurrent,-no_sanitizer //... || true
+      run_check "fuzzing" fuzz_briefly
     fi
     trim_cache
   fi

@@ -1,9 +1,9 @@
-#include "cli/report/run_progress.h"
+#include "lockstep/cli/report/run_progress.h"
 
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "cli/report/run_status_text.h"
+#include "lockstep/cli/report/run_status_text.h"
 
 namespace lockstep {
 namespace {
@@ -14,8 +14,8 @@ constexpr char kErase[] = "\r\x1b[K";
 
 }  // namespace
 
-std::string RunProgress::Show(const RunStatus& status, absl::Time now) {
-  if (status.phase() == RunStatus::FINISHED) return "";
+std::string RunProgress::Show(const v1::RunStatus& status, absl::Time now) {
+  if (status.phase() == v1::RunStatus::FINISHED) return "";
   if (terminal_) {
     in_line_ = true;
     return absl::StrCat(kErase, ProgressLine(status, columns_ > 1 ? columns_ - 1 : 1));

@@ -6,20 +6,20 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "proto/status.pb.h"
+#include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
 
-// Says what to write while a run goes on. On a terminal: one line that is written over and over. Elsewhere: a line
-// when the phase changes, at every tenth of the steps, and every five seconds. Writes nothing itself: every call
+// Says what to write while a run is in progress. On a terminal: one line that is written over and over. Elsewhere: a
+// line when the phase changes, at every tenth of the steps, and every five seconds. Writes nothing itself: every call
 // returns the text to write, which may be empty. Not thread-safe.
 class RunProgress {
  public:
   // `columns`: of the terminal, one of which stays free.
   RunProgress(bool terminal, size_t columns) : terminal_(terminal), columns_(columns) {}
 
-  // Nothing for a finished run: whoever runs it says so.
-  std::string Show(const RunStatus& status, absl::Time now);
+  // Nothing for a finished run: the caller says so.
+  std::string Show(const v1::RunStatus& status, absl::Time now);
 
   // A message on lines of its own; the live line comes back with the next Show.
   std::string Say(absl::string_view message);

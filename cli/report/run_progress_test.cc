@@ -1,13 +1,13 @@
-#include "cli/report/run_progress.h"
+#include "lockstep/cli/report/run_progress.h"
 
 #include "gtest/gtest.h"
 
 namespace lockstep {
 namespace {
 
-RunStatus AtStep(int64_t step) {
-  RunStatus status;
-  status.set_phase(RunStatus::TRAINING);
+v1::RunStatus AtStep(int64_t step) {
+  v1::RunStatus status;
+  status.set_phase(v1::RunStatus::TRAINING);
   status.set_global_step(step);
   status.set_total_steps(1000);
   return status;
@@ -43,7 +43,7 @@ TEST(RunProgressTest, WritesALineEveryFiveSecondsElsewhere) {
 TEST(RunProgressTest, WritesALineAtEachTenthAndAtEachNewPhase) {
   RunProgress progress(false, 80);
   const absl::Time now = absl::UnixEpoch();
-  RunStatus waiting;
+  v1::RunStatus waiting;
   EXPECT_EQ(progress.Show(waiting, now), "waiting for the first worker\n");
   EXPECT_EQ(progress.Show(waiting, now), "");
   EXPECT_EQ(progress.Show(AtStep(0), now), "step 0/1000  0 workers\n");
@@ -57,8 +57,8 @@ TEST(RunProgressTest, WritesALineAtEachTenthAndAtEachNewPhase) {
 }
 
 TEST(RunProgressTest, LeavesItToOthersToSayThatTheRunIsFinished) {
-  RunStatus status = AtStep(1000);
-  status.set_phase(RunStatus::FINISHED);
+  v1::RunStatus status = AtStep(1000);
+  status.set_phase(v1::RunStatus::FINISHED);
   EXPECT_EQ(RunProgress(true, 80).Show(status, absl::UnixEpoch()), "");
   EXPECT_EQ(RunProgress(false, 80).Show(status, absl::UnixEpoch()), "");
 }

@@ -1,4 +1,4 @@
-#include "cli/report/run_status_text.h"
+#include "lockstep/cli/report/run_status_text.h"
 
 #include <cmath>
 #include <string>
@@ -8,11 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "cli/report/quantity.h"
-#include "cli/report/text_table.h"
-#include "common/io/file_system.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/common/report/text_table.h"
 
 namespace lockstep {
 namespace {
@@ -23,24 +23,28 @@ struct Part {
   std::string text;
 };
 
-std::string StepText(const RunStatus& status) { return absl::StrCat(status.global_step(), "/", status.total_steps()); }
+std::string StepText(const v1::RunStatus& status) {
+  // A run without a bound has no total.
+  return status.total_steps() > 0 ? absl::StrCat(status.global_step(), "/", status.total_steps())
+                                  : absl::StrCat(status.global_step());
+}
 
-bool KnowsRate(const RunStatus& status) {
+bool KnowsRate(const v1::RunStatus& status) {
   return std::isfinite(status.steps_per_second()) && status.steps_per_second() > 0;
 }
 
-std::string RemainingText(const RunStatus& status) {
+std::string RemainingText(const v1::RunStatus& status) {
   return absl::StrCat("ETA ", RemainingTimeText(absl::Seconds((status.total_steps() - status.global_step()) /
                                                               status.steps_per_second())));
 }
 
-std::string ExamplesText(const RunStatus& status) {
+std::string ExamplesText(const v1::RunStatus& status) {
   return absl::StrCat(QuantityText(status.steps_per_second() * status.examples_per_step()), " examples/s");
 }
 
-std::string LossText(const RunStatus& status) { return absl::StrFormat("%.4g", status.loss()); }
+std::string LossText(const v1::RunStatus& status) { return absl::StrFormat("%.4g", status.loss()); }
 
-std::vector<Part> TrainingParts(const RunStatus& status) {
+std::vector<Part> TrainingParts(const v1::RunStatus& status) {
   std::vector<Part> parts = {{0, absl::StrCat("step ", StepText(status))}};
   if (status.has_loss()) parts.push_back({2, absl::StrCat("loss ", LossText(status))});
   if (KnowsRate(status)) {
@@ -48,21 +52,23 @@ std::vector<Part> TrainingParts(const RunStatus& status) {
     if (status.examples_per_step() > 0) parts.push_back({5, ExamplesText(status)});
   }
   parts.push_back({4, CountText(status.worker_size(), "worker")});
-  if (KnowsRate(status) && status.worker_size() > 0) parts.push_back({1, RemainingText(status)});
+  if (KnowsRate(status) && status.worker_size() > 0 && status.total_steps() > 0) {
+    parts.push_back({1, RemainingText(status)});
+  }
   return parts;
 }
 
-std::vector<Part> Parts(const RunStatus& status) {
+std::vector<Part> Parts(const v1::RunStatus& status) {
   switch (status.phase()) {
-    case RunStatus::WAITING_FOR_MODEL:
+    case v1::RunStatus::WAITING_FOR_MODEL:
       return {{0, "waiting for the first worker"}};
-    case RunStatus::RESTORING:
+    case v1::RunStatus::RESTORING:
       return {{0, status.checkpoint().empty()
                       ? std::string("restoring")
                       : absl::StrCat("restoring ", std::string(Basename(status.checkpoint())))}};
-    case RunStatus::FINISHED:
+    case v1::RunStatus::FINISHED:
       return {{0, absl::StrCat("finished at step ", StepText(status))}};
-    case RunStatus::FAILED:
+    case v1::RunStatus::FAILED:
       return {{0, absl::StrCat("failed at step ", StepText(status), ": ", status.message())}};
     default:
       return TrainingParts(status);
@@ -73,32 +79,47 @@ std::string Join(const std::vector<Part>& parts) {
   return absl::StrJoin(parts, "  ", [](std::string* out, const Part& part) { out->append(part.text); });
 }
 
-std::string PhaseText(RunStatus::Phase phase) {
+std::string PhaseText(v1::RunStatus::Phase phase) {
   switch (phase) {
-    case RunStatus::WAITING_FOR_MODEL:
+    case v1::RunStatus::WAITING_FOR_MODEL:
       return "waiting for the first worker";
-    case RunStatus::RESTORING:
+    case v1::RunStatus::RESTORING:
       return "restoring";
-    case RunStatus::TRAINING:
+    case v1::RunStatus::TRAINING:
       return "training";
-    case RunStatus::FINISHED:
+    case v1::RunStatus::FINISHED:
       return "finished";
-    case RunStatus::FAILED:
+    case v1::RunStatus::FAILED:
       return "failed";
     default:
       return absl::StrCat("phase ", static_cast<int>(phase));
   }
 }
 
+std::string VersionOf(const v1::BuildInfo& build) {
+  return absl::StrCat(build.version(),
+                      build.revision().empty() ? "" : absl::StrCat(" (revision ", build.revision(), ")"));
+}
+
+std::string BuildLine(const v1::RunStatus& status) {
+  return absl::StrCat(VersionOf(status.build()), ", arithmetic version ", status.build().arithmetic_version(),
+                      status.host().empty() ? "" : absl::StrCat(", on ", status.host()));
+}
+
+std::string AuditLine(const v1::AuditStatus& audit) {
+  return absl::StrCat(audit.compared(), " compared, ", audit.differences(), " different, ", audit.abandoned(),
+                      " without a second copy");
+}
+
 // "1200: 0-3", the slots of step 1200 that it computes.
-std::string TokenText(const WorkerStatus& worker) {
+std::string TokenText(const v1::WorkerStatus& worker) {
   if (worker.slot_count() == 0) return "waits";
   const int64_t last = worker.first_slot() + worker.slot_count() - 1;
   return absl::StrCat(worker.step(), ": ", worker.first_slot(), worker.slot_count() > 1 ? absl::StrCat("-", last) : "",
                       worker.backup() ? " (copy)" : "");
 }
 
-std::string WorkerTable(const RunStatus& status) {
+std::string WorkerTable(const v1::RunStatus& status) {
   TextTable table({{"WORKER"},
                    {"STEP: SLOTS"},
                    {"LEASE", TextTable::kRight},
@@ -109,7 +130,7 @@ std::string WorkerTable(const RunStatus& status) {
                    {"REJECTED", TextTable::kRight},
                    {"RECEIVED", TextTable::kRight},
                    {"SENT", TextTable::kRight}});
-  for (const WorkerStatus& worker : status.worker()) {
+  for (const v1::WorkerStatus& worker : status.worker()) {
     table.AddRow({worker.name(), TokenText(worker),
                   worker.slot_count() == 0 ? "-" : MeasuredTimeText(absl::Seconds(worker.lease_seconds())),
                   MeasuredTimeText(absl::Seconds(worker.last_step_seconds())),
@@ -120,9 +141,21 @@ std::string WorkerTable(const RunStatus& status) {
   return table.Render();
 }
 
+// What each of them runs on; empty when none says so.
+std::string BuildTable(const v1::RunStatus& status) {
+  TextTable table({{"WORKER"}, {"HOST"}, {"BUILD"}, {"COMPILER"}, {"INSTRUCTIONS"}});
+  bool any = false;
+  for (const v1::WorkerStatus& worker : status.worker()) {
+    any = any || !worker.host().empty();
+    table.AddRow({worker.name(), worker.host(), VersionOf(worker.build()), worker.build().compiler(),
+                  worker.build().instruction_set()});
+  }
+  return any ? absl::StrCat("\n", table.Render()) : "";
+}
+
 }  // namespace
 
-std::string ProgressLine(const RunStatus& status, size_t columns) {
+std::string ProgressLine(const v1::RunStatus& status, size_t columns) {
   std::vector<Part> parts = Parts(status);
   while (parts.size() > 1 && Join(parts).size() > columns) {
     auto most = parts.begin();
@@ -134,16 +167,18 @@ std::string ProgressLine(const RunStatus& status, size_t columns) {
   return Join(parts).substr(0, columns);
 }
 
-std::string StatusReport(const RunStatus& status) {
+std::string StatusReport(const v1::RunStatus& status) {
   std::vector<std::string> head = {PhaseText(status.phase())};
   if (status.total_steps() > 0) {
     head.push_back(
         absl::StrCat("step ", StepText(status), " (", 100 * status.global_step() / status.total_steps(), "%)"));
+  } else {
+    head.push_back(absl::StrCat("step ", StepText(status)));
   }
-  if (status.phase() == RunStatus::TRAINING && KnowsRate(status)) {
+  if (status.phase() == v1::RunStatus::TRAINING && KnowsRate(status)) {
     head.push_back(absl::StrCat(QuantityText(status.steps_per_second()), " steps/s"));
     if (status.examples_per_step() > 0) head.push_back(ExamplesText(status));
-    if (status.worker_size() > 0) head.push_back(RemainingText(status));
+    if (status.worker_size() > 0 && status.total_steps() > 0) head.push_back(RemainingText(status));
   }
   std::string out = absl::StrCat(absl::StrJoin(head, "  "), "\n");
   if (!status.message().empty()) absl::StrAppend(&out, status.message(), "\n");
@@ -155,18 +190,22 @@ std::string StatusReport(const RunStatus& status) {
   line("slots a step", absl::StrCat(status.replicas_to_aggregate()));
   line("contributions", absl::StrCat(status.accepted(), " accepted, ", status.duplicate(), " duplicate, ",
                                      status.rejected(), " rejected"));
+  if (status.skipped_steps() > 0) line("skipped steps", absl::StrCat(status.skipped_steps(), ": not finite"));
   if (status.bytes_received_per_step() > 0) {
     line("bytes a step", absl::StrCat(BytesText(static_cast<int64_t>(status.bytes_received_per_step())), " received, ",
                                       BytesText(static_cast<int64_t>(status.bytes_sent_per_step())), " sent"));
   }
-  line("session", absl::StrCat(status.epoch()));
+  line("generation", absl::StrCat(status.generation()));
   line("logdir", status.logdir());
+  if (status.has_build()) line("build", BuildLine(status));
   line("checkpoint", status.checkpoint().empty() ? "none yet" : status.checkpoint());
-  absl::StrAppend(&out, "\n", status.worker_size() == 0 ? "no workers\n" : WorkerTable(status));
+  if (status.has_audit()) line("audit", AuditLine(status.audit()));
+  if (!status.audit().last_difference().empty()) line("", status.audit().last_difference());
+  absl::StrAppend(&out, "\n", status.worker_size() == 0 ? "no workers\n" : WorkerTable(status), BuildTable(status));
   return out;
 }
 
-std::string StatusJson(const RunStatus& status) {
+std::string StatusJson(const v1::RunStatus& status) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "proto/status.pb.h"
+#include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
 
@@ -12,13 +12,14 @@ namespace lockstep {
 
 // One line without a line feed and of at most `columns` columns (what matters least is left out):
 //   step 1200/4000  loss 0.412  310 steps/s  39.7k examples/s  2 workers  ETA 9s
-std::string ProgressLine(const RunStatus& status, size_t columns);
+std::string ProgressLine(const v1::RunStatus& status, size_t columns);
 
 // What `lockstep status` prints: a paragraph about the run and a table of its workers.
-std::string StatusReport(const RunStatus& status);
+std::string StatusReport(const v1::RunStatus& status);
 
-// One JSON object, the fields named as in proto/status.proto, those that are 0 included. Ends with a line feed.
-std::string StatusJson(const RunStatus& status);
+// One JSON object, the fields named as in proto/lockstep/v1/status.proto, those that are 0 included. Ends with a line
+// feed.
+std::string StatusJson(const v1::RunStatus& status);
 
 }  // namespace lockstep
 

@@ -1,4 +1,4 @@
-#include "cli/report/run_status_text.h"
+#include "lockstep/cli/report/run_status_text.h"
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -6,16 +6,16 @@
 namespace lockstep {
 namespace {
 
-RunStatus StatusOf(const char* text) {
-  RunStatus status;
+v1::RunStatus StatusOf(const char* text) {
+  v1::RunStatus status;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &status));
   return status;
 }
 
-RunStatus Training() {
+v1::RunStatus Training() {
   return StatusOf(R"(
     phase: TRAINING global_step: 1200 total_steps: 4000 loss: 0.41234 steps_per_second: 310 examples_per_step: 128
-    epoch: 3 replicas_to_aggregate: 4 learning_rate: 0.001 logdir: "runs/mlp" checkpoint: "runs/mlp/model.ckpt-1000"
+    generation: 3 replicas_to_aggregate: 4 learning_rate: 0.001 logdir: "runs/mlp" checkpoint: "runs/mlp/model.ckpt-1000"
     accepted: 4801 duplicate: 12
     worker { name: "worker-0@host" session_id: 1 step: 1200 first_slot: 0 slot_count: 2 lease_seconds: 4.8
              last_step_seconds: 0.0021 accepted: 2400 duplicate: 12 bytes_received: 6432000000 bytes_sent: 6440000000
@@ -61,7 +61,7 @@ loss           0.4123
 learning rate  0.001
 slots a step   4
 contributions  4801 accepted, 12 duplicate, 0 rejected
-session        3
+generation     3
 logdir         runs/mlp
 checkpoint     runs/mlp/model.ckpt-1000
 
@@ -79,15 +79,51 @@ TEST(StatusReportTest, ShowsTheBytesOfAStep) {
             std::string::npos);
 }
 
+TEST(StatusReportTest, ShowsStepsThatWereSkipped) {
+  EXPECT_NE(StatusReport(StatusOf("skipped_steps: 3")).find("skipped steps  3: not finite\n"), std::string::npos);
+  EXPECT_EQ(StatusReport(StatusOf("")).find("skipped"), std::string::npos);
+}
+
+TEST(StatusReportTest, ShowsTheBuildOfTheChief) {
+  EXPECT_NE(StatusReport(StatusOf("build { version: '1.2.3' arithmetic_version: 4 }"))
+                .find("build          1.2.3, arithmetic version 4\n"),
+            std::string::npos);
+  EXPECT_NE(StatusReport(StatusOf("build { version: '1.2.3' revision: '1a2b3c4' arithmetic_version: 4 }"))
+                .find("build          1.2.3 (revision 1a2b3c4), arithmetic version 4\n"),
+            std::string::npos);
+}
+
+TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
+  const std::string report = StatusReport(
+      StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 } worker { name: 'w' host: 'b' build { "
+               "version: '1.2.3' revision: '1a2b3c4' compiler: 'GCC 12.2.0' instruction_set: 'AVX2, FMA' } }"));
+  EXPECT_NE(report.find("build          1.2.3, arithmetic version 4, on a\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("\n\nWORKER  HOST  BUILD                     COMPILER    INSTRUCTIONS\n"
+                        "w       b     1.2.3 (revision 1a2b3c4)  GCC 12.2.0  AVX2, FMA\n"),
+            std::string::npos)
+      << report;
+}
+
+TEST(StatusReportTest, ShowsWhatTheAuditFound) {
+  std::string report = StatusReport(StatusOf("audit { compared: 12 abandoned: 1 }"));
+  EXPECT_NE(report.find("audit          12 compared, 0 different, 1 without a second copy\n\nno"), std::string::npos)
+      << report;
+  report = StatusReport(StatusOf("audit { compared: 12 differences: 1 last_difference: 'step 4, slot 0: ...' }"));
+  EXPECT_NE(report.find("1 different, 0 without a second copy\n               step 4, slot 0: ...\n"),
+            std::string::npos)
+      << report;
+  EXPECT_EQ(StatusReport(StatusOf("")).find("audit"), std::string::npos);
+}
+
 TEST(StatusReportTest, SaysWhatAFailedRunDiedOf) {
   EXPECT_EQ(StatusReport(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'the loss of step 3 is nan' "
-                                  "logdir: 'd' replicas_to_aggregate: 1 epoch: 1 learning_rate: 0.1")),
+                                  "logdir: 'd' replicas_to_aggregate: 1 generation: 1 learning_rate: 0.1")),
             R"(failed  step 3/10 (30%)
 the loss of step 3 is nan
 learning rate  0.1
 slots a step   1
 contributions  0 accepted, 0 duplicate, 0 rejected
-session        1
+generation     1
 logdir         d
 checkpoint     none yet
 

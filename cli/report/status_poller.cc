@@ -1,4 +1,4 @@
-#include "cli/report/status_poller.h"
+#include "lockstep/cli/report/status_poller.h"
 
 #include <utility>
 
@@ -12,13 +12,13 @@ StatusPoller::StatusPoller(std::unique_ptr<ChiefClient> client, Clock* clock, ab
   task_ = std::make_unique<PeriodicTask>(options, [this] { RunOnce(); });
 }
 
-absl::optional<RunStatus> StatusPoller::Take() {
+absl::optional<v1::RunStatus> StatusPoller::Take() {
   MutexLock lock(&mutex_);
   return std::exchange(status_, absl::nullopt);
 }
 
 void StatusPoller::RunOnce() {
-  absl::StatusOr<RunStatus> status = client_->GetStatus();
+  absl::StatusOr<v1::RunStatus> status = client_->GetStatus();
   if (!status.ok()) return;
   MutexLock lock(&mutex_);
   status_ = *std::move(status);

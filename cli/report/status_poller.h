@@ -5,30 +5,30 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
-#include "common/base/periodic_task.h"
-#include "common/client/chief_client.h"
-#include "proto/status.pb.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
 
-// Asks a chief for its status again and again, in a thread of its own, so that one that does not answer holds nobody
+// Polls a chief for its status in a thread of its own, so that one that does not answer holds nobody
 // up. Thread-safe.
 class StatusPoller {
  public:
-  // `clock` must outlive the poller. With a period of zero or less whoever owns it calls RunOnce.
+  // `clock` must outlive the poller. With a period of zero or less the owner calls RunOnce.
   StatusPoller(std::unique_ptr<ChiefClient> client, Clock* clock, absl::Duration period);
 
   // The newest answer that was not taken yet; nullopt when there is none.
-  absl::optional<RunStatus> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::optional<v1::RunStatus> Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const std::unique_ptr<ChiefClient> client_;
   Mutex mutex_;
-  absl::optional<RunStatus> status_ ABSL_GUARDED_BY(mutex_);
+  absl::optional<v1::RunStatus> status_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PeriodicTask> task_;
 };
 

@@ -1,8 +1,8 @@
-#include "cli/report/status_poller.h"
+#include "lockstep/cli/report/status_poller.h"
 
 #include "absl/status/status.h"
-#include "common/base/simulated_clock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 
 namespace lockstep {
 namespace {
@@ -10,20 +10,32 @@ namespace {
 // Answers the step that it is asked for the n-th time; the second time it is away.
 class CountingChief : public ChiefClient {
  public:
-  absl::StatusOr<GetRunReply> GetRun() override { return absl::UnimplementedError(""); }
-  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest&) override {
+  absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override { return absl::UnimplementedError(""); }
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest&) override { return absl::UnimplementedError(""); }
-  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions&, const ModelSpec&) override {
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<RunStatus> GetStatus() override {
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions&, const v1::ModelSpec&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::RunStatus> GetStatus() override {
     if (++calls_ == 2) return absl::UnavailableError("away");
-    RunStatus status;
+    v1::RunStatus status;
     status.set_global_step(calls_);
     return status;
   }
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  void StopConnecting() override {}
 
  private:
   int64_t calls_ = 0;

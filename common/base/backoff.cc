@@ -1,4 +1,4 @@
-#include "common/base/backoff.h"
+#include "lockstep/common/base/backoff.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "common/base/philox.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 #define LOCKSTEP_COMMON_BASE_CLOCK_H_
 
 #include "absl/time/time.h"
-#include "common/base/mutex.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
@@ -18,15 +18,15 @@ class Clock {
   // stands still while the machine is suspended.
   virtual absl::Time Now() = 0;
 
-  // The date: for stamps that people and other programs read. It may jump either way at any time, so that nothing is to
-  // wait for it and no difference is to be taken.
+  // The date, for time stamps that people and other programs read. It may jump either way at any time: do not wait for
+  // it, and do not take differences.
   virtual absl::Time WallTime() = 0;
 
   // Waits on `cv` with `mutex` held until it is signalled or `deadline`, one of Now(), has passed. May wake without
   // cause. Returns true when the deadline has passed.
   virtual bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
-  // Blocks the caller. For loops that nobody needs to wake; everything else waits on a CondVar.
+  // Blocks the caller. For loops that need no waking; everything else waits on a CondVar.
   void Sleep(absl::Duration duration);
 };
 

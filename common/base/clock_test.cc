@@ -1,4 +1,4 @@
-#include "common/base/clock.h"
+#include "lockstep/common/base/clock.h"
 
 #include <ctime>
 

@@ -1,21 +1,23 @@
-#include "common/base/coordinator.h"
+#include "lockstep/common/base/coordinator.h"
 
-#include <thread>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/schedule.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 
-struct Coordinator::Thread {
-  std::string name;
-  bool ended = false;  // guarded by the coordinator's mutex_
-  std::thread thread;
+struct Coordinator::Member {
+  explicit Member(absl::string_view name) : name(name) {}
+
+  const std::string name;
+  bool ended ABSL_GUARDED_BY(&Coordinator::mutex_) = false;
+  std::unique_ptr<Thread> thread ABSL_GUARDED_BY(&Coordinator::mutex_);
 };
 
 Coordinator::Coordinator() : Coordinator(Options()) {}
@@ -25,13 +27,15 @@ Coordinator::Coordinator(Options options) : options_(std::move(options)) {}
 Coordinator::~Coordinator() {
   RequestStop().IgnoreError();
   while (true) {
-    Threads threads;
+    Members members;
+    std::vector<std::unique_ptr<Thread>> threads;
     {
       MutexLock lock(&mutex_);
-      threads.swap(group_.empty() ? stragglers_ : group_);
+      members.swap(group_.empty() ? stragglers_ : group_);
+      for (const auto& member : members) threads.push_back(std::move(member->thread));
     }
-    if (threads.empty()) return;
-    for (const auto& thread : threads) thread->thread.join();
+    if (members.empty()) return;
+    threads.clear();  // joins them; they use their members until they end
   }
 }
 
@@ -71,12 +75,11 @@ absl::Status Coordinator::status() const {
 }
 
 void Coordinator::StartThread(absl::string_view name, std::function<absl::Status()> body) {
-  auto thread = std::make_shared<Thread>();
-  thread->name = std::string(name);
+  auto member = std::make_shared<Member>(name);
   MutexLock lock(&mutex_);
-  group_.push_back(thread);
-  // The thread must not hold itself: its last action is to say that it has ended.
-  thread->thread = std::thread([this, body = std::move(body), raw = thread.get()] {
+  group_.push_back(member);
+  // The thread must not own its member, which owns the thread: its last action is to say that it has ended.
+  member->thread = options_.executor->Start(member->name, [this, body = std::move(body), raw = member.get()] {
     absl::Status status = body();
     if (!status.ok()) {
       status = RequestStop(std::move(status));
@@ -100,44 +103,44 @@ absl::Status Coordinator::RunLoop(const Loop& loop) {
   while (!WaitForStopUntil(next)) {
     RETURN_IF_ERROR(loop.run());
     if (loop.period <= absl::ZeroDuration()) continue;
-    next += loop.period;
-    const absl::Duration late = options_.clock->Now() - next;
-    if (late > absl::ZeroDuration()) next += absl::Ceil(late, loop.period);
+    next = NextDate(next, loop.period, options_.clock->Now());
   }
   return loop.stop ? loop.stop() : absl::OkStatus();
 }
 
-std::string Coordinator::LiveNames(const Threads& threads) const {
+std::string Coordinator::LiveNames(const Members& members) const {
   std::vector<std::string> names;
-  for (const auto& thread : threads) {
-    if (!thread->ended) names.push_back(thread->name);
+  for (const auto& member : members) {
+    if (!member->ended) names.push_back(member->name);
   }
   return absl::StrJoin(names, ", ");
 }
 
 absl::Status Coordinator::Join(const JoinOptions& options) {
-  Threads ended;
+  Members ended;
+  std::vector<std::unique_ptr<Thread>> threads;
   absl::Status error;
   std::string live;
   {
     MutexLock lock(&mutex_);
-    const Threads threads = group_;
-    while (!stop_requested_ && !LiveNames(threads).empty()) changed_.Wait(&mutex_);
+    const Members members = group_;
+    while (!stop_requested_ && !LiveNames(members).empty()) changed_.Wait(&mutex_);
     const absl::Time deadline = options_.clock->Now() + options.grace;
-    while (!LiveNames(threads).empty()) {
+    while (!LiveNames(members).empty()) {
       if (options_.clock->WaitUntil(&changed_, &mutex_, deadline)) break;
     }
     joined_ = true;
     error = error_;
-    live = LiveNames(threads);
-    for (const auto& thread : threads) {
-      const auto it = absl::c_find(group_, thread);
+    live = LiveNames(members);
+    for (const auto& member : members) {
+      const auto it = absl::c_find(group_, member);
       if (it == group_.end()) continue;  // another Join has taken it
-      (thread->ended ? ended : stragglers_).push_back(thread);
+      (member->ended ? ended : stragglers_).push_back(member);
+      if (member->ended) threads.push_back(std::move(member->thread));
       group_.erase(it);
     }
   }
-  for (const auto& thread : ended) thread->thread.join();
+  threads.clear();  // joins them
   if (!error.ok() || live.empty()) return error;
   const std::string what =
       absl::StrCat("threads still running ", absl::FormatDuration(options.grace), " after the stop: ", live);

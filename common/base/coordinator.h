@@ -9,19 +9,21 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
-// Stops a group of threads together: whoever fails or has finished asks all to stop, and one place joins
+// Stops a group of threads together: one that fails or has finished asks all to stop, and one place joins
 // them and learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop it
 // may be used again. Owns the threads: its destructor requests a stop and waits for them without limit.
 // Thread-safe; Join and the destructor must not be called by one of the threads.
 class Coordinator {
  public:
   struct Options {
-    Clock* clock = Clock::Real();  // must outlive the coordinator
+    Clock* clock = Clock::Real();              // must outlive the coordinator
+    Executor* executor = Executor::Threads();  // likewise
     // Errors of these codes are a clean end: they request the stop and are not kept.
     std::vector<absl::StatusCode> clean_stop_codes = {absl::StatusCode::kOutOfRange};
   };
@@ -57,7 +59,7 @@ class Coordinator {
   absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct JoinOptions {
-    // How long threads may go on after the stop was requested.
+    // How long threads may continue after the stop was requested.
     absl::Duration grace = absl::Seconds(120);
     // Threads that are still running then are logged instead of reported.
     bool ignore_live_threads = false;
@@ -72,14 +74,14 @@ class Coordinator {
   void ClearStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Thread;
-  using Threads = std::vector<std::shared_ptr<Thread>>;
+  struct Member;
+  using Members = std::vector<std::shared_ptr<Member>>;
 
   bool IsClean(const absl::Status& status) const;
   bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);
   // The names of those that have not ended, with commas; empty when all have.
-  std::string LiveNames(const Threads& threads) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string LiveNames(const Members& members) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   mutable Mutex mutex_;
@@ -87,9 +89,9 @@ class Coordinator {
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
-  Threads group_ ABSL_GUARDED_BY(mutex_);
+  Members group_ ABSL_GUARDED_BY(mutex_);
   // Left the group at a Join while they were running.
-  Threads stragglers_ ABSL_GUARDED_BY(mutex_);
+  Members stragglers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -1,13 +1,13 @@
-#include "common/base/coordinator.h"
+#include "lockstep/common/base/coordinator.h"
 
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common/base/simulated_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 
 namespace lockstep {
 namespace {
@@ -195,7 +195,7 @@ TEST_F(CoordinatorTest, ALoopWithoutAFunctionIsRefused) {
 TEST_F(CoordinatorTest, AnErrorAfterACleanRequestIsKept) {
   Coordinator coordinator(Options());
   coordinator.RequestStop().IgnoreError();
-  coordinator.StartThread("saver", [] { return absl::DataLossError("disk full"); });
+  coordinator.StartThread("checkpoint_writer", [] { return absl::DataLossError("disk full"); });
   EXPECT_EQ(coordinator.Join(), absl::DataLossError("disk full"));
 }
 

@@ -4,10 +4,34 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "absl/base/optimization.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 
 namespace lockstep {
+
+class CondVar;
+
+// What runs instead of waiting, where a simulation runs the bodies of many threads in one. Programs have none, and
+// wait as the operating system does.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  // Before a mutex is taken: may run others first.
+  virtual void OnLock() = 0;
+  // A mutex is held by another body: runs others.
+  virtual void OnContention() = 0;
+  // Runs others until `cv` is notified (or for no cause), or `timeout` of the simulated time has passed: then true.
+  virtual bool Wait(const CondVar* cv, absl::Duration timeout) = 0;
+  virtual void Notify(const CondVar* cv, bool all) = 0;
+
+  // Of the process. Set before the first mutex is used, and not while one is held.
+  static Scheduler* Get() { return scheduler_; }
+  static void Set(Scheduler* scheduler) { scheduler_ = scheduler; }
+
+ private:
+  static inline Scheduler* scheduler_ = nullptr;
+};
 
 // std::mutex with clang's thread-safety annotations. Not absl::Mutex: it lives in
 // an uninstrumented library, so ThreadSanitizer reports false races on what it guards.
@@ -17,9 +41,15 @@ class ABSL_LOCKABLE Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    if (ABSL_PREDICT_TRUE(Scheduler::Get() == nullptr)) {
+      mutex_.lock();
+      return;
+    }
+    Scheduler::Get()->OnLock();
+    while (!mutex_.try_lock()) Scheduler::Get()->OnContention();
+  }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
   // Tells the analysis, not the machine, that the lock is held.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
@@ -44,12 +74,17 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 class CondVar {
  public:
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) {
+      WaitInScheduler(mutex, absl::InfiniteDuration());
+      return;
+    }
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     cv_.wait(lock);
     lock.release();
   }
-  // Real time. Returns true when `timeout` passed without a notification.
+  // Real time, or the scheduler's. Returns true when `timeout` passed without a notification.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return WaitInScheduler(mutex, timeout);
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     // Longer than a day is "no limit": the addition to now() must not overflow.
     const auto limit = absl::ToChronoNanoseconds(timeout < absl::Hours(24) ? timeout : absl::Hours(24));
@@ -57,10 +92,23 @@ class CondVar {
     lock.release();
     return timed_out;
   }
-  void Signal() { cv_.notify_one(); }
-  void SignalAll() { cv_.notify_all(); }
+  void Signal() {
+    if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return Scheduler::Get()->Notify(this, /*all=*/false);
+    cv_.notify_one();
+  }
+  void SignalAll() {
+    if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return Scheduler::Get()->Notify(this, /*all=*/true);
+    cv_.notify_all();
+  }
 
  private:
+  bool WaitInScheduler(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    mutex->Unlock();
+    const bool timed_out = Scheduler::Get()->Wait(this, timeout);
+    mutex->Lock();
+    return timed_out;
+  }
+
   std::condition_variable cv_;
 };
 

@@ -1,12 +1,16 @@
-#include "common/base/periodic_task.h"
+#include "lockstep/common/base/periodic_task.h"
 
 #include <utility>
+
+#include "lockstep/common/base/schedule.h"
 
 namespace lockstep {
 
 PeriodicTask::PeriodicTask(const Options& options, std::function<void()> function)
     : options_(options), function_(std::move(function)) {
-  if (options_.period > absl::ZeroDuration()) thread_ = std::thread([this] { Loop(); });
+  if (options_.period > absl::ZeroDuration()) {
+    thread_ = options_.executor->Start(options_.name, [this] { Loop(); });
+  }
 }
 
 PeriodicTask::~PeriodicTask() { Stop(); }
@@ -22,7 +26,7 @@ void PeriodicTask::Stop() {
     stopping_ = true;
     stop_requested_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_ != nullptr) thread_->Join();
 }
 
 void PeriodicTask::Loop() {
@@ -36,9 +40,7 @@ void PeriodicTask::Loop() {
       if (stopping_) return;
     }
     RunOnce();
-    next += options_.period;
-    const absl::Duration late = options_.clock->Now() - next;
-    if (late > absl::ZeroDuration()) next += absl::Ceil(late, options_.period);
+    next = NextDate(next, options_.period, options_.clock->Now());
   }
 }
 

@@ -2,17 +2,19 @@
 #define LOCKSTEP_COMMON_BASE_PERIODIC_TASK_H_
 
 #include <functional>
-#include <thread>
+#include <memory>
+#include <string>
 
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
 // Calls a function again and again in a thread of its own, on a fixed schedule: at start (or one period
 // later), then at start + k * period, without drift; calls that were missed are skipped. With a period of zero or less
-// there is no thread: whoever owns the task calls RunOnce. Destroying it waits for the call that is under way.
+// there is no thread: the owner of the task calls RunOnce. Destroying it waits for the call that is under way.
 // Thread-safe.
 class PeriodicTask {
  public:
@@ -21,12 +23,14 @@ class PeriodicTask {
     absl::Duration period;
     // The first call comes at once, as the original's timers do; false: after one period.
     bool first_at_once = true;
+    Executor* executor = Executor::Threads();  // must outlive the task
+    std::string name = "periodic";             // of the thread
   };
 
   PeriodicTask(const Options& options, std::function<void()> function);
   ~PeriodicTask();
 
-  // Calls the function in the caller's thread, never beside a call of the task's own thread.
+  // Calls the function in the caller's thread, never at the same time as the task's own thread.
   void RunOnce() ABSL_LOCKS_EXCLUDED(run_mutex_);
 
   // No further call of the own thread begins; waits for the one that is under way. Idempotent.
@@ -41,7 +45,7 @@ class PeriodicTask {
   Mutex mutex_;
   CondVar stop_requested_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;  // null without a period
 };
 
 }  // namespace lockstep

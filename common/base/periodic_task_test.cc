@@ -1,11 +1,11 @@
-#include "common/base/periodic_task.h"
+#include "lockstep/common/base/periodic_task.h"
 
 #include <atomic>
 #include <vector>
 
-#include "common/base/simulated_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/base/philox.h"
+#include "lockstep/common/base/philox.h"
 
 #include <immintrin.h>
 

@@ -12,13 +12,13 @@ namespace lockstep {
 
 // Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
 // SC 2011): a counter-based generator. Block i of a stream is a pure function of
-// (key, stream, i), so any number can be computed without those before it, on
+// (key, stream, i), so any number can be computed without the preceding ones, on
 // any machine, in any order. Copyable, holds no memory. Thread-compatible.
 class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
 
-  // `key` is usually the run's seed; `stream` tells the uses apart.
+  // `key` is usually the run's seed; `stream` separates its uses.
   Philox(uint64_t key, uint64_t stream) : key_(key), stream_(stream) {}
 
   // The generator of a (step, slot) under a named use: dropout of one layer, augmentation, ...

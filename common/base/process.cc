@@ -1,4 +1,4 @@
-#include "common/base/process.h"
+#include "lockstep/common/base/process.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/stop_requests.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/stop_requests.h"
 
 namespace lockstep {
 namespace {
@@ -63,11 +63,13 @@ void InitializeProcess(const char* program) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-std::string ProcessName(const std::string& role) {
+std::string HostName() {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
-  return absl::StrCat(role, "-", getpid(), "@", host);
+  return host;
 }
+
+std::string ProcessName(const std::string& role) { return absl::StrCat(role, "-", getpid(), "@", HostName()); }
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -82,44 +84,60 @@ sigset_t StopSignals() {
 }
 
 TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit,
-                                   Clock* clock)
+                                   Clock* clock, Executor* executor)
+    : TerminationWatch(
+          std::move(on_first), second_exit_code, [limit] { return limit; }, clock, executor) {}
+
+TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code,
+                                   std::function<absl::Duration()> limit, Clock* clock, Executor* executor)
     : on_first_(std::move(on_first)),
       signals_(WatchedSignals()),
-      limit_(limit),
+      limit_(std::move(limit)),
       clock_(clock),
+      executor_(executor),
       second_exit_code_(second_exit_code) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  thread_ = std::thread([this] { Watch(); });
+  thread_ = executor_->Start("signals", [this] { Watch(); });
 }
 
 TerminationWatch::~TerminationWatch() {
-  std::thread first;
+  std::unique_ptr<Thread> first;
+  pthread_t watcher;
   {
     MutexLock lock(&mutex_);
     ending_ = true;
+    while (!watcher_) watching_.Wait(&mutex_);
+    watcher = *watcher_;
     first = std::move(first_);
   }
   // A second Ctrl-C still ends the process meanwhile.
-  if (first.joinable()) first.join();
-  pthread_kill(thread_.native_handle(), kEndWatch);
-  thread_.join();
+  first.reset();
+  pthread_kill(watcher, kEndWatch);
+  thread_->Join();
 }
 
 void TerminationWatch::Watch() {
+  {
+    MutexLock lock(&mutex_);
+    watcher_ = pthread_self();
+    watching_.SignalAll();
+  }
   StopRequests requests;
+  absl::Duration limit;
   absl::Time deadline = absl::InfiniteFuture();
   for (;;) {
     const int signal = Next(deadline);
     if (signal == kEndWatch) return;
     if (signal < 0) {
-      LOG(ERROR) << "not ended " << absl::FormatDuration(limit_) << " after it was told to: ends now";
+      LOG(ERROR) << "not ended " << absl::FormatDuration(limit) << " after it was told to: ends now";
       std::_Exit(second_exit_code_);
     }
     const absl::Time now = clock_->Now();
     const StopRequests::Meaning meaning = requests.On(signal, now);
     if (meaning == StopRequests::Meaning::kAtOnce) std::_Exit(second_exit_code_);
     if (meaning != StopRequests::Meaning::kStop) continue;
-    deadline = now + limit_;
+    limit = limit_();
+    deadline = now + limit;
     OnFirst();
   }
 }
@@ -137,7 +155,7 @@ int TerminationWatch::Next(absl::Time deadline) {
 
 void TerminationWatch::OnFirst() {
   MutexLock lock(&mutex_);
-  if (!ending_) first_ = std::thread(on_first_);
+  if (!ending_) first_ = executor_->Start("terminate", on_first_);
 }
 
 }  // namespace lockstep

@@ -1,16 +1,20 @@
 #ifndef LOCKSTEP_COMMON_BASE_PROCESS_H_
 #define LOCKSTEP_COMMON_BASE_PROCESS_H_
 
+#include <pthread.h>
+
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
@@ -20,16 +24,19 @@ enum ExitCode {
   kExitFailed = 1,            // NaN loss or another permanent failure
   kExitBadConfiguration = 2,  // arguments or configuration
   kExitRetryable = 138,       // starting it again may help
-  kExitTerminated = 143,      // told to stop, and nothing is lost
+  kExitTerminated = 143,      // stopped on request, and nothing is lost
 };
 
 // The exit code for the status with which a role ended.
 int ExitCodeOf(const absl::Status& status);
 
-// First call of every main: logging to stderr, the C library told to keep freed memory (it halves the time of a
+// First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE. Ends the process with a line
 // when the processor lacks the instructions that everything is compiled for (AVX2 and FMA).
 void InitializeProcess(const char* program);
+
+// This machine's name.
+std::string HostName();
 
 // "worker-1234@host": the role, process id and host name.
 std::string ProcessName(const std::string& role);
@@ -37,8 +44,8 @@ std::string ProcessName(const std::string& role);
 // The signals that tell a process to stop: SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP.
 sigset_t StopSignals();
 
-// What a process that was told to stop may take beyond saving (checkpoint.stop_seconds): the event file, calls that
-// hang in a disk. Then it ends itself.
+// How long a process that was asked to stop may take beyond saving (checkpoint.stop_seconds): the event file, calls
+// that hang in a disk. Then it ends itself.
 constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
 // Calls `on_first` in a thread of its own at the first of StopSignals(). One that means an end at once, as StopRequests
@@ -48,7 +55,11 @@ constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 class TerminationWatch {
  public:
   explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated,
-                            absl::Duration limit = absl::InfiniteDuration(), Clock* clock = Clock::Real());
+                            absl::Duration limit = absl::InfiniteDuration(), Clock* clock = Clock::Real(),
+                            Executor* executor = Executor::Threads());
+  // `limit` is asked at the first signal.
+  TerminationWatch(std::function<void()> on_first, int second_exit_code, std::function<absl::Duration()> limit,
+                   Clock* clock = Clock::Real(), Executor* executor = Executor::Threads());
   ~TerminationWatch();
 
   // From now on.
@@ -62,15 +73,19 @@ class TerminationWatch {
 
   const std::function<void()> on_first_;
   const sigset_t signals_;
-  const absl::Duration limit_;
+  const std::function<absl::Duration()> limit_;
   Clock* const clock_;
+  Executor* const executor_;
   std::atomic<int> second_exit_code_;
   Mutex mutex_;
+  CondVar watching_;
+  // The id of thread_; absent until it runs.
+  absl::optional<pthread_t> watcher_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   // Runs on_first_; made by thread_.
-  std::thread first_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Thread> first_ ABSL_GUARDED_BY(mutex_);
   // Takes the signals.
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
-#include "common/base/process.h"
+#include "lockstep/common/base/process.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 
-#include "common/base/simulated_clock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 
 namespace lockstep {
 namespace {
@@ -102,6 +102,18 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
         WaitForSignals();
       },
       ::testing::ExitedWithCode(kExitFailed), "");
+}
+
+TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignal) {
+  EXPECT_EXIT(
+      {
+        absl::Duration limit = absl::InfiniteDuration();
+        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed, [&limit] { return limit; });
+        limit = absl::Milliseconds(2);
+        kill(getpid(), SIGTERM);
+        WaitForSignals();
+      },
+      ::testing::ExitedWithCode(kExitFailed), "not ended 2ms after it was told to");
 }
 
 TEST(TerminationWatchDeathTest, CountsTheLimitFromTheFirstSignal) {

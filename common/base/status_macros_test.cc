@@ -1,4 +1,4 @@
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 #include <memory>
 

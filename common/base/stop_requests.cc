@@ -1,4 +1,4 @@
-#include "common/base/stop_requests.h"
+#include "lockstep/common/base/stop_requests.h"
 
 #include <csignal>
 

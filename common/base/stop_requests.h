@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-// Tells the stop signals that mean the same wish from the one that means more. One stop often arrives as several
+// Distinguishes stop signals that repeat one request from the one that asks for more. One stop often arrives as several
 // signals: from a service manager and from the supervisor, from a shell and from the kernel when a terminal closes, to
-// a process and to its group, one for each thread of a parent that dies. None of these is to break off a save, so only
-// SIGINT, which a person gives by Ctrl-C, ever means more, and only when it comes so late that the same Ctrl-C or
-// program cannot have sent it with the first. Whoever else wants an end at once sends SIGKILL. Not thread-safe.
+// a process and to its group, one for each thread of a parent that dies. None of these may abort a save, so only
+// SIGINT, a person's Ctrl-C, ever means more, and only when it arrives too late to have been sent with the first
+// signal. Any other sender that wants an immediate end uses SIGKILL. Not thread-safe.
 class StopRequests {
  public:
   enum class Meaning {

@@ -1,4 +1,4 @@
-#include "common/base/system_random.h"
+#include "lockstep/common/base/system_random.h"
 
 #include <sys/random.h>
 

@@ -5,8 +5,7 @@
 
 namespace lockstep {
 
-// 64 bits that nobody can guess, from the operating system. For names and secrets; what is computed must not depend on
-// them.
+// 64 unpredictable bits from the operating system. For names and secrets; results must not depend on them.
 uint64_t SystemRandom64();
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "common/base/thread_pool.h"
+#include "lockstep/common/base/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
@@ -44,8 +44,8 @@ class Batch {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
-  for (int i = 0; i < std::max(threads, 1); ++i) threads_.emplace_back([this] { Work(); });
+ThreadPool::ThreadPool(int threads, Executor* executor) {
+  for (int i = 0; i < std::max(threads, 1); ++i) threads_.push_back(executor->Start("pool", [this] { Work(); }));
 }
 
 ThreadPool::~ThreadPool() {
@@ -54,7 +54,7 @@ ThreadPool::~ThreadPool() {
     ending_ = true;
     work_or_end_.SignalAll();
   }
-  for (std::thread& thread : threads_) thread.join();
+  for (const auto& thread : threads_) thread->Join();
 }
 
 void ThreadPool::Schedule(absl::AnyInvocable<void()> closure) {

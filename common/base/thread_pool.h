@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <thread>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
-#include "common/base/mutex.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
@@ -17,7 +18,7 @@ namespace lockstep {
 class ThreadPool {
  public:
   // At least one thread.
-  explicit ThreadPool(int threads);
+  explicit ThreadPool(int threads, Executor* executor = Executor::Threads());
   ~ThreadPool();
 
   void Schedule(absl::AnyInvocable<void()> closure) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -35,7 +36,7 @@ class ThreadPool {
   CondVar work_or_end_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<absl::AnyInvocable<void()>> queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;  // constant after construction
+  std::vector<std::unique_ptr<Thread>> threads_;  // constant after construction
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "common/base/thread_pool.h"
+#include "lockstep/common/base/thread_pool.h"
 
 #include <atomic>
 #include <memory>

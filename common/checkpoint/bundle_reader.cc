@@ -1,4 +1,4 @@
-#include "common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,32 +6,32 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_files.h"
-#include "common/checkpoint/index_table.h"
-#include "common/checkpoint/slice_key.h"
-#include "common/checkpoint/string_tensor.h"
-#include "common/checkpoint/tensor_slice.h"
-#include "common/io/crc32c.h"
-#include "common/tensor/dtype.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/slice_key.h"
+#include "lockstep/common/checkpoint/string_tensor.h"
+#include "lockstep/common/checkpoint/tensor_slice.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
 
-// Read and checksummed at a time.
+// Bytes that are read and checksummed at a time.
 constexpr size_t kPieceSize = 1 << 20;
 constexpr int kLargestNumShards = 99999;
 // TensorFlow's limit.
 constexpr int kMostDimensions = 254;
-// Of a key, in an error.
+// Bytes of a key that an error shows.
 constexpr size_t kShownKeyBytes = 200;
 
-uint64_t NumElements(const BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }
+uint64_t NumElements(const v1::BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }
 
 // False when the entry has more parts than there can be: later checks take time and memory for each.
-bool HasFewParts(const BundleEntryProto& entry) {
+bool HasFewParts(const v1::BundleEntryProto& entry) {
   if (entry.shape().dim_size() > kMostDimensions || entry.slices_size() > kMostSlices) return false;
-  return std::all_of(entry.slices().begin(), entry.slices().end(), [&entry](const TensorSliceProto& slice) {
+  return std::all_of(entry.slices().begin(), entry.slices().end(), [&entry](const v1::TensorSliceProto& slice) {
     return slice.extent_size() == entry.shape().dim_size();
   });
 }
@@ -55,7 +55,7 @@ absl::Status BundleReader::Damaged(absl::string_view key, absl::string_view what
 absl::Status BundleReader::ReadIndex() {
   const std::string path = IndexPath(prefix_);
   ASSIGN_OR_RETURN(const std::string table, ReadFile(fs_, path));
-  BundleHeaderProto header;
+  v1::BundleHeaderProto header;
   absl::Status damage;
   const absl::Status status = ReadIndexTable(table, [&](absl::string_view key, absl::string_view value) {
     if (!key.empty()) {
@@ -70,9 +70,10 @@ absl::Status BundleReader::ReadIndex() {
   if (header.num_shards() < 1 || header.num_shards() > kLargestNumShards) {
     return absl::DataLossError(absl::StrCat(path, ": no header with a number of data files"));
   }
-  if (header.endianness() != BundleHeaderProto::LITTLE) {
+  if (header.endianness() != v1::BundleHeaderProto::LITTLE) {
     return absl::UnimplementedError(absl::StrCat(path, ": written on a big-endian machine"));
   }
+  written_by_saver_ = header.written_by_saver();
   RETURN_IF_ERROR(OpenShards(header));
   for (const auto& [key, entry] : entries_) {
     if (entry.slices().empty()) RETURN_IF_ERROR(CheckStored(key, entry));
@@ -84,9 +85,9 @@ absl::Status BundleReader::ReadIndex() {
 }
 
 absl::Status BundleReader::AddEntry(absl::string_view key, absl::string_view value) {
-  BundleEntryProto entry;
+  v1::BundleEntryProto entry;
   if (!entry.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
-    return Damaged(key, "the index entry is no BundleEntryProto");
+    return Damaged(key, "the index entry is not a BundleEntryProto");
   }
   if (!HasFewParts(entry)) {
     return Damaged(key, absl::StrCat(entry.shape().dim_size(), " dimensions in ", entry.slices_size(), " slices"));
@@ -96,7 +97,7 @@ absl::Status BundleReader::AddEntry(absl::string_view key, absl::string_view val
   return absl::OkStatus();
 }
 
-absl::Status BundleReader::OpenShards(const BundleHeaderProto& header) {
+absl::Status BundleReader::OpenShards(const v1::BundleHeaderProto& header) {
   shards_.resize(header.num_shards());
   for (const auto& [key, entry] : entries_) {
     if (!entry.slices().empty()) continue;
@@ -114,7 +115,7 @@ absl::Status BundleReader::OpenShards(const BundleHeaderProto& header) {
 }
 
 // After this an entry's size can be trusted: that many bytes are in the file.
-absl::Status BundleReader::CheckStored(const std::string& key, const BundleEntryProto& entry) const {
+absl::Status BundleReader::CheckStored(const std::string& key, const v1::BundleEntryProto& entry) const {
   const auto shape = Shape::FromProto(entry.shape());
   if (!shape.ok()) return Damaged(key, shape.status().message());
   const uint64_t file_size = shards_[entry.shard_id()]->size();
@@ -133,14 +134,14 @@ absl::Status BundleReader::CheckStored(const std::string& key, const BundleEntry
   return absl::OkStatus();
 }
 
-absl::Status BundleReader::CheckPartitioned(const std::string& key, const BundleEntryProto& entry) const {
+absl::Status BundleReader::CheckPartitioned(const std::string& key, const v1::BundleEntryProto& entry) const {
   const auto shape = Shape::FromProto(entry.shape());
   if (!shape.ok()) return Damaged(key, shape.status().message());
   if (SizeOf(entry.dtype()) == 0) {
     return Damaged(key, absl::StrCat("partitioned, of type ", NameOf(entry.dtype())));
   }
   std::vector<TensorSlice> slices;
-  for (const TensorSliceProto& proto : entry.slices()) {
+  for (const v1::TensorSliceProto& proto : entry.slices()) {
     auto slice = TensorSlice::FromProto(proto, *shape);
     if (!slice.ok()) return Damaged(key, slice.status().message());
     const auto stored = entries_.find(SliceKey(key, proto));
@@ -182,7 +183,7 @@ std::vector<std::string> BundleReader::names() const {
 
 bool BundleReader::Contains(absl::string_view name) const { return Find(name).ok(); }
 
-absl::StatusOr<const BundleEntryProto*> BundleReader::Find(absl::string_view name) const {
+absl::StatusOr<const v1::BundleEntryProto*> BundleReader::Find(absl::string_view name) const {
   const auto it = entries_.find(std::string(name));
   if (it == entries_.end() || IsSliceKey(name)) {
     return absl::NotFoundError(absl::StrCat("checkpoint ", prefix_, " has no variable ", name));
@@ -191,26 +192,15 @@ absl::StatusOr<const BundleEntryProto*> BundleReader::Find(absl::string_view nam
 }
 
 absl::StatusOr<BundleReader::Entry> BundleReader::Describe(absl::string_view name) const {
-  ASSIGN_OR_RETURN(const BundleEntryProto* const entry, Find(name));
+  ASSIGN_OR_RETURN(const v1::BundleEntryProto* const entry, Find(name));
   ASSIGN_OR_RETURN(Shape shape, Shape::FromProto(entry->shape()));
   const uint64_t bytes =
       entry->slices().empty() ? entry->size() : static_cast<uint64_t>(shape.num_elements()) * SizeOf(entry->dtype());
   return Entry{entry->dtype(), std::move(shape), bytes};
 }
 
-absl::StatusOr<Tensor> BundleReader::Read(absl::string_view name) const {
-  ASSIGN_OR_RETURN(const Entry entry, Describe(name));
-  if (SizeOf(entry.dtype) == 0) {
-    return absl::UnimplementedError(absl::StrCat("checkpoint ", prefix_, ": variable ", name, " has type ",
-                                                 NameOf(entry.dtype), " (", entry.dtype, ")"));
-  }
-  Tensor tensor(entry.dtype, entry.shape);
-  RETURN_IF_ERROR(ReadInto(name, absl::MakeSpan(tensor.data(), entry.bytes)));
-  return tensor;
-}
-
 absl::Status BundleReader::ReadInto(absl::string_view name, absl::Span<char> out) const {
-  ASSIGN_OR_RETURN(const BundleEntryProto* const stored, Find(name));
+  ASSIGN_OR_RETURN(const v1::BundleEntryProto* const stored, Find(name));
   ASSIGN_OR_RETURN(const Entry entry, Describe(name));
   if (out.size() != entry.bytes) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", prefix_, ": variable ", name, " has ", entry.bytes,
@@ -220,9 +210,9 @@ absl::Status BundleReader::ReadInto(absl::string_view name, absl::Span<char> out
   return ReadPartitioned(name, *stored, out.data());
 }
 
-absl::Status BundleReader::ReadStored(absl::string_view key, const BundleEntryProto& entry, char* out) const {
+absl::Status BundleReader::ReadStored(absl::string_view key, const v1::BundleEntryProto& entry, char* out) const {
   const RandomAccessFile& file = *shards_[entry.shard_id()];
-  if (entry.dtype() == DT_STRING) {
+  if (entry.dtype() == v1::DT_STRING) {
     std::string encoded(entry.size(), '\0');
     RETURN_IF_ERROR(file.Read(entry.offset(), encoded.size(), &encoded[0]));
     const absl::Status status = CheckStrings(encoded, NumElements(entry), UnmaskCrc32c(entry.crc32c()));
@@ -248,10 +238,10 @@ absl::Status BundleReader::ReadStored(absl::string_view key, const BundleEntryPr
   return absl::OkStatus();
 }
 
-absl::Status BundleReader::ReadPartitioned(absl::string_view name, const BundleEntryProto& entry, char* out) const {
+absl::Status BundleReader::ReadPartitioned(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const {
   ASSIGN_OR_RETURN(const Shape shape, Shape::FromProto(entry.shape()));
-  for (const TensorSliceProto& proto : entry.slices()) {
-    const BundleEntryProto& stored = entries_.at(SliceKey(name, proto));
+  for (const v1::TensorSliceProto& proto : entry.slices()) {
+    const v1::BundleEntryProto& stored = entries_.at(SliceKey(name, proto));
     std::string content(stored.size(), '\0');
     RETURN_IF_ERROR(ReadStored(SliceKey(name, proto), stored, &content[0]));
     ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::FromProto(proto, shape));

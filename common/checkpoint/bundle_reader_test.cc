@@ -1,18 +1,18 @@
-#include "common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
 
 #include <algorithm>
 #include <functional>
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/index_table.h"
-#include "common/checkpoint/slice_key.h"
-#include "common/io/crc32c.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/slice_key.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -26,8 +26,8 @@ class BundleReaderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto writer = BundleWriter::Create(&fs_, "ckpt").value();
-    ASSERT_TRUE(writer->Add("a", DT_FLOAT, {2, 2}, "0123456789abcdef").ok());
-    ASSERT_TRUE(writer->Add("b", DT_UINT8, {3}, "xyz").ok());
+    ASSERT_TRUE(writer->Add("a", v1::DT_FLOAT, {2, 2}, "0123456789abcdef").ok());
+    ASSERT_TRUE(writer->Add("b", v1::DT_UINT8, {3}, "xyz").ok());
     ASSERT_TRUE(writer->Finish().ok());
   }
 
@@ -42,9 +42,9 @@ class BundleReaderTest : public ::testing::Test {
     change(&entries);
     ASSERT_TRUE(WriteFileAtomically(&fs_, "ckpt.index", EncodeIndexTable(entries)).ok());
   }
-  void ChangeEntry(const std::string& key, const std::function<void(BundleEntryProto*)>& change) {
+  void ChangeEntry(const std::string& key, const std::function<void(v1::BundleEntryProto*)>& change) {
     ChangeIndex([&](std::map<std::string, std::string>* entries) {
-      BundleEntryProto entry;
+      v1::BundleEntryProto entry;
       ASSERT_TRUE(entry.ParseFromString((*entries)[key]));
       change(&entry);
       (*entries)[key] = entry.SerializeAsString();
@@ -62,7 +62,7 @@ TEST_F(BundleReaderTest, DescribesAndReads) {
   EXPECT_FALSE(reader->Contains("c"));
   EXPECT_FALSE(reader->Contains(""));
   const auto entry = reader->Describe("a").value();
-  EXPECT_EQ(entry.dtype, DT_FLOAT);
+  EXPECT_EQ(entry.dtype, v1::DT_FLOAT);
   EXPECT_EQ(entry.shape, (Shape{2, 2}));
   EXPECT_EQ(entry.bytes, 16u);
   EXPECT_EQ(reader->Read("b")->bytes(), "xyz");
@@ -154,31 +154,31 @@ TEST_F(BundleReaderTest, PassesOnErrorsOfTheFileSystem) {
 // Bytes of somebody's making: the checksums are right, the content is not.
 TEST_F(BundleReaderTest, RefusesHostileEntries) {
   const std::string intact = ReadFile(&fs_, "ckpt.index").value();
-  const std::function<void(BundleEntryProto*)> changes[] = {
-      [](BundleEntryProto* entry) { entry->set_shard_id(1); },
-      [](BundleEntryProto* entry) { entry->set_shard_id(-1); },
-      [](BundleEntryProto* entry) { entry->set_offset(-1); },
-      [](BundleEntryProto* entry) { entry->set_offset(4); },
-      [](BundleEntryProto* entry) { entry->set_offset(INT64_MAX); },
-      [](BundleEntryProto* entry) { entry->set_size(-1); },
-      [](BundleEntryProto* entry) { entry->set_size(INT64_MAX); },
-      [](BundleEntryProto* entry) { entry->set_size(15); },
-      [](BundleEntryProto* entry) { entry->set_dtype(DT_DOUBLE); },
-      [](BundleEntryProto* entry) { entry->set_dtype(DT_STRING); },
-      [](BundleEntryProto* entry) { entry->mutable_shape()->set_unknown_rank(true); },
-      [](BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(-2); },
-      [](BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(INT64_MAX); },
-      [](BundleEntryProto* entry) { entry->mutable_shape()->clear_dim(); },
-      [](BundleEntryProto* entry) { entry->add_slices(); },
-      [](BundleEntryProto* entry) {
+  const std::function<void(v1::BundleEntryProto*)> changes[] = {
+      [](v1::BundleEntryProto* entry) { entry->set_shard_id(1); },
+      [](v1::BundleEntryProto* entry) { entry->set_shard_id(-1); },
+      [](v1::BundleEntryProto* entry) { entry->set_offset(-1); },
+      [](v1::BundleEntryProto* entry) { entry->set_offset(4); },
+      [](v1::BundleEntryProto* entry) { entry->set_offset(INT64_MAX); },
+      [](v1::BundleEntryProto* entry) { entry->set_size(-1); },
+      [](v1::BundleEntryProto* entry) { entry->set_size(INT64_MAX); },
+      [](v1::BundleEntryProto* entry) { entry->set_size(15); },
+      [](v1::BundleEntryProto* entry) { entry->set_dtype(v1::DT_DOUBLE); },
+      [](v1::BundleEntryProto* entry) { entry->set_dtype(v1::DT_STRING); },
+      [](v1::BundleEntryProto* entry) { entry->mutable_shape()->set_unknown_rank(true); },
+      [](v1::BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(-2); },
+      [](v1::BundleEntryProto* entry) { entry->mutable_shape()->mutable_dim(0)->set_size(INT64_MAX); },
+      [](v1::BundleEntryProto* entry) { entry->mutable_shape()->clear_dim(); },
+      [](v1::BundleEntryProto* entry) { entry->add_slices(); },
+      [](v1::BundleEntryProto* entry) {
         auto* const slice = entry->add_slices();
         slice->add_extent();
         slice->add_extent();
       },
-      [](BundleEntryProto* entry) {
+      [](v1::BundleEntryProto* entry) {
         for (int i = 0; i < 1000; ++i) entry->mutable_shape()->add_dim()->set_size(1);
       },
-      [](BundleEntryProto* entry) {
+      [](v1::BundleEntryProto* entry) {
         entry->mutable_shape()->Clear();
         for (int i = 0; i < 20000; ++i) entry->add_slices();
       },
@@ -245,18 +245,18 @@ class PartitionedBundleReaderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     *whole_.mutable_shape() = Shape{2, 3}.ToProto();
-    whole_.set_dtype(DT_UINT8);
+    whole_.set_dtype(v1::DT_UINT8);
     AddSlice(0, 0, 2, "abde");
     AddSlice(1, 2, 1, "cf");
     Write();
   }
   void AddSlice(int shard, int64_t start, int64_t length, const std::string& content) {
-    TensorSliceProto* const slice = whole_.add_slices();
+    v1::TensorSliceProto* const slice = whole_.add_slices();
     slice->add_extent();
     slice->add_extent()->set_start(start);
     slice->mutable_extent(1)->set_length(length);
-    BundleEntryProto entry;
-    entry.set_dtype(DT_UINT8);
+    v1::BundleEntryProto entry;
+    entry.set_dtype(v1::DT_UINT8);
     *entry.mutable_shape() = Shape{2, length}.ToProto();
     entry.set_shard_id(shard);
     entry.set_size(content.size());
@@ -272,7 +272,7 @@ class PartitionedBundleReaderTest : public ::testing::Test {
   absl::Status OpenStatus() { return BundleReader::Open(&fs_, "ckpt").status(); }
 
   MemoryFileSystem fs_;
-  BundleEntryProto whole_;
+  v1::BundleEntryProto whole_;
   std::map<std::string, std::string> entries_;
 };
 
@@ -321,10 +321,10 @@ TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatShareTheirBytes) {
 }
 
 TEST_F(PartitionedBundleReaderTest, RefusesASliceOfAnotherTypeOrSize) {
-  whole_.set_dtype(DT_INT8);
+  whole_.set_dtype(v1::DT_INT8);
   Write();
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kDataLoss);
-  whole_.set_dtype(DT_STRING);
+  whole_.set_dtype(v1::DT_STRING);
   Write();
   EXPECT_EQ(OpenStatus().code(), absl::StatusCode::kDataLoss);
 }

@@ -1,4 +1,4 @@
-#include "common/checkpoint/checkpoint_manager.h"
+#include "lockstep/common/checkpoint/checkpoint_manager.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,10 +6,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_files.h"
-#include "common/checkpoint/checkpoint_state.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle_header.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
 
 namespace lockstep {
 namespace {
@@ -29,11 +30,11 @@ absl::StatusOr<std::unique_ptr<CheckpointManager>> CheckpointManager::Create(Fil
   }
   std::unique_ptr<CheckpointManager> manager(new CheckpointManager(fs, std::move(options)));
   const std::string& directory = manager->options_.directory;
-  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs, directory));
+  ASSIGN_OR_RETURN(const absl::optional<v1::CheckpointState> state, ReadCheckpointState(fs, directory));
   ASSIGN_OR_RETURN(const std::vector<std::string> listed, fs->ListDirectory(directory));
   const std::set<std::string> names(listed.begin(), listed.end());
-  manager->Recover(state.value_or(CheckpointState()), names);
-  manager->RemoveLeftovers(state.value_or(CheckpointState()), names);
+  RETURN_IF_ERROR(manager->Recover(state.value_or(v1::CheckpointState()), names));
+  manager->RemoveLeftovers(state.value_or(v1::CheckpointState()), names);
   return manager;
 }
 
@@ -41,19 +42,25 @@ std::string CheckpointManager::PrefixOf(int64_t step) const {
   return PathOf(absl::StrCat(options_.base_name, "-", step));
 }
 
-void CheckpointManager::Recover(const CheckpointState& state, const std::set<std::string>& names) {
-  if (options_.max_to_keep == 0) return;
+absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const std::set<std::string>& names) {
+  found_newest_ = std::string(Basename(state.model_checkpoint_path()));
+  ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs_, PathOf(found_newest_)));
+  if (of_saver) found_newest_.clear();
+  if (options_.max_to_keep == 0) return absl::OkStatus();
   for (const std::string& prefix : state.all_model_checkpoint_paths()) {
     // By its name alone: an entry with another directory is either this one, spelled otherwise or before it
     // was moved, or not ours to delete.
     const std::string name(Basename(prefix));
     if (names.count(IndexPath(name)) == 0) continue;
+    ASSIGN_OR_RETURN(const bool is_savers, IsWrittenBySaver(fs_, PathOf(name)));
+    if (is_savers) continue;
     Erase(name, &kept_);
     kept_.push_back(name);
   }
+  return absl::OkStatus();
 }
 
-void CheckpointManager::RemoveLeftovers(const CheckpointState& state, const std::set<std::string>& names) {
+void CheckpointManager::RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names) {
   // Its index may only be out of sight, and its data are all that is left of it.
   std::set<absl::string_view> wanted = {Basename(state.model_checkpoint_path())};
   for (const std::string& prefix : state.all_model_checkpoint_paths()) wanted.insert(Basename(prefix));
@@ -97,6 +104,13 @@ absl::Status CheckpointManager::Record(const std::string& prefix) {
   RETURN_IF_ERROR(WriteCheckpointState(fs_, options_.directory, PathOf(newest_), checkpoints()));
   RemoveDoomed();
   return absl::OkStatus();
+}
+
+absl::Status CheckpointManager::Adopt(const std::string& prefix) {
+  const absl::optional<int64_t> found = StepOfCheckpoint(found_newest_);
+  const absl::optional<int64_t> step = StepOfCheckpoint(prefix);
+  const bool listed = !found_newest_.empty() && (!found.has_value() || !step.has_value() || *step <= *found);
+  return listed ? absl::OkStatus() : Record(prefix);
 }
 
 void CheckpointManager::RemoveDoomed() {

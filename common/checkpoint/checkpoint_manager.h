@@ -11,15 +11,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/io/file_system.h"
-#include "proto/checkpoint.pb.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/v1/checkpoint.pb.h"
 
 namespace lockstep {
 
-// Which checkpoints of a logdir are kept: lists each one that was written in the state file, and
-// deletes those that are too many. Takes the list of an earlier process over from the state file; that
-// process is dead, its half-written files are removed. Deletes nothing outside the directory and no
-// checkpoint that it does not list. Not thread-safe.
+// Decides which checkpoints of a logdir are kept: lists each one that was written in the state file, and
+// deletes those beyond the limit. Takes over the list of an earlier process from the state file; that
+// process is dead, and its half-written files are removed. Deletes nothing outside the directory and no
+// checkpoint that it does not list, or that a user's Saver wrote. Not thread-safe.
 class CheckpointManager {
  public:
   struct Options {
@@ -29,7 +29,7 @@ class CheckpointManager {
     std::string base_name = "model.ckpt";
     // The newest this many are kept. 0 keeps all and lists only the newest.
     int64_t max_to_keep = 5;
-    // Asked before Record writes or deletes anything; its error is Record's. Null: nobody is asked.
+    // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
   };
 
@@ -41,27 +41,34 @@ class CheckpointManager {
   std::string PrefixOf(int64_t step) const;
 
   // A checkpoint was written: lists it as the newest, writes the state file, then deletes all listed ones
-  // that are too many. A prefix that is listed already moves to the end. One of an older step than that of a checkpoint
-  // recorded before, by this manager, is listed before that: what a run starts from never goes back while it lives.
-  // Errors: NotFound when its index is not in the directory; those of may_record and of writing the state file, and
-  // then nothing is deleted. A failing deletion is logged and tried again next time.
+  // beyond the limit. A prefix that is listed already moves to the end. A checkpoint of an older step than one that
+  // this manager has recorded is listed before that one: what a run starts from never goes back while it lives. Errors:
+  // NotFound when its index is not in the directory; those of may_record and of writing the state file, and then
+  // nothing is deleted. A deletion that fails is logged and tried again next time.
   absl::Status Record(const std::string& prefix);
+
+  // The process starts from this checkpoint. If it is newer than the one that the state file names, an earlier process
+  // died, or the disk failed, before it was listed, or even durable: lists it as Record does. One that is older was
+  // chosen, or takes the place of a damaged one, which stays listed. Errors: those of Record.
+  absl::Status Adopt(const std::string& prefix);
 
   // Prefixes, oldest first.
   std::vector<std::string> checkpoints() const;
 
  private:
   CheckpointManager(FileSystem* fs, Options options);
-  // `names` is what is in the directory.
-  void Recover(const CheckpointState& state, const std::set<std::string>& names);
+  // `names` is what is in the directory. What a user's Saver wrote is not taken over.
+  absl::Status Recover(const v1::CheckpointState& state, const std::set<std::string>& names);
   // Removes what a process that died while writing left: temporary files, and data without an index of a checkpoint
   // that the state file does not list. What it removes is decided by these alone.
-  void RemoveLeftovers(const CheckpointState& state, const std::set<std::string>& names);
+  void RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names);
   void RemoveDoomed();
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 
   FileSystem* const fs_;
   const Options options_;
+  // What the state file named when this was made; empty: nothing.
+  std::string found_newest_;
   // Without the directory; oldest first.
   std::vector<std::string> kept_;
   // The newest that was recorded, and its step if it has one.

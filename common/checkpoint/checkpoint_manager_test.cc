@@ -1,14 +1,15 @@
-#include "common/checkpoint/checkpoint_manager.h"
+#include "lockstep/common/checkpoint/checkpoint_manager.h"
 
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -53,7 +54,7 @@ class CheckpointManagerTest : public ::testing::Test {
   }
   std::vector<int64_t> Listed() {
     std::vector<int64_t> steps;
-    const CheckpointState state = ReadCheckpointState(&memory_, "d").value().value();
+    const v1::CheckpointState state = ReadCheckpointState(&memory_, "d").value().value();
     for (const std::string& prefix : state.all_model_checkpoint_paths()) steps.push_back(*StepOfCheckpoint(prefix));
     EXPECT_EQ(steps.back(), *StepOfCheckpoint(state.model_checkpoint_path()));
     return steps;
@@ -233,6 +234,28 @@ TEST_F(CheckpointManagerTest, RecognizesItsOwnUnderAnotherSpelling) {
   EXPECT_THAT(Listed(), ElementsAre(1));
 }
 
+TEST_F(CheckpointManagerTest, ListsWhatTheRunStartsFromIfNobodyHas) {
+  ASSERT_TRUE(Save(Create(2).get(), 5).ok());
+  const auto write = [&](int64_t step) {
+    for (const char* suffix : {".index", ".data-00000-of-00001", ".meta"}) {
+      Touch(absl::StrCat("d/model.ckpt-", step, suffix));
+    }
+  };
+  // Its writer died before it was listed; the name may not be durable.
+  write(7);
+  const auto manager = Create(2);
+  ASSERT_TRUE(manager->Adopt("d/model.ckpt-7").ok());
+  EXPECT_THAT(Listed(), ElementsAre(5, 7));
+  memory_.DropUnsyncedData();
+  EXPECT_THAT(OnDisk(), ElementsAre(5, 7));
+  // One that was chosen, or stands in for a damaged one.
+  ASSERT_TRUE(Create(2)->Adopt("d/model.ckpt-5").ok());
+  EXPECT_THAT(Listed(), ElementsAre(5, 7));
+  ASSERT_TRUE(memory_.Remove("d/checkpoint").ok());
+  ASSERT_TRUE(Create(2)->Adopt("d/model.ckpt-5").ok());
+  EXPECT_THAT(Listed(), ElementsAre(5)) << "there is no list";
+}
+
 TEST_F(CheckpointManagerTest, RemovesWhatADeadWriterLeft) {
   const auto first = Create(2);
   ASSERT_TRUE(Save(first.get(), 1).ok());
@@ -291,6 +314,27 @@ TEST_F(CheckpointManagerTest, RefusesWhatItCannotDo) {
   Touch("d/checkpoint");
   EXPECT_EQ(CheckpointManager::Create(&fs_, {"d", "model.ckpt", 1}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// A user's Saver had the state file's name before the run began.
+TEST_F(CheckpointManagerTest, NeitherListsNorDeletesWhatASaverWrote) {
+  BundleWriterOptions options;
+  options.written_by_saver = true;
+  for (const char* prefix : {"d/mine-7", "d/mine-8"}) {
+    auto writer = BundleWriter::Create(&memory_, prefix, options).value();
+    ASSERT_TRUE(writer->Add("v", v1::DT_UINT8, {1}, "x").ok());
+    ASSERT_TRUE(writer->Finish().ok());
+  }
+  ASSERT_TRUE(WriteCheckpointState(&memory_, "d", "d/mine-8", {"d/mine-7", "d/mine-8"}).ok());
+  const auto manager = Create(1);
+  EXPECT_THAT(manager->checkpoints(), IsEmpty());
+  Touch("d/model.ckpt-1.index");
+  ASSERT_TRUE(manager->Adopt("d/model.ckpt-1").ok()) << "is listed, though the state file names a later step";
+  EXPECT_THAT(Listed(), ElementsAre(1));
+  ASSERT_TRUE(Save(manager.get(), 2).ok());
+  ASSERT_TRUE(Save(manager.get(), 3).ok());
+  EXPECT_THAT(Listed(), ElementsAre(3));
+  for (const char* prefix : {"d/mine-7", "d/mine-8"}) EXPECT_TRUE(CheckpointExists(&memory_, prefix).value());
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-#include "common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
 
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_files.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_files.h"
 
 namespace lockstep {
 namespace {
@@ -34,13 +34,14 @@ std::string RelativeTo(const std::string& directory, const std::string& prefix) 
 
 }  // namespace
 
-absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* fs, const std::string& directory) {
-  const std::string path = JoinPath(directory, kCheckpointStateFile);
+absl::StatusOr<absl::optional<v1::CheckpointState>> ReadCheckpointState(FileSystem* fs, const std::string& directory,
+                                                                        const std::string& file_name) {
+  const std::string path = JoinPath(directory, file_name);
   const auto text = ReadFile(fs, path);
-  if (absl::IsNotFound(text.status())) return absl::optional<CheckpointState>();
+  if (absl::IsNotFound(text.status())) return absl::optional<v1::CheckpointState>();
   RETURN_IF_ERROR(text.status());
 
-  CheckpointState state;
+  v1::CheckpointState state;
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
@@ -58,21 +59,26 @@ absl::StatusOr<absl::optional<CheckpointState>> ReadCheckpointState(FileSystem* 
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
                                   std::vector<std::string> all_prefixes) {
   if (all_prefixes.empty() || all_prefixes.back() != newest) all_prefixes.push_back(newest);
-  CheckpointState state;
+  v1::CheckpointState state;
   state.set_model_checkpoint_path(RelativeTo(directory, newest));
   for (const std::string& prefix : all_prefixes) state.add_all_model_checkpoint_paths(RelativeTo(directory, prefix));
-  std::string text;
-  CHECK(google::protobuf::TextFormat::PrintToString(state, &text));
-  return WriteFileAtomically(fs, JoinPath(directory, kCheckpointStateFile), text);
+  return WriteCheckpointStateFile(fs, JoinPath(directory, kCheckpointStateFile), state);
 }
 
-absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory) {
-  ASSIGN_OR_RETURN(const absl::optional<CheckpointState> state, ReadCheckpointState(fs, directory));
+absl::Status WriteCheckpointStateFile(FileSystem* fs, const std::string& path, const v1::CheckpointState& state) {
+  std::string text;
+  CHECK(google::protobuf::TextFormat::PrintToString(state, &text));
+  return WriteFileAtomically(fs, path, text);
+}
+
+absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory,
+                                                             const std::string& file_name) {
+  ASSIGN_OR_RETURN(const absl::optional<v1::CheckpointState> state, ReadCheckpointState(fs, directory, file_name));
   if (!state.has_value()) return absl::optional<std::string>();
   const std::string& prefix = state->model_checkpoint_path();
   ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
   if (exists) return absl::make_optional(prefix);
-  LOG(ERROR) << JoinPath(directory, kCheckpointStateFile) << " names " << prefix << ", whose index does not exist";
+  LOG(ERROR) << JoinPath(directory, file_name) << " names " << prefix << ", whose index does not exist";
   return absl::optional<std::string>();
 }
 

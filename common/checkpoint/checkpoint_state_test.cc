@@ -1,9 +1,9 @@
-#include "common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
 
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +16,7 @@ class CheckpointStateTest : public ::testing::Test {
   CheckpointStateTest() { EXPECT_TRUE(fs_.CreateDirectory("/runs/a").ok()); }
   void WriteText(absl::string_view text) { ASSERT_TRUE(WriteFileAtomically(&fs_, "/runs/a/checkpoint", text).ok()); }
   void Touch(const std::string& path) { ASSERT_TRUE(WriteFileAtomically(&fs_, path, "").ok()); }
-  CheckpointState Read() { return ReadCheckpointState(&fs_, "/runs/a").value().value(); }
+  v1::CheckpointState Read() { return ReadCheckpointState(&fs_, "/runs/a").value().value(); }
 
   MemoryFileSystem fs_;
 };
@@ -37,7 +37,7 @@ TEST_F(CheckpointStateTest, StoresRelativePathsAndReturnsWholeOnes) {
             "all_model_checkpoint_paths: \"m-2\"\n"
             "all_model_checkpoint_paths: \"/elsewhere/m-1\"\n"
             "all_model_checkpoint_paths: \"m-3\"\n");
-  const CheckpointState state = Read();
+  const v1::CheckpointState state = Read();
   EXPECT_EQ(state.model_checkpoint_path(), "/runs/a/m-3");
   EXPECT_THAT(state.all_model_checkpoint_paths(), ElementsAre("/runs/a/m-2", "/elsewhere/m-1", "/runs/a/m-3"));
 }

@@ -9,14 +9,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/checkpoint_manager.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/checkpoint/latest_valid.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/checkpoint_manager.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -55,9 +55,9 @@ class FakeChief {
     auto writer = BundleWriter::Create(fs_, prefix);
     if (!writer.ok()) return writer.status();
     const std::string weights(100, 'w');
-    absl::Status status = (*writer)->Add("weights", DT_UINT8, {100}, weights);
+    absl::Status status = (*writer)->Add("weights", v1::DT_UINT8, {100}, weights);
     const absl::string_view step_bytes(reinterpret_cast<const char*>(&step), sizeof(step));
-    if (status.ok()) status = (*writer)->Add("global_step", DT_INT64, {}, step_bytes);
+    if (status.ok()) status = (*writer)->Add("global_step", v1::DT_INT64, {}, step_bytes);
     if (status.ok()) status = (*writer)->Finish();
     if (status.ok()) status = manager_->Record(prefix);
     return status;

@@ -1,4 +1,4 @@
-#include "common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/digest.h"
 
 #include <openssl/evp.h>
 
@@ -8,10 +8,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
-#include "common/io/little_endian.h"
-#include "common/tensor/dtype.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/io/little_endian.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -45,11 +46,12 @@ class FieldHash {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckpointDigest(const BundleReader& reader) {
+absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader) {
   FieldHash hash;
   std::string content;
   for (const std::string& name : reader.names()) {
-    ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(name));
+    if (name == kSessionStateKey) continue;  // of programs that follow the run, not of its variables
+    ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
     std::string dims;
     for (const int64_t dim : entry.shape.dims()) AppendLittleEndian<uint64_t>(&dims, dim);
     content.resize(entry.bytes);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/tensor_reader.h"
 
 namespace lockstep {
 
@@ -15,8 +15,8 @@ namespace lockstep {
 // each preceded by its length in bytes as 8 bytes little-endian:
 //   the name; the type as NameOf gives it ("float32"); each dimension as 8 bytes little-endian; the elements,
 //   row-major, little-endian (strings: as the data file encodes them).
-// Verifies every checksum on the way. Errors: those of BundleReader::ReadInto.
-absl::StatusOr<std::string> CheckpointDigest(const BundleReader& reader);
+// Verifies every checksum on the way. Errors: those of TensorReader::ReadInto.
+absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader);
 
 }  // namespace lockstep
 

@@ -1,17 +1,17 @@
-#include "common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/index_table.h"
 
 #include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/varint.h"
-#include "common/io/crc32c.h"
-#include "common/io/little_endian.h"
 #include "glog/logging.h"
 #include "leveldb/env.h"
 #include "leveldb/options.h"
 #include "leveldb/table_builder.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/varint.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/little_endian.h"
 
 namespace lockstep {
 namespace {
@@ -23,10 +23,10 @@ constexpr int kRestartInterval = 16;
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 // Two handles, padded, and the magic number.
 constexpr size_t kFooterSize = 48;
-// Behind each block: the compression type and the masked CRC32C of block and type.
+// After each block: the compression type and the masked CRC32C of block and type.
 constexpr size_t kTrailerSize = 5;
 
-// Of all keys together, for each byte of the table.
+// Bytes that all keys together may have, for each byte of the table.
 constexpr uint64_t kMostKeyBytesPerByte = 64;
 
 class StringFile : public leveldb::WritableFile {
@@ -82,14 +82,14 @@ absl::StatusOr<absl::string_view> BlockAt(absl::string_view table, const BlockHa
 using Visit = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
 
 // What is still allowed of one table. Prefixes that keys share make them more than what is stored: 16 times at most in
-// a table with LevelDB's restart points, any number of times in one that somebody made to do harm.
+// a table with LevelDB's restart points, any number of times in a malicious one.
 struct Allowance {
   uint64_t key_bytes;
   uint64_t block_bytes;
 };
 
-// Visits the entries of a block in their order. Each is: bytes of the key shared with the one before, bytes not
-// shared, bytes of the value (varints), the rest of the key, the value. Behind them come the restart
+// Visits the entries of a block in their order. Each is: bytes of the key shared with the previous one, bytes not
+// shared, bytes of the value (varints), the rest of the key, the value. After them come the restart
 // points, which serve searching, and their number.
 absl::Status VisitEntries(absl::string_view block, uint64_t offset, Allowance* allowance, Visit visit) {
   if (block.size() + kTrailerSize > allowance->block_bytes) return Damaged(offset, "the block overlaps others");

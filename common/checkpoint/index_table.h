@@ -23,12 +23,12 @@ std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 // in the order of the keys. Both are gone when it returns; its error ends the reading and is returned. Not LevelDB's
 // own reader, because that trusts the lengths inside a block and in the footer; this one trusts nothing. It takes time
 // in proportion to the table's size, and its keys together have at most 64 times the table's bytes: a table is refused
-// whose blocks overlap, with a key that is too long, or whose keys share more with each other. Errors: DataLoss,
+// if its blocks overlap, if a key is too long, or if keys share more with each other. Errors: DataLoss,
 // with the byte where the damage is; Unimplemented for a compressed table.
 absl::Status ReadIndexTable(absl::string_view table,
                             absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
 
-// The same as a whole.
+// All entries at once.
 absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table);
 
 }  // namespace lockstep

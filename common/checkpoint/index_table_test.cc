@@ -1,18 +1,18 @@
-#include "common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/index_table.h"
 
 #include <memory>
 #include <random>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/io/crc32c.h"
-#include "common/io/little_endian.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leveldb/env.h"
 #include "leveldb/iterator.h"
 #include "leveldb/options.h"
 #include "leveldb/table.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/little_endian.h"
 
 namespace lockstep {
 namespace {
@@ -145,6 +145,12 @@ TEST(IndexTableTest, RefusesHostileBlocksWhoseChecksumsAreRight) {
     EXPECT_EQ(DecodeIndexTable(TableOfBlock(block)).status().code(), absl::StatusCode::kDataLoss)
         << absl::CHexEscape(block);
   }
+}
+
+TEST(IndexTableTest, SaysAtWhichByteAnEntryIsDamaged) {
+  const std::string restart("\0\0\0\0\1\0\0\0", 8);
+  EXPECT_EQ(DecodeIndexTable(TableOfBlock(std::string("\0\1\1kv\0\x7f\1kv", 10) + restart)).status().message(),
+            "damaged at byte 5: an entry does not fit in its block");
 }
 
 // Each entry shares all but its last bytes with the one before.

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 
@@ -18,16 +18,21 @@ namespace lockstep {
 //   3. the others that the state file lists, newest first;
 //   4. the others in the directory, highest step first.
 // Those in the directory are "<base>-<step>.index" with the base of the state file's choice, "model.ckpt"
-// without a state file.
-// Damaged is one whose files contradict themselves, are missing, or have bytes that the device cannot read; and only
-// when it is so twice, before and after the others were tried: a device or a network that is back by then loses no
-// work. `report` is called with each one that is damaged and passed over, and why. nullopt only when there are no
-// checkpoints at all. Errors: DataLoss when there are some and all are damaged; InvalidArgument for a bad state file;
-// that of the file system when it cannot be asked (a missing permission, a directory or a file that cannot be opened):
-// nothing older is taken then.
+// without a state file, and both when that choice was written by a user's Saver.
+// A checkpoint that a user's Saver wrote is none of a run's: it is reported (FailedPrecondition) and skipped, whatever
+// it holds, since it may lack variables or hold others than the run's. With CheckpointsOf::kAnyone it counts as any
+// other. Damaged is one whose files contradict themselves, are missing, or have bytes that the device cannot read; and
+// only when it is so twice, before and after the others were tried: a device or a network that is back by then loses no
+// work. `report` is called with each damaged one that is skipped, and why. nullopt only when there are no
+// checkpoints at all. Errors: DataLoss when there are some and all are damaged; FailedPrecondition when there are some
+// and a Saver wrote all of them; InvalidArgument for a bad state file;
+// that of the file system when it does not answer (a missing permission, a directory or a file that cannot be opened):
+// nothing older is used then.
+enum class CheckpointsOf { kRun, kAnyone };
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
-    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report);
+    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
+    CheckpointsOf whose = CheckpointsOf::kRun);
 
 }  // namespace lockstep
 

@@ -1,14 +1,14 @@
-#include "common/checkpoint/latest_valid.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -22,9 +22,11 @@ class NewestValidCheckpointTest : public ::testing::Test {
   NewestValidCheckpointTest() { EXPECT_TRUE(fs_.CreateDirectory("d").ok()); }
 
   static std::string Prefix(int step) { return absl::StrCat("d/model.ckpt-", step); }
-  void Save(const std::string& prefix) {
-    auto writer = BundleWriter::Create(&fs_, prefix).value();
-    ASSERT_TRUE(writer->Add("v", DT_UINT8, {4}, "data").ok());
+  void Save(const std::string& prefix, bool by_saver = false) {
+    BundleWriterOptions options;
+    options.written_by_saver = by_saver;
+    auto writer = BundleWriter::Create(&fs_, prefix, options).value();
+    ASSERT_TRUE(writer->Add("v", v1::DT_UINT8, {4}, "data").ok());
     ASSERT_TRUE(writer->Finish().ok());
   }
   void Save(int step) { Save(Prefix(step)); }
@@ -176,6 +178,38 @@ TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
                       absl::DataLossError("d/model.ckpt-2: Input/output error"));
   EXPECT_EQ(Find(&faulty)->value(), Prefix(1));
   EXPECT_THAT(reported_, ElementsAre(Prefix(2)));
+}
+
+// A user's Saver in the logdir, with the state file's name.
+TEST_F(NewestValidCheckpointTest, PassesOverWhatASaverWroteAndNamesIt) {
+  Save(1);
+  Save(2);
+  Save("d/mine-7", true);
+  Save("d/mine-8", true);
+  Save(Prefix(9), true);
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/checkpoint",
+                                  "model_checkpoint_path: \"mine-8\"\n"
+                                  "all_model_checkpoint_paths: \"mine-7\"\n"
+                                  "all_model_checkpoint_paths: \"mine-8\"\n")
+                  .ok());
+  EXPECT_EQ(Found(), Prefix(2));
+  EXPECT_THAT(reported_, ElementsAre("d/mine-8", Prefix(9), "d/mine-7"));
+  // Who only looks takes any.
+  const auto any = NewestValidCheckpoint(
+      &fs_, "d", [](const std::string&, const absl::Status&) {}, CheckpointsOf::kAnyone);
+  EXPECT_EQ(any->value(), "d/mine-8");
+}
+
+// Initial values in place of what the user takes for the run's would lose them without a word.
+TEST_F(NewestValidCheckpointTest, IsAnErrorWhenASaverWroteAll) {
+  Save(Prefix(3), true);
+  const auto found = Find(&fs_);
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(found.status().message()), HasSubstr("warm_start: \"d/model.ckpt-3\""));
+  // With a damaged one beside it, that is what is wrong.
+  Save(2);
+  Damage(2);
+  EXPECT_TRUE(absl::IsDataLoss(Find(&fs_).status()));
 }
 
 }  // namespace

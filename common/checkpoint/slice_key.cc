@@ -1,4 +1,4 @@
-#include "common/checkpoint/slice_key.h"
+#include "lockstep/common/checkpoint/slice_key.h"
 
 #include <cstdint>
 
@@ -48,13 +48,13 @@ void AppendSigned(std::string* key, int64_t value) {
 
 }  // namespace
 
-std::string SliceKey(absl::string_view name, const TensorSliceProto& slice) {
+std::string SliceKey(absl::string_view name, const v1::TensorSliceProto& slice) {
   std::string key;
   AppendUnsigned(&key, 0);
   AppendString(&key, name);
   AppendUnsigned(&key, slice.extent_size());
-  for (const TensorSliceProto::Extent& extent : slice.extent()) {
-    const bool whole = extent.has_length_case() == TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
+  for (const v1::TensorSliceProto::Extent& extent : slice.extent()) {
+    const bool whole = extent.has_length_case() == v1::TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
     AppendSigned(&key, whole ? 0 : extent.start());
     AppendSigned(&key, whole ? -1 : extent.length());
   }

@@ -1,4 +1,4 @@
-#include "common/checkpoint/slice_key.h"
+#include "lockstep/common/checkpoint/slice_key.h"
 
 #include <cstdint>
 #include <utility>
@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-TensorSliceProto Slice(std::initializer_list<std::pair<int64_t, int64_t>> extents) {
-  TensorSliceProto slice;
+v1::TensorSliceProto Slice(std::initializer_list<std::pair<int64_t, int64_t>> extents) {
+  v1::TensorSliceProto slice;
   for (const auto& [start, length] : extents) {
-    TensorSliceProto::Extent* const extent = slice.add_extent();
+    v1::TensorSliceProto::Extent* const extent = slice.add_extent();
     extent->set_start(start);
     if (length >= 0) extent->set_length(length);
   }

@@ -1,11 +1,11 @@
-#include "common/checkpoint/string_tensor.h"
+#include "lockstep/common/checkpoint/string_tensor.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/varint.h"
-#include "common/io/crc32c.h"
-#include "common/io/little_endian.h"
+#include "lockstep/common/checkpoint/varint.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/little_endian.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
-#include "common/checkpoint/string_tensor.h"
+#include "lockstep/common/checkpoint/string_tensor.h"
 
 #include <string>
 
-#include "common/io/crc32c.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/crc32c.h"
 
 namespace lockstep {
 namespace {
@@ -44,6 +44,25 @@ TEST(StringTensorTest, DetectsEveryFlipAndCut) {
   EXPECT_FALSE(CheckStrings(encoded, 2, crc).ok());
   EXPECT_FALSE(CheckStrings(encoded, uint64_t{1} << 62, crc).ok());
   EXPECT_FALSE(CheckStrings(encoded, 3, crc + 1).ok());
+}
+
+TEST(StringTensorTest, SaysWhatIsMissing) {
+  // One string of three bytes, and no room for the checksum before it.
+  EXPECT_EQ(CheckStrings("\x03"
+                         "abc",
+                         1, 0)
+                .message(),
+            "strings of 3 bytes and a checksum in 3 bytes");
+  EXPECT_EQ(CheckStrings("\x04"
+                         "abc",
+                         1, 0)
+                .message(),
+            "string 0 of 1 is cut off");
+  EXPECT_EQ(CheckStrings("\x02\x02"
+                         "abc",
+                         2, 0)
+                .message(),
+            "string 1 of 2 is cut off");
 }
 
 }  // namespace

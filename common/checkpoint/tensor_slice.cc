@@ -1,19 +1,19 @@
-#include "common/checkpoint/tensor_slice.h"
+#include "lockstep/common/checkpoint/tensor_slice.h"
 
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 
 namespace lockstep {
-absl::StatusOr<TensorSlice> TensorSlice::FromProto(const TensorSliceProto& proto, const Shape& shape) {
+absl::StatusOr<TensorSlice> TensorSlice::FromProto(const v1::TensorSliceProto& proto, const Shape& shape) {
   if (proto.extent_size() != shape.rank()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a slice of ", proto.extent_size(), " dimensions of shape ", shape.ToString()));
   }
   TensorSlice slice;
   for (int d = 0; d < shape.rank(); ++d) {
-    const TensorSliceProto::Extent& extent = proto.extent(d);
-    const bool whole = extent.has_length_case() == TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
+    const v1::TensorSliceProto::Extent& extent = proto.extent(d);
+    const bool whole = extent.has_length_case() == v1::TensorSliceProto::Extent::HAS_LENGTH_NOT_SET;
     slice.start_.push_back(whole ? 0 : extent.start());
     slice.length_.push_back(whole ? shape.dim(d) : extent.length());
     if (slice.start_[d] < 0 || slice.length_[d] < 0 || slice.start_[d] > shape.dim(d) ||

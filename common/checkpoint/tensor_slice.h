@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/tensor/shape.h"
-#include "proto/checkpoint.pb.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/v1/checkpoint.pb.h"
 
 namespace lockstep {
 
@@ -17,7 +17,7 @@ class TensorSlice {
  public:
   // An extent without a length is the whole dimension.
   // InvalidArgument when the slice does not lie within `shape`.
-  static absl::StatusOr<TensorSlice> FromProto(const TensorSliceProto& proto, const Shape& shape);
+  static absl::StatusOr<TensorSlice> FromProto(const v1::TensorSliceProto& proto, const Shape& shape);
 
   uint64_t num_elements() const;
   bool Overlaps(const TensorSlice& other) const;
@@ -33,7 +33,7 @@ class TensorSlice {
   std::vector<int64_t> length_;
 };
 
-// Of one variable. Comparing each with each stays cheap up to here; partitioners make hundreds.
+// The slices of one variable. Comparing all pairs stays cheap up to here; partitioners make hundreds.
 inline constexpr int kMostSlices = 10000;
 
 // InvalidArgument unless each element of `shape` is in exactly one of `slices`, which are at most kMostSlices.

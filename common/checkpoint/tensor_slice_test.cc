@@ -1,4 +1,4 @@
-#include "common/checkpoint/tensor_slice.h"
+#include "lockstep/common/checkpoint/tensor_slice.h"
 
 #include <utility>
 
@@ -8,9 +8,9 @@ namespace lockstep {
 namespace {
 
 absl::StatusOr<TensorSlice> Slice(const Shape& shape, std::initializer_list<std::pair<int64_t, int64_t>> extents) {
-  TensorSliceProto proto;
+  v1::TensorSliceProto proto;
   for (const auto& [start, length] : extents) {
-    TensorSliceProto::Extent* const extent = proto.add_extent();
+    v1::TensorSliceProto::Extent* const extent = proto.add_extent();
     extent->set_start(start);
     if (length != -1) extent->set_length(length);
   }

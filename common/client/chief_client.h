@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_CLIENT_CHIEF_CLIENT_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -11,24 +12,24 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "common/config/compression.h"
-#include "proto/chief.pb.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 
 // A worker's end of the training exchange. For one thread. Errors of every call are those of
-// proto/chief.proto: Unavailable and Aborted mean "open a new session and go on".
+// proto/lockstep/v1/chief.proto: Unavailable and Aborted mean "open a new session and continue".
 class StepChannel {
  public:
   virtual ~StepChannel() = default;
 
   struct Assignment {
     // The block to compute, unless `finished`.
-    Token token;
+    v1::Token token;
     bool finished = false;
     std::string finish_message;
     // What became of the contribution before.
-    Fate fate = FATE_NONE;
+    v1::ContributionResult result = v1::CONTRIBUTION_NONE;
     // The value of each variable at token.step, row-major, aligned to kTensorAlignment. The memory is the
     // channel's, unchanged until the next AwaitToken.
     absl::Span<const float* const> values;
@@ -42,7 +43,7 @@ class StepChannel {
   virtual absl::StatusOr<Assignment> AwaitToken() = 0;
 
   // Losses and update-op values for every slot of the token's block. Once, before the first gradient.
-  virtual absl::Status SendReports(absl::Span<const SlotReport> reports) = 0;
+  virtual absl::Status SendReports(absl::Span<const v1::SlotReport> reports) = 0;
 
   // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
   // its elements, rounded to the run's type for gradients, aligned to kTensorAlignment, not initialized. Valid
@@ -51,10 +52,18 @@ class StepChannel {
   // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
   virtual absl::Status SendGradient(int variable) = 0;
 
-  // With top-k compression instead of SendGradient: the differences (common/tensor/sparse_differences.h) of a segment
+  // With top-k compression instead of SendGradient: the differences (common/step/sparse_differences.h) of a segment
   // of a slot's gradient, which starts at element `offset` of the variable. Once for each segment and slot of the
   // token. `differences` must be unchanged until the next AwaitToken.
   virtual absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) = 0;
+
+  // When the token asks for them: the digests of the trainable variables' gradients, in the model's order. After the
+  // last gradient.
+  virtual absl::Status SendDigests(absl::Span<const uint64_t> digests) = 0;
+
+  // In place of all of these: the input has no batch for a slot of the token. The next AwaitToken tells the chief,
+  // which ends the run before the token's step.
+  virtual absl::Status SendEndOfInput() = 0;
 
   // Tells the chief that the worker goes, waits until it has read that and all that was sent before, and closes. A
   // contribution that AwaitToken has not ended is dropped.
@@ -66,27 +75,39 @@ class StepChannel {
   virtual void Cancel() = 0;
 };
 
-// The chief, as a worker calls it. Thread-safe. Calls are tried once; errors as in proto/chief.proto.
+// The chief, as a worker calls it. Thread-safe. Calls are tried once; errors as in proto/lockstep/v1/chief.proto.
+// GetRunSpec also returns an error for which IsEndOfRun (common/cluster/end_of_run.h) holds when the run is known to
+// be over, with no chief left to say so.
 class ChiefClient {
  public:
   virtual ~ChiefClient() = default;
 
-  virtual absl::StatusOr<GetRunReply> GetRun() = 0;
-  virtual absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) = 0;
-  virtual absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) = 0;
-  virtual absl::StatusOr<RunStatus> GetStatus() = 0;
+  virtual absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() = 0;
+  virtual absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) = 0;
+  virtual absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) = 0;
+  virtual absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) = 0;
+  virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
+  virtual absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) = 0;
+  // One call of a read; ReadAll (read_all.h) makes all of them.
+  virtual absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) = 0;
 
   struct StepOptions {
     uint64_t session_id = 0;
-    int64_t epoch = 0;
+    int64_t generation = 0;
     int64_t startup_delay_steps = 0;
+    // R: a token for others is refused. The default takes any.
+    int64_t slots = std::numeric_limits<int64_t>::max();
     Compression compression;
     // OpenSessionReply.shared_memory: the channel shares memory with the chief if it can map this.
-    absl::optional<SharedMemoryHandle> chief_memory;
+    absl::optional<v1::SharedMemoryHandle> chief_memory;
   };
   // Opens the Step stream of a session. `model` is what the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
-                                                                       const ModelSpec& model) = 0;
+                                                                       const v1::ModelSpec& model) = 0;
+
+  // Ends the search for a chief: GetRunSpec, OpenSession and GetCanaryValues, those under way and all later ones,
+  // return Cancelled. Other calls and streams continue.
+  virtual void StopConnecting() = 0;
 };
 
 }  // namespace lockstep

@@ -1,11 +1,11 @@
-#include "common/cluster/cluster_spec.h"
+#include "lockstep/common/cluster/cluster_spec.h"
 
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {

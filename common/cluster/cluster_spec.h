@@ -16,7 +16,7 @@ namespace lockstep {
 // Errors of all calls are InvalidArgument and name the job or index and what there is instead.
 class ClusterSpec {
  public:
-  // Of one job, by index.
+  // The addresses of one job, by index.
   using Tasks = std::map<int, std::string>;
 
   // No jobs.

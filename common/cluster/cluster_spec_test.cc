@@ -1,4 +1,4 @@
-#include "common/cluster/cluster_spec.h"
+#include "lockstep/common/cluster/cluster_spec.h"
 
 #include <string>
 

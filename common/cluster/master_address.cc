@@ -1,30 +1,72 @@
-#include "common/cluster/master_address.h"
+#include "lockstep/common/cluster/master_address.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
 
 // A name that is no file, known to the machine alone.
 constexpr absl::string_view kAbstract = "unix-abstract:";
+constexpr absl::string_view kFile = "file:";
 
 absl::Status Wrong(absl::string_view part, absl::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrCat("master address \"", part, "\" ", reason,
+  return absl::InvalidArgumentError(absl::StrCat("master address \"", absl::Utf8SafeCHexEscape(part), "\" ", reason,
                                                  "; an address is like grpc://127.0.0.1:2222 or unix:/run/chief.sock"));
 }
 
+// Bytes that no address has; in a path they would be a misprint that no message shows.
+bool HasControlBytes(absl::string_view part) {
+  return std::any_of(part.begin(), part.end(),
+                     [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
+}
+
+// The path behind "unix:" or "file:", which may be written as a URL.
+absl::string_view PathOf(absl::string_view path) {
+  absl::ConsumePrefix(&path, "//");
+  return path;
+}
+
+absl::StatusOr<std::string> ParseHostAndPort(absl::string_view part) {
+  absl::string_view target = part;
+  absl::ConsumePrefix(&target, "grpc://");
+  if (absl::StrContains(target, "://")) return Wrong(part, "has a scheme that is neither grpc:// nor unix: nor file:");
+  absl::ConsumeSuffix(&target, "/");
+  const size_t colon = target.rfind(':');
+  const bool inside_brackets = colon != absl::string_view::npos && absl::StrContains(target.substr(colon), "]");
+  if (colon == absl::string_view::npos || inside_brackets) return Wrong(part, "has no port");
+  const absl::string_view host = target.substr(0, colon);
+  if (host.empty() || host == "[]") return Wrong(part, "has no host");
+  const bool brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  if (absl::StrContains(host, ":") && !brackets) return Wrong(part, "has an IPv6 host that is not in brackets");
+  if (host.find_first_of("/ @?#%\\\"'") != absl::string_view::npos && !brackets) {
+    return Wrong(part, absl::StrCat("has the host \"", absl::Utf8SafeCHexEscape(host), "\", which is none"));
+  }
+  const absl::string_view digits = target.substr(colon + 1);
+  int32_t port = 0;
+  const bool is_number = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit);
+  if (!is_number || !absl::SimpleAtoi(digits, &port) || port < 1 || port > 65535) {
+    return Wrong(part, absl::StrCat("has the port \"", absl::Utf8SafeCHexEscape(digits), "\", not one of 1 to 65535"));
+  }
+  return std::string(target);
+}
+
 absl::StatusOr<std::string> ParseTarget(absl::string_view part) {
+  if (part.empty()) return Wrong(part, "has no port");
+  if (HasControlBytes(part)) return Wrong(part, "has a byte that is no character");
+  if (absl::StartsWith(part, kFile)) return Wrong(part, "must stand alone");
   if (absl::StartsWith(part, "unix:")) {
-    absl::string_view path = absl::StripPrefix(part, "unix:");
-    if (absl::StartsWith(path, "//")) path.remove_prefix(2);
+    const absl::string_view path = PathOf(absl::StripPrefix(part, "unix:"));
     if (path.empty()) return Wrong(part, "names no path");
     return absl::StrCat("unix:", path);
   }
@@ -32,23 +74,7 @@ absl::StatusOr<std::string> ParseTarget(absl::string_view part) {
     if (part.size() == kAbstract.size()) return Wrong(part, "names no socket");
     return std::string(part);
   }
-  absl::string_view target = part;
-  absl::ConsumePrefix(&target, "grpc://");
-  if (absl::StrContains(target, "://")) return Wrong(part, "has a scheme that is neither grpc:// nor unix:");
-  absl::ConsumeSuffix(&target, "/");
-  const size_t colon = target.rfind(':');
-  const bool inside_brackets = colon != absl::string_view::npos && absl::StrContains(target.substr(colon), "]");
-  if (colon == absl::string_view::npos || inside_brackets) return Wrong(part, "has no port");
-  const absl::string_view host = target.substr(0, colon);
-  if (host.empty()) return Wrong(part, "has no host");
-  if (absl::StrContains(host, ":") && !(absl::StartsWith(host, "[") && absl::EndsWith(host, "]"))) {
-    return Wrong(part, "has an IPv6 host that is not in brackets");
-  }
-  int32_t port = 0;
-  if (!absl::SimpleAtoi(target.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return Wrong(part, absl::StrCat("has the port \"", target.substr(colon + 1), "\", not one of 1 to 65535"));
-  }
-  return std::string(target);
+  return ParseHostAndPort(part);
 }
 
 }  // namespace
@@ -60,6 +86,14 @@ bool IsUnixAddress(absl::string_view address) {
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master) {
   MasterAddress address;
   if (master.empty()) return address;
+  // A path may have commas.
+  if (absl::StartsWith(master, kFile)) {
+    const absl::string_view path = PathOf(absl::StripPrefix(master, kFile));
+    if (path.empty()) return Wrong(master, "names no path");
+    if (HasControlBytes(path)) return Wrong(master, "has a byte that is no character");
+    address.file = std::string(path);
+    return address;
+  }
   for (absl::string_view part : absl::StrSplit(master, ',')) {
     ASSIGN_OR_RETURN(std::string target, ParseTarget(absl::StripAsciiWhitespace(part)));
     address.targets.push_back(std::move(target));

@@ -9,18 +9,24 @@
 
 namespace lockstep {
 
-// Where the chief is, as the master string of a worker or of a command line says it.
+// Where the chief is, as the master string of a worker or of a command line says it. At most one of the two is set;
+// neither: in this very process, without a socket.
 struct MasterAddress {
-  // As gRPC spells them, "host:port", "unix:/path" or "unix-abstract:name", to be tried in this order. Empty: in this
-  // very process, without a socket.
+  // As gRPC spells them, "host:port", "unix:/path" or "unix-abstract:name", to be tried in this order.
   std::vector<std::string> targets;
+  // The file that has the address (common/cluster/address_file.h), to be read before every attempt to connect.
+  std::string file;
 
-  bool in_process() const { return targets.empty(); }
+  bool in_process() const { return targets.empty() && file.empty(); }
 };
 
-// Reads "" (in process), "grpc://host:port" (or "host:port"; an IPv6 host in brackets), "unix:/path",
-// "unix-abstract:name", or several of these but the first separated by commas. InvalidArgument names the part that is
-// wrong and gives an example.
+// The one reader of master strings:
+//   ""                        in process
+//   "grpc://host:port"        also "host:port"; an IPv6 host in brackets
+//   "unix:/path"              a unix socket; "unix-abstract:name": one that is no file
+//   "grpc://a:1,grpc://b:2"   several of these two, to be tried in this order
+//   "file:/path"              a file with one of the three above, which may change
+// InvalidArgument names the part that is wrong, what is wrong with it, and gives an example.
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master);
 
 // Whether an address as gRPC spells it is a unix socket, so that it has no port.

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/checks.h"
-#include "common/config/validation.h"
+#include "lockstep/common/config/checks.h"
+#include "lockstep/common/config/validation.h"
 
 namespace lockstep {
 namespace {
@@ -17,18 +17,18 @@ void CheckWindow(const std::string& field, const Sizes& sizes, bool required, Co
   for (int i = 0; i < sizes.size(); ++i) problems->RequirePositive(absl::StrCat(field, "[", i, "]"), sizes[i]);
 }
 
-void CheckPool(const std::string& field, const Layer::Pool& pool, ConfigProblems* problems) {
+void CheckPool(const std::string& field, const config::v1::Layer::Pool& pool, ConfigProblems* problems) {
   CheckWindow(field + ".window", pool.window(), true, problems);
   CheckWindow(field + ".strides", pool.strides(), false, problems);
 }
 
-void CheckDense(const std::string& field, const Layer::Dense& dense, ConfigProblems* problems) {
+void CheckDense(const std::string& field, const config::v1::Layer::Dense& dense, ConfigProblems* problems) {
   problems->RequirePositive(field + ".units", dense.units());
   CheckInitializer(field + ".kernel_initializer", dense.kernel_initializer(), problems);
   CheckInitializer(field + ".bias_initializer", dense.bias_initializer(), problems);
 }
 
-void CheckConv2d(const std::string& field, const Layer::Conv2d& conv, ConfigProblems* problems) {
+void CheckConv2d(const std::string& field, const config::v1::Layer::Conv2d& conv, ConfigProblems* problems) {
   problems->RequirePositive(field + ".filters", conv.filters());
   CheckWindow(field + ".kernel", conv.kernel(), true, problems);
   CheckWindow(field + ".strides", conv.strides(), false, problems);
@@ -36,48 +36,60 @@ void CheckConv2d(const std::string& field, const Layer::Conv2d& conv, ConfigProb
   CheckInitializer(field + ".bias_initializer", conv.bias_initializer(), problems);
 }
 
-void CheckEmbedding(const std::string& field, const Layer::Embedding& embedding, ConfigProblems* problems) {
+void CheckEmbedding(const std::string& field, const config::v1::Layer::Embedding& embedding, ConfigProblems* problems) {
   problems->RequirePositive(field + ".vocabulary", embedding.vocabulary());
   problems->RequirePositive(field + ".dimension", embedding.dimension());
   CheckInitializer(field + ".initializer", embedding.initializer(), problems);
 }
 
-void CheckLayerKind(const std::string& field, const Layer& layer, ConfigProblems* problems) {
+void CheckReshape(const std::string& field, const config::v1::Layer::Reshape& reshape, ConfigProblems* problems) {
+  int open = 0;
+  for (int i = 0; i < reshape.shape_size(); ++i) {
+    const int64_t dim = reshape.shape(i);
+    open += dim == -1;
+    problems->Require(absl::StrCat(field, ".shape[", i, "]"), dim, dim > 0 || (dim == -1 && open == 1),
+                      "above 0, or -1 once");
+  }
+}
+
+void CheckLayerKind(const std::string& field, const config::v1::Layer& layer, ConfigProblems* problems) {
   switch (layer.kind_case()) {
-    case Layer::kDense:
+    case config::v1::Layer::kDense:
       return CheckDense(field + ".dense", layer.dense(), problems);
-    case Layer::kConv2D:
+    case config::v1::Layer::kConv2D:
       return CheckConv2d(field + ".conv2d", layer.conv2d(), problems);
-    case Layer::kMaxPool:
+    case config::v1::Layer::kMaxPool:
       return CheckPool(field + ".max_pool", layer.max_pool(), problems);
-    case Layer::kAveragePool:
+    case config::v1::Layer::kAveragePool:
       return CheckPool(field + ".average_pool", layer.average_pool(), problems);
-    case Layer::kBatchNorm:
+    case config::v1::Layer::kBatchNorm:
       problems->RequireFractionOrOne(field + ".batch_norm.decay", layer.batch_norm().decay());
       if (!layer.batch_norm().has_epsilon()) return;
       return problems->RequirePositive(field + ".batch_norm.epsilon", layer.batch_norm().epsilon());
-    case Layer::kLayerNorm:
+    case config::v1::Layer::kLayerNorm:
       if (!layer.layer_norm().has_epsilon()) return;
       return problems->RequirePositive(field + ".layer_norm.epsilon", layer.layer_norm().epsilon());
-    case Layer::kDropout:
+    case config::v1::Layer::kDropout:
       return problems->RequireFraction(field + ".dropout.rate", layer.dropout().rate());
-    case Layer::kEmbedding:
+    case config::v1::Layer::kEmbedding:
       return CheckEmbedding(field + ".embedding", layer.embedding(), problems);
-    case Layer::kActivation:
+    case config::v1::Layer::kActivation:
       return problems->RequireFinite(field + ".activation.slope", layer.activation().slope());
-    case Layer::kFlatten:
-    case Layer::kGlobalAveragePool:
-    case Layer::kAdd:
+    case config::v1::Layer::kReshape:
+      return CheckReshape(field + ".reshape", layer.reshape(), problems);
+    case config::v1::Layer::kFlatten:
+    case config::v1::Layer::kGlobalAveragePool:
+    case config::v1::Layer::kAdd:
       return;
-    case Layer::KIND_NOT_SET:
+    case config::v1::Layer::KIND_NOT_SET:
       return problems->Add(field, "has no kind, must have one of dense, conv2d, max_pool, ...");
   }
 }
 
-void CheckLayers(const ModelConfig& model, ConfigProblems* problems) {
+void CheckLayers(const config::v1::ModelConfig& model, ConfigProblems* problems) {
   std::set<std::string> names = {"input"};
   for (int i = 0; i < model.layer_size(); ++i) {
-    const Layer& layer = model.layer(i);
+    const config::v1::Layer& layer = model.layer(i);
     const std::string field = absl::StrCat("model.layer[", i, "]");
     CheckLayerKind(field, layer, problems);
     for (const std::string& input : layer.input()) {
@@ -90,7 +102,7 @@ void CheckLayers(const ModelConfig& model, ConfigProblems* problems) {
     }
   }
   for (int i = 0; i < model.loss_size(); ++i) {
-    const Loss& loss = model.loss(i);
+    const config::v1::Loss& loss = model.loss(i);
     const std::string field = absl::StrCat("model.loss[", i, "]");
     if (!loss.input().empty() && names.count(loss.input()) == 0) {
       problems->Add(field, absl::StrCat("reads \"", loss.input(), "\", which is not a layer"));
@@ -98,9 +110,10 @@ void CheckLayers(const ModelConfig& model, ConfigProblems* problems) {
   }
 }
 
-void CheckLoss(const std::string& field, const Loss& loss, ConfigProblems* problems) {
+void CheckLoss(const std::string& field, const config::v1::Loss& loss, ConfigProblems* problems) {
   problems->RequireFinite(field + ".weight", loss.weight());
-  if (loss.kind_case() == Loss::KIND_NOT_SET) problems->Add(field, "has no kind, such as softmax_cross_entropy {}");
+  if (loss.kind_case() == config::v1::Loss::KIND_NOT_SET)
+    problems->Add(field, "has no kind, such as softmax_cross_entropy {}");
   problems->RequireFractionOrOne(field + ".softmax_cross_entropy.label_smoothing",
                                  loss.softmax_cross_entropy().label_smoothing());
   if (loss.huber().has_delta()) problems->RequirePositive(field + ".huber.delta", loss.huber().delta());
@@ -108,38 +121,38 @@ void CheckLoss(const std::string& field, const Loss& loss, ConfigProblems* probl
 
 }  // namespace
 
-void CheckInitializer(absl::string_view field, const Initializer& initializer, ConfigProblems* problems) {
+void CheckInitializer(absl::string_view field, const v1::Initializer& initializer, ConfigProblems* problems) {
   const auto path = [&](absl::string_view rest) { return absl::StrCat(field, ".", rest); };
   switch (initializer.kind_case()) {
-    case Initializer::kConstant:
+    case v1::Initializer::kConstant:
       return problems->RequireFinite(path("constant.value"), initializer.constant().value());
-    case Initializer::kUniform: {
+    case v1::Initializer::kUniform: {
       const auto& uniform = initializer.uniform();
       problems->RequireFinite(path("uniform.max"), uniform.max());
       return problems->Require(path("uniform.min"), uniform.min(), !(uniform.min() > uniform.max()),
                                absl::StrCat("a finite number, not above max, which is ", uniform.max()));
     }
-    case Initializer::kNormal:
+    case v1::Initializer::kNormal:
       problems->RequireFinite(path("normal.mean"), initializer.normal().mean());
       return problems->RequireNotNegative(path("normal.stddev"), initializer.normal().stddev());
-    case Initializer::kTruncatedNormal:
+    case v1::Initializer::kTruncatedNormal:
       problems->RequireFinite(path("truncated_normal.mean"), initializer.truncated_normal().mean());
       return problems->RequireNotNegative(path("truncated_normal.stddev"), initializer.truncated_normal().stddev());
-    case Initializer::kZeros:
-    case Initializer::kGlorot:
-    case Initializer::kHe:
-    case Initializer::KIND_NOT_SET:
+    case v1::Initializer::kZeros:
+    case v1::Initializer::kGlorot:
+    case v1::Initializer::kHe:
+    case v1::Initializer::KIND_NOT_SET:
       return;
   }
 }
 
-absl::Status ValidateInitializer(const Initializer& initializer) {
+absl::Status ValidateInitializer(const v1::Initializer& initializer) {
   ConfigProblems problems;
   CheckInitializer("initializer", initializer, &problems);
   return problems.ToStatus();
 }
 
-void CheckModel(const ModelConfig& model, ConfigProblems* problems) {
+void CheckModel(const config::v1::ModelConfig& model, ConfigProblems* problems) {
   if (model.layer_size() > 0 && !model.registered().empty()) {
     problems->Add("model", absl::StrCat("has ", model.layer_size(), " layers and registered: \"", model.registered(),
                                         "\", must have one or the other"));

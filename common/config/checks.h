@@ -2,17 +2,17 @@
 #define LOCKSTEP_COMMON_CONFIG_CHECKS_H_
 
 #include "absl/strings/string_view.h"
-#include "common/config/config_problems.h"
-#include "proto/config.pb.h"
+#include "lockstep/common/config/config_problems.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {
 
-// The parts of ValidateRunConfig, one file each. `field` is the path of the part.
-void CheckModel(const ModelConfig& model, ConfigProblems* problems);
-void CheckInput(const InputConfig& input, ConfigProblems* problems);
-void CheckOptimizerRule(const OptimizerConfig& optimizer, ConfigProblems* problems);
-void CheckLearningRate(const LearningRate& rate, ConfigProblems* problems);
-void CheckInitializer(absl::string_view field, const Initializer& initializer, ConfigProblems* problems);
+// The parts of ValidateRunSpec, one file each. `field` is the path of the part.
+void CheckModel(const config::v1::ModelConfig& model, ConfigProblems* problems);
+void CheckInput(const config::v1::InputConfig& input, ConfigProblems* problems);
+void CheckOptimizerRule(const config::v1::OptimizerConfig& optimizer, ConfigProblems* problems);
+void CheckLearningRate(const config::v1::LearningRate& rate, ConfigProblems* problems);
+void CheckInitializer(absl::string_view field, const v1::Initializer& initializer, ConfigProblems* problems);
 
 }  // namespace lockstep
 

@@ -1,7 +1,7 @@
-#include "common/config/config_problems.h"
+#include "lockstep/common/config/config_problems.h"
 
 #include "absl/strings/str_join.h"
-#include "common/config/variable_expression.h"
+#include "lockstep/common/config/variable_expression.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "common/config/config_source.h"
+#include "lockstep/common/config/config_source.h"
 
 #include <utility>
 
@@ -25,7 +25,7 @@ absl::string_view PathAtStart(absl::string_view text) {
   return text.substr(0, size);
 }
 
-// Splits "layer[1]"; an element's index is 0 when the text does not tell, -1 for what is not repeated.
+// Splits "layer[1]"; an element's index is 0 when the text does not say, -1 for what is not repeated.
 int TakeIndex(const FieldDescriptor& field, absl::string_view index) {
   if (!field.is_repeated()) return -1;
   int number = 0;

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // Where the fields of a configuration were written, for the messages about them. Empty until it is filled
-// (LoadRunConfig).
+// (LoadRunSpec).
 class ConfigSource {
  public:
   // `overrides` are "path=value", as ApplyOverride takes them: these fields were not written in the file.

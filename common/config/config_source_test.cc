@@ -1,8 +1,8 @@
-#include "common/config/config_source.h"
+#include "lockstep/common/config/config_source.h"
 
-#include "common/config/text_proto.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
+#include "lockstep/common/config/text_proto.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {
 namespace {
@@ -21,7 +21,7 @@ evaluation { metric: "accuracy"
 training { steps: 1 })";
 
 std::string Located(const std::string& message, const std::vector<std::string>& overrides = {}) {
-  RunConfig config;
+  config::v1::RunSpec config;
   ConfigSource source("run.textproto", config.GetDescriptor(), overrides);
   EXPECT_EQ(ParseTextProto(kText, "run.textproto", &config, source.lines()), absl::OkStatus());
   return std::string(source.Locate(absl::InvalidArgumentError(message)).message());
@@ -53,7 +53,7 @@ TEST(ConfigSourceTest, LeavesOverriddenFieldsAlone) {
 }
 
 TEST(ConfigSourceTest, KeepsTheCode) {
-  RunConfig config;
+  config::v1::RunSpec config;
   const ConfigSource source("f", config.GetDescriptor(), {});
   EXPECT_EQ(source.Locate(absl::OkStatus()), absl::OkStatus());
   EXPECT_EQ(source.Locate(InField("model", absl::NotFoundError("x"))), absl::NotFoundError("f: model: x"));

@@ -1,22 +1,22 @@
-#include "common/config/defaults.h"
+#include "lockstep/common/config/defaults.h"
 
 #include "absl/algorithm/container.h"
 
 namespace lockstep {
 namespace {
 
-void DefaultTo(bool present, Initializer* initializer, const Initializer& value) {
-  if (!present || initializer->kind_case() == Initializer::KIND_NOT_SET) *initializer = value;
+void DefaultTo(bool present, v1::Initializer* initializer, const v1::Initializer& value) {
+  if (!present || initializer->kind_case() == v1::Initializer::KIND_NOT_SET) *initializer = value;
 }
 
-Initializer Glorot() {
-  Initializer initializer;
+v1::Initializer Glorot() {
+  v1::Initializer initializer;
   initializer.mutable_glorot();
   return initializer;
 }
 
-Initializer Zeros() {
-  Initializer initializer;
+v1::Initializer Zeros() {
+  v1::Initializer initializer;
   initializer.mutable_zeros();
   return initializer;
 }
@@ -28,52 +28,15 @@ void DefaultInitializers(Kind* layer) {
   if (!layer->no_bias()) DefaultTo(layer->has_bias_initializer(), layer->mutable_bias_initializer(), Zeros());
 }
 
-void DefaultLayer(Layer* layer) {
-  switch (layer->kind_case()) {
-    case Layer::kDense:
-      return DefaultInitializers(layer->mutable_dense());
-    case Layer::kConv2D:
-      if (layer->conv2d().strides().empty()) layer->mutable_conv2d()->add_strides(1);
-      return DefaultInitializers(layer->mutable_conv2d());
-    case Layer::kMaxPool:
-      if (layer->max_pool().strides().empty())
-        *layer->mutable_max_pool()->mutable_strides() = layer->max_pool().window();
-      return;
-    case Layer::kAveragePool:
-      if (!layer->average_pool().strides().empty()) return;
-      *layer->mutable_average_pool()->mutable_strides() = layer->average_pool().window();
-      return;
-    case Layer::kBatchNorm:
-      if (!layer->batch_norm().has_decay()) layer->mutable_batch_norm()->set_decay(0.99f);
-      if (!layer->batch_norm().has_epsilon()) layer->mutable_batch_norm()->set_epsilon(0.001f);
-      return;
-    case Layer::kLayerNorm:
-      if (!layer->layer_norm().has_epsilon()) layer->mutable_layer_norm()->set_epsilon(1e-5f);
-      return;
-    case Layer::kEmbedding: {
-      Initializer uniform;
-      uniform.mutable_uniform()->set_min(-0.05f);
-      uniform.mutable_uniform()->set_max(0.05f);
-      auto* embedding = layer->mutable_embedding();
-      return DefaultTo(embedding->has_initializer(), embedding->mutable_initializer(), uniform);
-    }
-    case Layer::kActivation:
-      if (layer->activation().kind() != LEAKY_RELU || layer->activation().has_slope()) return;
-      return layer->mutable_activation()->set_slope(0.2f);
-    default:
-      return;
-  }
-}
-
-void DefaultModel(ModelConfig* model) {
-  for (Layer& layer : *model->mutable_layer()) DefaultLayer(&layer);
-  for (Loss& loss : *model->mutable_loss()) {
+void DefaultModel(config::v1::ModelConfig* model) {
+  for (config::v1::Layer& layer : *model->mutable_layer()) ApplyLayerDefaults(&layer);
+  for (config::v1::Loss& loss : *model->mutable_loss()) {
     if (!loss.has_weight()) loss.set_weight(1);
     if (loss.has_huber() && !loss.huber().has_delta()) loss.mutable_huber()->set_delta(1);
   }
 }
 
-void DefaultInput(InputConfig* input) {
+void DefaultInput(config::v1::InputConfig* input) {
   for (auto& split : *input->mutable_split()) {
     if (split.has_csv() && split.csv().separator().empty()) split.mutable_csv()->set_separator(",");
     if (split.has_synthetic() && !split.synthetic().has_noise()) split.mutable_synthetic()->set_noise(1);
@@ -81,7 +44,7 @@ void DefaultInput(InputConfig* input) {
   if (input->has_normalization() && !input->normalization().has_stddev()) input->mutable_normalization()->set_stddev(1);
 }
 
-void DefaultLearningRate(LearningRate* rate) {
+void DefaultLearningRate(config::v1::LearningRate* rate) {
   if (rate->has_polynomial() && rate->polynomial().power() == 0) rate->mutable_polynomial()->set_power(1);
   if (rate->has_cosine_restarts()) {
     auto* restarts = rate->mutable_cosine_restarts();
@@ -90,59 +53,96 @@ void DefaultLearningRate(LearningRate* rate) {
   }
 }
 
-void DefaultOptimizer(OptimizerConfig* optimizer) {
+}  // namespace
+
+void ApplyLayerDefaults(config::v1::Layer* layer) {
+  switch (layer->kind_case()) {
+    case config::v1::Layer::kDense:
+      return DefaultInitializers(layer->mutable_dense());
+    case config::v1::Layer::kConv2D:
+      if (layer->conv2d().strides().empty()) layer->mutable_conv2d()->add_strides(1);
+      return DefaultInitializers(layer->mutable_conv2d());
+    case config::v1::Layer::kMaxPool:
+      if (layer->max_pool().strides().empty())
+        *layer->mutable_max_pool()->mutable_strides() = layer->max_pool().window();
+      return;
+    case config::v1::Layer::kAveragePool:
+      if (!layer->average_pool().strides().empty()) return;
+      *layer->mutable_average_pool()->mutable_strides() = layer->average_pool().window();
+      return;
+    case config::v1::Layer::kBatchNorm:
+      if (!layer->batch_norm().has_decay()) layer->mutable_batch_norm()->set_decay(0.99f);
+      if (!layer->batch_norm().has_epsilon()) layer->mutable_batch_norm()->set_epsilon(0.001f);
+      return;
+    case config::v1::Layer::kLayerNorm:
+      if (!layer->layer_norm().has_epsilon()) layer->mutable_layer_norm()->set_epsilon(1e-5f);
+      return;
+    case config::v1::Layer::kEmbedding: {
+      v1::Initializer uniform;
+      uniform.mutable_uniform()->set_min(-0.05f);
+      uniform.mutable_uniform()->set_max(0.05f);
+      auto* embedding = layer->mutable_embedding();
+      return DefaultTo(embedding->has_initializer(), embedding->mutable_initializer(), uniform);
+    }
+    case config::v1::Layer::kActivation:
+      if (layer->activation().kind() != config::v1::LEAKY_RELU || layer->activation().has_slope()) return;
+      return layer->mutable_activation()->set_slope(0.2f);
+    default:
+      return;
+  }
+}
+
+void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer) {
   switch (optimizer->kind_case()) {
-    case OptimizerConfig::kMomentum:
+    case config::v1::OptimizerConfig::kMomentum:
       if (!optimizer->momentum().has_momentum()) optimizer->mutable_momentum()->set_momentum(0.9f);
       break;
-    case OptimizerConfig::kAdam: {
+    case config::v1::OptimizerConfig::kAdam: {
       auto* adam = optimizer->mutable_adam();
       if (!adam->has_beta1()) adam->set_beta1(0.9f);
       if (!adam->has_beta2()) adam->set_beta2(0.999f);
       if (!adam->has_epsilon()) adam->set_epsilon(1e-8f);
       break;
     }
-    case OptimizerConfig::kAdagrad:
+    case config::v1::OptimizerConfig::kAdagrad:
       if (!optimizer->adagrad().has_initial_accumulator()) optimizer->mutable_adagrad()->set_initial_accumulator(0.1f);
       break;
-    case OptimizerConfig::kRmsprop: {
+    case config::v1::OptimizerConfig::kRmsprop: {
       auto* rmsprop = optimizer->mutable_rmsprop();
       if (!rmsprop->has_decay()) rmsprop->set_decay(0.9f);
       if (!rmsprop->has_epsilon()) rmsprop->set_epsilon(1e-10f);
       break;
     }
-    case OptimizerConfig::kAdadelta: {
+    case config::v1::OptimizerConfig::kAdadelta: {
       auto* adadelta = optimizer->mutable_adadelta();
       if (!adadelta->has_rho()) adadelta->set_rho(0.95f);
       if (!adadelta->has_epsilon()) adadelta->set_epsilon(1e-8f);
       break;
     }
-    case OptimizerConfig::kFtrl: {
+    case config::v1::OptimizerConfig::kFtrl: {
       auto* ftrl = optimizer->mutable_ftrl();
       if (!ftrl->has_learning_rate_power()) ftrl->set_learning_rate_power(-0.5f);
       if (!ftrl->has_initial_accumulator()) ftrl->set_initial_accumulator(0.1f);
       break;
     }
-    case OptimizerConfig::kSgd:
-    case OptimizerConfig::KIND_NOT_SET:
+    case config::v1::OptimizerConfig::kSgd:
+    case config::v1::OptimizerConfig::KIND_NOT_SET:
       break;
   }
   if (optimizer->has_learning_rate()) DefaultLearningRate(optimizer->mutable_learning_rate());
 }
 
-}  // namespace
-
-void ApplyDefaults(RunConfig* config) {
+void ApplyDefaults(config::v1::RunSpec* config) {
   if (config->has_model()) DefaultModel(config->mutable_model());
   if (config->has_input()) DefaultInput(config->mutable_input());
-  if (config->has_optimizer()) DefaultOptimizer(config->mutable_optimizer());
+  if (config->has_optimizer()) ApplyOptimizerDefaults(config->mutable_optimizer());
   if (config->training().replicas_to_aggregate() == 0) config->mutable_training()->set_replicas_to_aggregate(1);
   auto* checkpoint = config->mutable_checkpoint();
   if (!checkpoint->has_every_seconds()) checkpoint->set_every_seconds(600);
   if (!checkpoint->has_keep()) checkpoint->set_keep(5);
   if (!checkpoint->has_stop_seconds()) checkpoint->set_stop_seconds(30);
   if (!config->summary().has_every_steps()) config->mutable_summary()->set_every_steps(100);
-  const auto is_test = [](const InputConfig::Split& split) { return split.name() == "test"; };
+  const auto is_test = [](const config::v1::InputConfig::Split& split) { return split.name() == "test"; };
   if (config->evaluation().split().empty() && absl::c_any_of(config->input().split(), is_test)) {
     config->mutable_evaluation()->set_split("test");
   }

@@ -1,22 +1,22 @@
-#include "common/config/defaults.h"
+#include "lockstep/common/config/defaults.h"
 
 #include <string>
 
-#include "common/config/text_proto.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/config/text_proto.h"
 
 namespace lockstep {
 namespace {
 
-RunConfig Parse(absl::string_view text) {
-  RunConfig config;
+config::v1::RunSpec Parse(absl::string_view text) {
+  config::v1::RunSpec config;
   const absl::Status status = ParseTextProto(text, "test", &config);
   EXPECT_TRUE(status.ok()) << status;
   return config;
 }
 
-RunConfig Defaulted(absl::string_view text) {
-  RunConfig config = Parse(text);
+config::v1::RunSpec Defaulted(absl::string_view text) {
+  config::v1::RunSpec config = Parse(text);
   ApplyDefaults(&config);
   return config;
 }
@@ -93,8 +93,8 @@ TEST(DefaultsTest, WhatIsSetStays) {
 }
 
 TEST(DefaultsTest, IsIdempotent) {
-  RunConfig once = Defaulted("model { layer { conv2d { kernel: 3 } } } optimizer { adam {} }");
-  RunConfig twice = once;
+  config::v1::RunSpec once = Defaulted("model { layer { conv2d { kernel: 3 } } } optimizer { adam {} }");
+  config::v1::RunSpec twice = once;
   ApplyDefaults(&twice);
   EXPECT_EQ(once.ShortDebugString(), twice.ShortDebugString());
 }

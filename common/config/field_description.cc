@@ -1,11 +1,11 @@
-#include "common/config/field_description.h"
+#include "lockstep/common/config/field_description.h"
 
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/nearest_name.h"
+#include "lockstep/common/flags/nearest_name.h"
 
 namespace lockstep {
 namespace {
@@ -42,7 +42,7 @@ std::string DescribeType(const FieldDescriptor& field) {
       return absl::StrCat("one of ", absl::StrJoin(names, ", "));
     }
     case FieldDescriptor::CPPTYPE_STRING:
-      return "a text";
+      return "a string";
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return absl::StrCat("a block of ", field.message_type()->name());
   }

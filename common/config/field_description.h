@@ -10,7 +10,7 @@ namespace lockstep {
 
 // Words for error messages about the fields of a configuration. Pure functions.
 
-// "an integer", "a number", "true or false", "one of NONE, RELU", "a text", "a block of Adam".
+// "an integer", "a number", "true or false", "one of NONE, RELU", "a string", "a block of Adam".
 std::string DescribeType(const google::protobuf::FieldDescriptor& field);
 
 // A value that the field takes, as text format has it: "1000", "0.1", "true", "RELU", "\"name\"", "{ }".

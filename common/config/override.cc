@@ -1,4 +1,4 @@
-#include "common/config/override.h"
+#include "lockstep/common/config/override.h"
 
 #include <cmath>
 #include <memory>
@@ -13,10 +13,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "common/base/status_macros.h"
-#include "common/config/field_description.h"
-#include "common/config/text_proto.h"
 #include "google/protobuf/descriptor.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/field_description.h"
+#include "lockstep/common/config/text_proto.h"
 
 namespace lockstep {
 namespace {
@@ -161,7 +161,7 @@ class Assignment {
                                                    size, " elements; [", size, "] appends one"));
   }
 
-  // The block below `message` that the path goes through; it is made when it is not there.
+  // The block below `message` that the path goes through; created when it is missing.
   absl::StatusOr<Message*> Descend(const FieldDescriptor& field, absl::optional<absl::string_view> index,
                                    Message* message) const {
     const Reflection& reflection = *message->GetReflection();

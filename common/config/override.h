@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // Sets one field of a configuration from "path=value", as a flag gives it:
-//   training.steps=500                        a number, true/false, an enum's name, a text without quotes
-//   optimizer.adam.beta1=0.8                  a block on the way is made; of a oneof it replaces the others
+//   training.steps=500                        a number, true/false, an enum's name, a string without quotes
+//   optimizer.adam.beta1=0.8                  missing blocks are created; a field of a oneof replaces the others
 //   optimizer={adam {} learning_rate { initial: 0.1 }}   a whole block in text format, replaced
 //   model.layer[2].dense.units=64             an element; the index one past the end appends
 //   evaluation.metric[]=auc                   appends

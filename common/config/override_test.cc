@@ -1,12 +1,12 @@
-#include "common/config/override.h"
+#include "lockstep/common/config/override.h"
 
 #include <string>
 
-#include "common/config/text_proto.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
+#include "lockstep/common/config/text_proto.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {
 namespace {
@@ -15,8 +15,8 @@ using ::google::protobuf::Descriptor;
 using ::google::protobuf::FieldDescriptor;
 using ::testing::HasSubstr;
 
-RunConfig Config(absl::string_view text) {
-  RunConfig config;
+config::v1::RunSpec Config(absl::string_view text) {
+  config::v1::RunSpec config;
   const absl::Status status = ParseTextProto(text, "test", &config);
   EXPECT_TRUE(status.ok()) << status;
   return config;
@@ -24,7 +24,7 @@ RunConfig Config(absl::string_view text) {
 
 // The configuration `before` with the overrides applied, in text.
 std::string After(absl::string_view before, std::initializer_list<const char*> overrides) {
-  RunConfig config = Config(before);
+  config::v1::RunSpec config = Config(before);
   for (const char* override : overrides) {
     const absl::Status status = ApplyOverride(override, &config);
     EXPECT_TRUE(status.ok()) << status;
@@ -33,7 +33,7 @@ std::string After(absl::string_view before, std::initializer_list<const char*> o
 }
 
 std::string ErrorOf(absl::string_view before, const char* override) {
-  RunConfig config = Config(before);
+  config::v1::RunSpec config = Config(before);
   const std::string unchanged = config.SerializeAsString();
   const absl::Status status = ApplyOverride(override, &config);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << override;
@@ -62,7 +62,7 @@ TEST(OverrideTest, SetsScalarsOfEveryType) {
 }
 
 TEST(OverrideTest, OptionalScalarsSetToZeroArePresent) {
-  RunConfig config;
+  config::v1::RunSpec config;
   ASSERT_TRUE(ApplyOverride("checkpoint.every_seconds=0", &config).ok());
   EXPECT_TRUE(config.checkpoint().has_every_seconds());
   EXPECT_EQ(config.checkpoint().every_seconds(), 0);
@@ -174,7 +174,7 @@ void SetEveryField(const Descriptor& type, const std::string& prefix, int depth,
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) value = "true";
     const bool is_block = field.message_type() != nullptr && !field.is_map();
     if (is_block) value = "{}";
-    RunConfig config;
+    config::v1::RunSpec config;
     const absl::Status status = ApplyOverride(path + "=" + value, &config);
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_NE(config.ByteSizeLong(), 0) << path;
@@ -186,7 +186,7 @@ void SetEveryField(const Descriptor& type, const std::string& prefix, int depth,
 
 TEST(OverrideTest, EveryFieldOfAConfigurationCanBeSet) {
   int count = 0;
-  SetEveryField(*RunConfig::descriptor(), "", 0, &count);
+  SetEveryField(*config::v1::RunSpec::descriptor(), "", 0, &count);
   EXPECT_GT(count, 150);
 }
 

@@ -1,4 +1,4 @@
-#include "common/config/text_proto.h"
+#include "lockstep/common/config/text_proto.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "common/config/field_description.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
+#include "lockstep/common/config/field_description.h"
 
 namespace lockstep {
 namespace {
@@ -65,8 +65,8 @@ std::string LineAndColumn(absl::string_view text, size_t offset) {
   return absl::StrCat(std::count(before.begin(), before.end(), '\n') + 1, ":", offset - line_start + 1);
 }
 
-// Where in a message a place of its text is: follows names and braces up to the place, which
-// protobuf's own messages do not tell.
+// Finds the field at a place in a message's text by following names and braces up to it: protobuf's own
+// messages do not say.
 class Place {
  public:
   Place(absl::string_view text, size_t offset, const Descriptor* message) : text_(text), messages_{message} {
@@ -183,7 +183,7 @@ absl::string_view WordAt(absl::string_view text, size_t offset) {
   return text.substr(0, std::max<size_t>(size, 1));
 }
 
-// Protobuf says these of a value that is not of the field's type, when it has read it.
+// What protobuf says about a value of the wrong type, after it has read it.
 bool IsComplaintOfValueBefore(absl::string_view message) {
   return absl::StartsWith(message, "Unknown enumeration value") ||
          absl::StartsWith(message, "Invalid value for boolean");

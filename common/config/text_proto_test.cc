@@ -1,24 +1,24 @@
-#include "common/config/text_proto.h"
+#include "lockstep/common/config/text_proto.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
-#include "proto/config.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {
 namespace {
 
 std::string ErrorOf(absl::string_view text) {
-  RunConfig config;
+  config::v1::RunSpec config;
   const absl::Status status = ParseTextProto(text, "run.textproto", &config);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
   return std::string(status.message());
 }
 
 TEST(TextProtoTest, ParsesWhatItPrints) {
-  RunConfig config;
+  config::v1::RunSpec config;
   const char* text = R"(
 # The smallest useful example.
 model { layer { name: "logits" dense { units: 10 } } loss { softmax_cross_entropy {} }
@@ -28,14 +28,14 @@ optimizer { sgd {} learning_rate { piecewise { boundaries: [1, 2] values: 0.3 va
 )";
   ASSERT_TRUE(ParseTextProto(text, "run.textproto", &config).ok());
   EXPECT_EQ(config.model().layer(0).dense().units(), 10);
-  RunConfig again;
+  config::v1::RunSpec again;
   ASSERT_TRUE(ParseTextProto(PrintTextProto(config), "again", &again).ok());
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(again, config));
   EXPECT_EQ(PrintTextProto(again), PrintTextProto(config));
 }
 
 TEST(TextProtoTest, ClearsTheMessageFirst) {
-  RunConfig config;
+  config::v1::RunSpec config;
   config.mutable_training()->set_seed(5);
   ASSERT_TRUE(ParseTextProto("training { steps: 1 }", "f", &config).ok());
   EXPECT_EQ(config.training().seed(), 0);
@@ -45,8 +45,8 @@ TEST(TextProtoTest, AnUnknownFieldIsNamedWithTheNearest) {
   EXPECT_EQ(ErrorOf("training {\n  stepz: 10\n}"),
             "run.textproto:2:3: training.stepz: TrainingConfig has no field \"stepz\", did you mean \"steps\"?");
   EXPECT_EQ(ErrorOf("foo { bar: 1 }"),
-            "run.textproto:1:1: foo: RunConfig has no field \"foo\", it has: model, input, optimizer, training, "
-            "checkpoint, summary, evaluation, cluster, compression");
+            "run.textproto:1:1: foo: RunSpec has no field \"foo\", it has: model, input, optimizer, training, "
+            "checkpoint, summary, evaluation, cluster, compression, audit");
   EXPECT_EQ(ErrorOf("input { split: [ { name: \"a\" }, { nam: 3 } ] }"),
             "run.textproto:1:35: input.split.nam: Split has no field \"nam\", did you mean \"name\"?");
 }
@@ -73,9 +73,9 @@ TEST(TextProtoTest, AValueOfTheWrongTypeIsToldWhatIsRight) {
   EXPECT_EQ(ErrorOf("input { no_shuffle: maybe }"),
             "run.textproto:1:21: input.no_shuffle: takes true or false, such as true, not maybe");
   EXPECT_EQ(ErrorOf("input { split { name: train } }"),
-            "run.textproto:1:23: input.split.name: takes a text, such as \"name\", not train");
+            "run.textproto:1:23: input.split.name: takes a string, such as \"name\", not train");
   EXPECT_EQ(ErrorOf("evaluation { metric: [\"a\", b] }"),
-            "run.textproto:1:28: evaluation.metric: takes a text, such as \"name\", not b");
+            "run.textproto:1:28: evaluation.metric: takes a string, such as \"name\", not b");
 }
 
 TEST(TextProtoTest, PlacesCountBytesAndTabsAsOneColumn) {
@@ -109,7 +109,7 @@ TEST(TextProtoTest, EveryCutOfATextIsOneLineOrParsed) {
       "optimizer { learning_rate { initial: 1e-3 piecewise { boundaries: [1, 2] } } }";
   int errors = 0;
   for (size_t size = 0; size < text.size(); ++size) {
-    RunConfig config;
+    config::v1::RunSpec config;
     const absl::Status status = ParseTextProto(text.substr(0, size), "f", &config);
     if (status.ok()) continue;
     ++errors;

@@ -2,22 +2,22 @@
 #define LOCKSTEP_COMMON_CONFIG_VALIDATION_H_
 
 #include "absl/status/status.h"
-#include "proto/config.pb.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
 // All return InvalidArgument with one line for each problem: the field's path, its value, what it must be.
-// Absent fields stand for their defaults. Pure functions: nobody looks whether a file exists.
+// Absent fields stand for their defaults. Pure functions: files are not looked for.
 
 // A whole configuration. It may lack a model (a worker brings its own) and then also the input.
-absl::Status ValidateRunConfig(const RunConfig& config);
+absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 
-// The parts that others check by themselves, too.
-absl::Status ValidateOptimizerRule(const OptimizerConfig& config);  // kind and its numbers
-absl::Status ValidateLearningRate(const LearningRate& config);
-absl::Status ValidateInitializer(const Initializer& initializer);
+// Parts that other code checks on their own, too.
+absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
+absl::Status ValidateLearningRate(const config::v1::LearningRate& config);
+absl::Status ValidateInitializer(const v1::Initializer& initializer);
 
 }  // namespace lockstep
 

@@ -1,13 +1,13 @@
-#include "common/config/validation.h"
+#include "lockstep/common/config/validation.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "common/config/text_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/config/text_proto.h"
 
 namespace lockstep {
 namespace {
@@ -32,9 +32,9 @@ constexpr const char* kRest = "optimizer { sgd {} learning_rate { initial: 0.1 }
 
 // The lines of complaint about a text merged into a good configuration.
 std::vector<std::string> Complaints(absl::string_view text) {
-  RunConfig config = Parse<RunConfig>(absl::StrCat(kInput, kModel, kRest));
-  config.MergeFrom(Parse<RunConfig>(text));
-  const absl::Status status = ValidateRunConfig(config);
+  config::v1::RunSpec config = Parse<config::v1::RunSpec>(absl::StrCat(kInput, kModel, kRest));
+  config.MergeFrom(Parse<config::v1::RunSpec>(text));
+  const absl::Status status = ValidateRunSpec(config);
   if (status.ok()) return {};
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return absl::StrSplit(status.message(), '\n');
@@ -43,11 +43,18 @@ std::vector<std::string> Complaints(absl::string_view text) {
 TEST(ValidationTest, AcceptsAGoodConfiguration) { EXPECT_THAT(Complaints(""), ElementsAre()); }
 
 TEST(ValidationTest, AcceptsARunWhoseModelTheWorkerBrings) {
-  EXPECT_TRUE(ValidateRunConfig(Parse<RunConfig>(kRest)).ok());
+  EXPECT_TRUE(ValidateRunSpec(Parse<config::v1::RunSpec>(kRest)).ok());
+}
+
+// Whether the program has them is known where they are used.
+TEST(ValidationTest, AcceptsWhatIsRegisteredByItsName) {
+  EXPECT_THAT(Complaints("input { split { name: 'test' registered { name: 'spirals' } } } "
+                         "evaluation { metric: 'registered:f1' metric: 'accuracy' }"),
+              ElementsAre());
 }
 
 TEST(ValidationTest, NamesEveryProblemOfAnEmptyConfiguration) {
-  const absl::Status status = ValidateRunConfig(RunConfig());
+  const absl::Status status = ValidateRunSpec(config::v1::RunSpec());
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n');
   EXPECT_THAT(
       lines,
@@ -57,7 +64,7 @@ TEST(ValidationTest, NamesEveryProblemOfAnEmptyConfiguration) {
 }
 
 TEST(ValidationTest, LayersNeedAnInput) {
-  const absl::Status status = ValidateRunConfig(Parse<RunConfig>(absl::StrCat(kModel, kRest)));
+  const absl::Status status = ValidateRunSpec(Parse<config::v1::RunSpec>(absl::StrCat(kModel, kRest)));
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n');
   EXPECT_THAT(lines,
               ElementsAre("input has no split named \"train\"", "input.batch_size is 0, must be above 0, such as 64"));
@@ -75,13 +82,27 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"checkpoint { stop_seconds: -1 }", "checkpoint.stop_seconds is -1, must be a finite number, 0 or more"},
       {"checkpoint { every_steps: -1 }", "checkpoint.every_steps is -1"},
       {"checkpoint { keep: -1 }", "checkpoint.keep is -1"},
+      {"checkpoint { warm_start_variables {} }",
+       "checkpoint.warm_start_variables is set, but checkpoint.warm_start names no checkpoint"},
+      {"checkpoint { warm_start: 'a' warm_start_variables { include: 'x' include: '(' } }",
+       "checkpoint.warm_start_variables.include[1] is \"(\", not a regular expression"},
       {"summary { every_steps: -1 }", "summary.every_steps is -1"},
       {"evaluation { every_steps: -1 }", "evaluation.every_steps is -1"},
       {"evaluation { split: 'dev' }", "evaluation.split is \"dev\", which is not a split of the input"},
-      {"evaluation { metric: 'f1' }", "evaluation.metric[0] is \"f1\", must be one of accuracy, top_5"},
+      {"evaluation { metric: 'f1' }", "evaluation.metric[0] is \"f1\", must be one of accuracy, mean_loss"},
+      {"evaluation { metric: 'auc' metric: 'registered:' }",
+       "evaluation.metric[1] is \"registered:\", must be one of accuracy, mean_loss, rmse, auc, confusion_matrix, "
+       "top_5 (any number), or registered:NAME"},
+      {"evaluation { class_name: 'a' class_name_file: 'f' }",
+       "evaluation.class_name_file is set, and so is class_name; use one of them"},
       {"compression { top_k {} }", "compression.top_k.fraction is 0, must be in (0, 1], such as 0.1"},
       {"compression { top_k { fraction: 1.5 } }", "compression.top_k.fraction is 1.5, must be in (0, 1]"},
       {"compression { top_k { fraction: nan } }", "compression.top_k.fraction is nan"},
+      {"audit { fraction: 1.5 }", "audit.fraction is 1.5, must be in [0, 1], such as 0.01"},
+      {"training { skip_non_finite: true end_on_non_finite: true }",
+       "training.skip_non_finite is true, but end_on_non_finite is, too; a step is skipped or ends the run"},
+      {"training { skip_non_finite: true } compression { top_k { fraction: 0.1 } }",
+       "training.skip_non_finite is true, but with compression.top_k workers have kept what a skipped step would undo"},
       {"compression { top_k { fraction: 0.1 } gradients: BFLOAT16 }",
        "compression.gradients is BFLOAT16, must be FLOAT32 together with compression.top_k"},
       {"compression { values: 7 }", "compression.values is 7, must be a number that Format knows"},
@@ -119,6 +140,9 @@ TEST(ValidationTest, EachProblemOfALayerIsOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"name: 'x'", "model.layer[2] has no kind"},
       {"dense { units: 1 }", "model.layer[2].name is empty"},
+      {"name: 'x' reshape { shape: 2 shape: 0 }", "model.layer[2].reshape.shape[1] is 0, must be above 0, or -1 once"},
+      {"name: 'x' reshape { shape: -1 shape: -1 }",
+       "model.layer[2].reshape.shape[1] is -1, must be above 0, or -1 once"},
       {"name: 'hidden' flatten {}", "model.layer[2].name is \"hidden\", which is taken"},
       {"name: 'input' flatten {}", "model.layer[2].name is \"input\", which is taken"},
       {"name: 'x' input: 'y' flatten {}", "model.layer[2] reads \"y\", which is not a layer before it"},
@@ -157,6 +181,15 @@ TEST(ValidationTest, EachProblemOfASplitIsOneLine) {
       {"name: 'x' csv { column { name: 'a' } }", "csv.file is empty"},
       {"name: 'x' csv { file: 'f' column { name: 'a' } separator: ', ' }", "csv.separator is \", \", must be one"},
       {"name: 'x' csv { file: 'f' column {} }", "csv.column[0].name is empty"},
+      {"name: 'x' csv { file: 'f' column { name: 'a' count: 0 } }", "csv.column[0].count is 0, must be"},
+      {"name: 'x' csv { file: 'f' column { name: 'a' last: 'b' count: 2 } }",
+       "csv.column[0].last is set, and so is count; use one of them"},
+      {"name: 'x' csv { file: 'f' no_header: true column { last: 'b' } }",
+       "csv.column[0].last needs a header line; without one use count"},
+      {"name: 'x' csv { file: 'f' column { name: 'a' } column { name: 'b' type: LABEL count: 2 } }",
+       "csv.column[1] is a range of columns, must be a single LABEL or WEIGHT"},
+      {"name: 'x' npz {}", "input.split[1].npz.file is empty"},
+      {"name: 'x' npy { features: 'x.npy' }", "input.split[1].npy.labels is empty"},
       {"name: 'x' csv { file: 'f' column { name: 'a' type: CATEGORY } }", "column[0] is a CATEGORY, must list"},
       {"name: 'x' csv { file: 'f' column { name: 'a' category: 'b' } }", "column[0] lists categories"},
       {"name: 'x' csv { file: 'f' column { name: 'a' type: LABEL } }", "number of feature columns is 0"},
@@ -170,6 +203,8 @@ TEST(ValidationTest, EachProblemOfASplitIsOneLine) {
       {"name: 'x' tfrecord { file: 'f' feature_shape: 3 }", "tfrecord.feature_key is empty"},
       {"name: 'x' tfrecord { file: 'f' feature_key: 'k' }", "tfrecord.feature_shape is empty"},
       {"name: 'x' tfrecord { file: 'f' feature_key: 'k' feature_shape: -1 }", "tfrecord.feature_shape[0] is -1"},
+      {"name: 'x' registered {}", "input.split[1].registered.name is empty"},
+      {"name: 'x' registered { name: 'y' file: 'a' file: '' }", "input.split[1].registered.file[1] is empty"},
       {"name: 'x' synthetic { shape: 3 classes: 2 }", "synthetic.examples is 0"},
       {"name: 'x' synthetic { examples: 3 classes: 2 }", "synthetic.shape is empty"},
       {"name: 'x' synthetic { examples: 3 shape: 2 }", "synthetic.classes is 0"},
@@ -209,7 +244,7 @@ TEST(ValidationTest, NamesTheFieldOfALearningRate) {
       {"initial: 1 cosine_restarts { first_decay_steps: 1 alpha: nan }", "cosine_restarts.alpha is nan"},
   };
   for (const auto& [text, message] : cases) {
-    const absl::Status status = ValidateLearningRate(Parse<LearningRate>(text));
+    const absl::Status status = ValidateLearningRate(Parse<config::v1::LearningRate>(text));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
   }
@@ -227,12 +262,12 @@ TEST(ValidationTest, NamesTheParameterOfAnInitializer) {
       {"truncated_normal { stddev: nan }", "initializer.truncated_normal.stddev is nan"},
   };
   for (const auto& [text, message] : cases) {
-    const absl::Status status = ValidateInitializer(Parse<Initializer>(text));
+    const absl::Status status = ValidateInitializer(Parse<v1::Initializer>(text));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   }
   for (const char* text : {"", "zeros {}", "glorot {}", "he {}", "normal {}", "uniform { min: 1 max: 1 }"}) {
-    EXPECT_TRUE(ValidateInitializer(Parse<Initializer>(text)).ok()) << text;
+    EXPECT_TRUE(ValidateInitializer(Parse<v1::Initializer>(text)).ok()) << text;
   }
 }
 

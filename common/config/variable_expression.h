@@ -6,19 +6,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/variable.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
-// A regular expression (ECMAScript, at most 1000 characters) in the configuration that names variables: all those in
-// whose name it is found. Thread-safe.
+// A regular expression in the configuration that names variables: all those in whose name it is found. The syntax is
+// RE2's, so that matching takes linear time, whatever the expression. Thread-safe.
 
-// InvalidArgument when it is malformed or too long; the message goes on after the field's name.
+// InvalidArgument when it is malformed, or too large to be compiled; the message continues the field's name.
 absl::Status CheckVariableExpression(const std::string& expression);
 
 // The indices of the trainable variables that it names, ascending. `expression` is a field `variables`.
-// InvalidArgument when it is malformed or too long, or names none.
-absl::StatusOr<std::vector<int>> FindTrainableVariables(const std::string& expression, const ModelSpec& model);
+// InvalidArgument when it is malformed or names none.
+absl::StatusOr<std::vector<int>> FindTrainableVariables(const std::string& expression, const v1::ModelSpec& model);
 
 }  // namespace lockstep
 

@@ -1,4 +1,4 @@
-#include "common/io/crc32c.h"
+#include "lockstep/common/io/crc32c.h"
 
 #include <string>
 

@@ -1,9 +1,9 @@
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@ namespace lockstep {
 
 // Errors of all calls name the path and the cause: NotFound, PermissionDenied, ResourceExhausted (disk full),
 // AlreadyExists, FailedPrecondition, or Internal: an I/O error. Only NotFound says that something is absent; after any
-// other error nobody knows.
+// other error that is unknown.
 
 // A file being written from its start. Not thread-safe. Destroying without Close loses nothing
 // that was appended, but hides its error.
@@ -37,15 +37,15 @@ class RandomAccessFile {
  public:
   virtual ~RandomAccessFile() = default;
   virtual uint64_t size() const = 0;
-  // When the contents last changed, as it was when the file was opened. Tells two states of a file apart.
+  // When the contents last changed, as of when the file was opened. Distinguishes two states of a file.
   virtual absl::Time modification_time() const = 0;
   // Which file of its file system it is (the inode's number), and when anything about it last changed, contents, name
-  // or modification time (ctime), which cannot be set; both as they were when it was opened. They tell a file apart
-  // from one that has its modification time by copying it (touch -r, cp -p, rsync -t).
+  // or modification time (ctime), which cannot be set; both as of when it was opened. They distinguish a file from
+  // one to which its modification time was copied (touch -r, cp -p, rsync -t).
   virtual uint64_t inode() const = 0;
   virtual absl::Time change_time() const = 0;
   // Reads exactly `n` bytes at `offset` into `out`. OutOfRange when the file ends before; DataLoss when the device
-  // cannot read them (EIO), as when their checksum were wrong.
+  // cannot read them (EIO), as if their checksum were wrong.
   virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;
 };
 
@@ -77,7 +77,7 @@ class FileSystem {
   class Lock {
    public:
     virtual ~Lock() = default;
-    // FailedPrecondition when its path leads to another file by now, which somebody else may have locked. OK when it
+    // FailedPrecondition when its path now leads to another file, which another process may have locked. OK when it
     // leads to none. A lock that the server of a network file system has forgotten is not noticed.
     virtual absl::Status Check() const = 0;
   };

@@ -1,4 +1,4 @@
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/status_macros.h"
-#include "common/io/file_system.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 namespace {
@@ -249,7 +249,7 @@ class PosixFileSystem : public FileSystem {
     }
     if (result == 0) {
       const absl::Status synced = SyncDirectory(parent);
-      // Who may make a directory somewhere may not be allowed to open that place.
+      // A process that may create a directory somewhere may not be allowed to open the parent.
       return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
     }
     const int error = errno;
@@ -270,7 +270,7 @@ class PosixFileSystem : public FileSystem {
   absl::Status SyncDirectory(const std::string& path) override {
     const int fd = OpenFile(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return ErrnoToStatus(errno, "open", path);
-    // Some file systems cannot sync a directory and answer EINVAL: there is nothing more to do on them.
+    // Some file systems cannot sync a directory and answer EINVAL: nothing more can be done there.
     const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     ::close(fd);
     return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "sync", path);

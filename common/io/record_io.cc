@@ -1,11 +1,11 @@
-#include "common/io/record_io.h"
+#include "lockstep/common/io/record_io.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/io/crc32c.h"
-#include "common/io/little_endian.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/little_endian.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 
@@ -29,9 +29,9 @@ class RecordReader {
                                                             uint64_t largest_record = uint64_t{1} << 30);
 
   struct Position {
-    // Of the payload.
+    // The payload's size in bytes.
     uint64_t length;
-    // Of the next record; the file's size behind the last one.
+    // Where the next record starts; the file's size after the last one.
     uint64_t next;
   };
 

@@ -1,12 +1,12 @@
-#include "common/io/record_io.h"
+#include "lockstep/common/io/record_io.h"
 
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {

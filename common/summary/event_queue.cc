@@ -1,11 +1,12 @@
-#include "common/summary/event_queue.h"
+#include "lockstep/common/summary/event_queue.h"
 
 #include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
@@ -26,7 +27,7 @@ struct EventQueue::State {
 
   Mutex mutex;
   CondVar changed;
-  std::deque<Event> waiting ABSL_GUARDED_BY(mutex);
+  std::deque<v1::Event> waiting ABSL_GUARDED_BY(mutex);
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
   // Since the last event was dropped none could be written.
   bool dropping ABSL_GUARDED_BY(mutex) = false;
@@ -39,9 +40,9 @@ struct EventQueue::State {
 };
 
 EventQueue::EventQueue(const Options& options, std::unique_ptr<EventWriter> writer)
-    : options_(options), state_(std::make_shared<State>(options.clock, std::move(writer))) {
-  thread_ = std::thread([state = state_] { Loop(state.get()); });
-}
+    : options_(options),
+      state_(std::make_shared<State>(options.clock, std::move(writer))),
+      thread_(options.executor->Start("events", [state = state_] { Loop(state.get()); })) {}
 
 EventQueue::~EventQueue() {
   bool closed = false;
@@ -56,21 +57,19 @@ EventQueue::~EventQueue() {
     });
     lost = state_->waiting.size();
   }
-  if (closed) {
-    thread_.join();
-    return;
-  }
+  if (closed) return;
   LOG(ERROR) << path() << " could not be closed within " << absl::FormatDuration(options_.close_limit) << "; " << lost
              << " events are lost";
-  thread_.detach();
+  thread_->Detach();
 }
 
 void EventQueue::Loop(State* state) {
   while (true) {
-    Event event;
+    v1::Event event;
     bool any = false;
     int64_t flush = 0;
     bool closing = false;
+    absl::optional<int64_t> dropped;
     {
       MutexLock lock(&state->mutex);
       while (state->waiting.empty() && state->flushes_wanted == state->flushes_done && !state->closing) {
@@ -80,13 +79,13 @@ void EventQueue::Loop(State* state) {
       if (any) {
         event = std::move(state->waiting.front());
         state->waiting.pop_front();
-        LOG_IF(INFO, state->dropping) << state->writer->path() << " takes events again; " << state->dropped
-                                      << " were dropped so far";
-        state->dropping = false;
+        if (std::exchange(state->dropping, false)) dropped = state->dropped;
       }
       flush = state->flushes_wanted;
       closing = state->closing;
     }
+    LOG_IF(INFO, dropped.has_value()) << state->writer->path() << " takes events again; " << dropped.value_or(0)
+                                      << " were dropped so far";
     if (any) {
       state->writer->Write(std::move(event));
       continue;
@@ -101,38 +100,43 @@ void EventQueue::Loop(State* state) {
   }
 }
 
-void EventQueue::Write(Event event) {
+void EventQueue::Write(v1::Event event) {
   if (event.wall_time() == 0) event.set_wall_time(EventWriter::StampOf(options_.clock->WallTime()));
-  MutexLock lock(&state_->mutex);
-  if (state_->waiting.size() < options_.capacity) {
-    state_->waiting.push_back(std::move(event));
-    state_->changed.SignalAll();
-    return;
+  {
+    MutexLock lock(&state_->mutex);
+    if (state_->waiting.size() < options_.capacity) {
+      state_->waiting.push_back(std::move(event));
+      state_->changed.SignalAll();
+      return;
+    }
+    ++state_->dropped;
+    if (std::exchange(state_->dropping, true)) return;
   }
-  ++state_->dropped;
-  LOG_IF(WARNING, !state_->dropping) << path() << " takes no events: " << options_.capacity
-                                     << " wait, and those that come now are dropped";
-  state_->dropping = true;
+  LOG(WARNING) << path() << " takes no events: " << options_.capacity << " wait, and those that come now are dropped";
 }
 
 void EventQueue::WriteScalar(absl::string_view tag, float value, int64_t step) { Write(ScalarEvent(tag, value, step)); }
 
-void EventQueue::WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+void EventQueue::WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step,
+                                 absl::string_view checkpoint_path) {
   Write(SessionLogEvent(status, step, checkpoint_path));
 }
 
 absl::Status EventQueue::Flush(absl::Duration limit) {
-  MutexLock lock(&state_->mutex);
-  const int64_t flush = ++state_->flushes_wanted;
-  state_->changed.SignalAll();
-  const bool done = state_->Await(options_.clock->Now() + limit, [this, flush] {
-    state_->mutex.AssertHeld();
-    return state_->flushes_done >= flush;
-  });
-  if (done) return state_->flush_status;
-  const absl::Status late =
-      absl::DeadlineExceededError(absl::StrCat(path(), " takes no events for ", absl::FormatDuration(limit), "; ",
-                                               state_->waiting.size(), " wait to be written"));
+  size_t waiting = 0;
+  {
+    MutexLock lock(&state_->mutex);
+    const int64_t flush = ++state_->flushes_wanted;
+    state_->changed.SignalAll();
+    const bool done = state_->Await(options_.clock->Now() + limit, [this, flush] {
+      state_->mutex.AssertHeld();
+      return state_->flushes_done >= flush;
+    });
+    if (done) return state_->flush_status;
+    waiting = state_->waiting.size();
+  }
+  const absl::Status late = absl::DeadlineExceededError(
+      absl::StrCat(path(), " takes no events for ", absl::FormatDuration(limit), "; ", waiting, " wait to be written"));
   LOG(WARNING) << late.message();
   return late;
 }

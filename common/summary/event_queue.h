@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/summary/event_writer.h"
-#include "proto/event.pb.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
 
@@ -25,6 +25,7 @@ class EventQueue {
  public:
   struct Options {
     Clock* clock = nullptr;
+    Executor* executor = Executor::Threads();
     size_t capacity = 4096;  // events
     absl::Duration close_limit = absl::Seconds(5);
   };
@@ -35,9 +36,9 @@ class EventQueue {
   EventQueue& operator=(const EventQueue&) = delete;
 
   // As those of EventWriter, but never blocks on files. The event is stamped here.
-  void Write(Event event);
+  void Write(v1::Event event);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
-  void WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
+  void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
   // Blocks until all that was written before is flushed. Errors: DeadlineExceeded, logged, when that takes longer than
   // `limit`; else EventWriter::Flush's.
@@ -54,7 +55,7 @@ class EventQueue {
   const Options options_;
   // The thread's, too: it may outlive this.
   const std::shared_ptr<State> state_;
-  std::thread thread_;
+  const std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace lockstep

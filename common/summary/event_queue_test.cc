@@ -1,14 +1,14 @@
-#include "common/summary/event_queue.h"
+#include "lockstep/common/summary/event_queue.h"
 
 #include <thread>
 #include <vector>
 
-#include "common/base/simulated_clock.h"
-#include "common/io/hanging_file_system.h"
-#include "common/io/memory_file_system.h"
-#include "common/io/record_io.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/hanging_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -28,9 +28,9 @@ class EventQueueTest : public ::testing::Test {
     path_ = writer->path();
     queue_ = std::make_unique<EventQueue>(options_, std::move(writer));
   }
-  std::vector<Event> Events() {
+  std::vector<v1::Event> Events() {
     const auto reader = RecordReader::Open(&memory_, path_).value();
-    std::vector<Event> events;
+    std::vector<v1::Event> events;
     for (uint64_t offset = 0; offset < reader->size();) {
       std::string payload;
       offset = reader->ReadAt(offset, &payload).value().next;
@@ -41,7 +41,7 @@ class EventQueueTest : public ::testing::Test {
   // Without the version.
   std::vector<int64_t> Steps() {
     std::vector<int64_t> steps;
-    for (const Event& event : Events()) {
+    for (const v1::Event& event : Events()) {
       if (event.file_version().empty()) steps.push_back(event.step());
     }
     return steps;
@@ -58,16 +58,16 @@ class EventQueueTest : public ::testing::Test {
 TEST_F(EventQueueTest, WritesInOrderAndStampsWhenAnEventComes) {
   Start();
   fs_.Hang("events");
-  queue_->WriteSessionLog(SessionLog::START, 1);
+  queue_->WriteSessionLog(v1::SessionLog::START, 1);
   fs_.AwaitHanging();
   clock_.Advance(absl::Seconds(3));
   queue_->WriteScalar("loss", 0.5, 2);
   clock_.Advance(absl::Seconds(3));
   fs_.Release();
   EXPECT_TRUE(queue_->Flush(absl::Seconds(1)).ok());
-  const std::vector<Event> events = Events();
+  const std::vector<v1::Event> events = Events();
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(events[1].session_log().status(), SessionLog::START);
+  EXPECT_EQ(events[1].session_log().status(), v1::SessionLog::START);
   EXPECT_EQ(events[1].wall_time(), 1577836800);
   EXPECT_EQ(events[2].summary().value(0).simple_value(), 0.5);
   EXPECT_EQ(events[2].wall_time(), 1577836803);

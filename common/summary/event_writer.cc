@@ -1,4 +1,4 @@
-#include "common/summary/event_writer.h"
+#include "lockstep/common/summary/event_writer.h"
 
 #include <unistd.h>
 
@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
-#include "common/io/record_io.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/record_io.h"
 
 namespace lockstep {
 namespace {
@@ -59,7 +59,7 @@ void EventWriter::Start() {
   Note(status);
 }
 
-void EventWriter::Write(Event event) {
+void EventWriter::Write(v1::Event event) {
   const absl::Time now = clock_->Now();
   if (event.wall_time() == 0) event.set_wall_time(StampOf(clock_->WallTime()));
   MutexLock lock(&mutex_);
@@ -88,7 +88,8 @@ void EventWriter::WriteScalar(absl::string_view tag, float value, int64_t step) 
   Write(ScalarEvent(tag, value, step));
 }
 
-void EventWriter::WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+void EventWriter::WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step,
+                                  absl::string_view checkpoint_path) {
   Write(SessionLogEvent(status, step, checkpoint_path));
 }
 
@@ -115,7 +116,9 @@ absl::Status EventWriter::Close() {
   return status;
 }
 
-absl::Status EventWriter::Append(const Event& event) { return file_->Append(FrameRecord(event.SerializeAsString())); }
+absl::Status EventWriter::Append(const v1::Event& event) {
+  return file_->Append(FrameRecord(event.SerializeAsString()));
+}
 
 absl::Status EventWriter::FlushFile() {
   RETURN_IF_ERROR(file_->Flush());
@@ -130,17 +133,17 @@ void EventWriter::Note(const absl::Status& status) {
   failing_ = !status.ok();
 }
 
-Event ScalarEvent(absl::string_view tag, float value, int64_t step) {
-  Event event;
+v1::Event ScalarEvent(absl::string_view tag, float value, int64_t step) {
+  v1::Event event;
   event.set_step(step);
-  Summary::Value* const scalar = event.mutable_summary()->add_value();
+  v1::Summary::Value* const scalar = event.mutable_summary()->add_value();
   scalar->set_tag(std::string(tag));
   scalar->set_simple_value(value);
   return event;
 }
 
-Event SessionLogEvent(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
-  Event event;
+v1::Event SessionLogEvent(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path) {
+  v1::Event event;
   event.set_step(step);
   event.mutable_session_log()->set_status(status);
   event.mutable_session_log()->set_checkpoint_path(std::string(checkpoint_path));

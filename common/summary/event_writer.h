@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
-#include "common/io/file_system.h"
-#include "proto/event.pb.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
 
@@ -31,9 +31,9 @@ class EventWriter {
   ~EventWriter();
 
   // Stamps wall_time (when 0) and appends. After Close: dropped, with one warning.
-  void Write(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(v1::Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
-  void WriteSessionLog(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
+  void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
   // An event's wall_time for what happens at `time`: seconds since 1970.
   static double StampOf(absl::Time time);
@@ -46,7 +46,7 @@ class EventWriter {
  private:
   EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file);
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Append(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Append(const v1::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FlushFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Logs the first error of a streak, and its end.
   void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -57,7 +57,7 @@ class EventWriter {
   // Null after Close.
   std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
   // The first record, as long as it could not be written.
-  Event version_ ABSL_GUARDED_BY(mutex_);
+  v1::Event version_ ABSL_GUARDED_BY(mutex_);
   bool version_written_ ABSL_GUARDED_BY(mutex_) = false;
   bool first_event_written_ ABSL_GUARDED_BY(mutex_) = false;
   int unflushed_events_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -67,9 +67,9 @@ class EventWriter {
 };
 
 // Events without a time. A scalar of a summary:
-Event ScalarEvent(absl::string_view tag, float value, int64_t step);
+v1::Event ScalarEvent(absl::string_view tag, float value, int64_t step);
 // What happened to the run:
-Event SessionLogEvent(SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
+v1::Event SessionLogEvent(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
 }  // namespace lockstep
 

@@ -1,15 +1,15 @@
-#include "common/summary/event_writer.h"
+#include "lockstep/common/summary/event_writer.h"
 
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/simulated_clock.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/memory_file_system.h"
-#include "common/io/record_io.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -22,9 +22,9 @@ class EventWriterTest : public ::testing::Test {
   std::unique_ptr<EventWriter> Create() { return EventWriter::Create(&fs_, &clock_, "logs", "host").value(); }
 
   // What a reader sees now.
-  std::vector<Event> Events(const std::string& path) {
+  std::vector<v1::Event> Events(const std::string& path) {
     const auto reader = RecordReader::Open(&memory_, path).value();
-    std::vector<Event> events;
+    std::vector<v1::Event> events;
     for (uint64_t offset = 0; offset < reader->size();) {
       std::string payload;
       const auto position = reader->ReadAt(offset, &payload);
@@ -39,7 +39,7 @@ class EventWriterTest : public ::testing::Test {
   }
   std::vector<int64_t> Steps(const std::string& path) {
     std::vector<int64_t> steps;
-    for (const Event& event : Events(path)) steps.push_back(event.step());
+    for (const v1::Event& event : Events(path)) steps.push_back(event.step());
     return steps;
   }
 
@@ -62,7 +62,7 @@ TEST_F(EventWriterTest, StartsWithTheVersionUnderTensorFlowsName) {
   clock_.Advance(absl::Milliseconds(1700));
   const auto writer = Create();
   EXPECT_EQ(writer->path(), "logs/events.out.tfevents.1577836801.host");
-  const std::vector<Event> events = Events(writer->path());
+  const std::vector<v1::Event> events = Events(writer->path());
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].file_version(), "brain.Event:2");
   EXPECT_EQ(events[0].wall_time(), 1577836801);
@@ -87,7 +87,7 @@ TEST_F(EventWriterTest, StartsANewFileAtEveryOpening) {
   EXPECT_THAT(paths, ElementsAre("logs/events.out.tfevents.1577836800.host", "logs/events.out.tfevents.1577836801.host",
                                  "logs/events.out.tfevents.1577836801.host.1"));
   for (const std::string& path : paths) {
-    const std::vector<Event> events = Events(path);
+    const std::vector<v1::Event> events = Events(path);
     ASSERT_EQ(events.size(), 2u);
     EXPECT_EQ(events[0].file_version(), "brain.Event:2");
     EXPECT_EQ(events[1].step(), 5);
@@ -110,11 +110,11 @@ TEST_F(EventWriterTest, StampsTheTimeUnlessTheEventHasOne) {
   const auto writer = Create();
   clock_.Advance(absl::Milliseconds(250));
   writer->WriteScalar("loss", 0.5, 1);
-  Event event;
+  v1::Event event;
   event.set_wall_time(17);
   writer->Write(event);
   ASSERT_TRUE(writer->Flush().ok());
-  const std::vector<Event> events = Events(writer->path());
+  const std::vector<v1::Event> events = Events(writer->path());
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[1].wall_time(), 1577836800.25);
   EXPECT_EQ(events[1].summary().value(0).tag(), "loss");
@@ -124,12 +124,12 @@ TEST_F(EventWriterTest, StampsTheTimeUnlessTheEventHasOne) {
 
 TEST_F(EventWriterTest, WritesSessionLogs) {
   const auto writer = Create();
-  writer->WriteSessionLog(SessionLog::START, 3);
-  writer->WriteSessionLog(SessionLog::CHECKPOINT, 4, "logs/model.ckpt-4");
+  writer->WriteSessionLog(v1::SessionLog::START, 3);
+  writer->WriteSessionLog(v1::SessionLog::CHECKPOINT, 4, "logs/model.ckpt-4");
   ASSERT_TRUE(writer->Close().ok());
-  const std::vector<Event> events = Events(writer->path());
+  const std::vector<v1::Event> events = Events(writer->path());
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(events[1].session_log().status(), SessionLog::START);
+  EXPECT_EQ(events[1].session_log().status(), v1::SessionLog::START);
   EXPECT_EQ(events[1].step(), 3);
   EXPECT_EQ(events[2].session_log().checkpoint_path(), "logs/model.ckpt-4");
 }

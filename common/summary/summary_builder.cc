@@ -1,4 +1,4 @@
-#include "common/summary/summary_builder.h"
+#include "lockstep/common/summary/summary_builder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/summary/png.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +30,7 @@ const std::vector<double>& Limits() {
   return *limits;
 }
 
-void AddBuckets(const std::vector<double>& counts, HistogramProto* histogram) {
+void AddBuckets(const std::vector<double>& counts, v1::HistogramProto* histogram) {
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) {
       while (i + 1 < counts.size() && counts[i + 1] == 0) ++i;
@@ -41,8 +42,8 @@ void AddBuckets(const std::vector<double>& counts, HistogramProto* histogram) {
 
 }  // namespace
 
-absl::StatusOr<HistogramProto> MakeHistogram(absl::Span<const float> values) {
-  HistogramProto histogram;
+absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values) {
+  v1::HistogramProto histogram;
   std::vector<double> counts(Limits().size(), 0);
   // As TensorFlow leaves them when there are no values.
   double min = kLargest, max = -kLargest, sum = 0, sum_squares = 0;
@@ -65,7 +66,7 @@ absl::StatusOr<HistogramProto> MakeHistogram(absl::Span<const float> values) {
 }
 
 void SummaryBuilder::AddScalar(absl::string_view tag, float value) {
-  Summary::Value* const scalar = summary_.add_value();
+  v1::Summary::Value* const scalar = summary_.add_value();
   scalar->set_tag(std::string(tag));
   scalar->set_simple_value(value);
 }
@@ -75,16 +76,32 @@ absl::Status SummaryBuilder::AddHistogram(absl::string_view tag, absl::Span<cons
   if (!histogram.ok()) {
     return absl::Status(histogram.status().code(), absl::StrCat("histogram ", tag, ": ", histogram.status().message()));
   }
-  Summary::Value* const value = summary_.add_value();
+  v1::Summary::Value* const value = summary_.add_value();
   value->set_tag(std::string(tag));
   *value->mutable_histo() = *std::move(histogram);
   return absl::OkStatus();
 }
 
-Event SummaryBuilder::Build(int64_t step) {
-  Event event;
+absl::Status SummaryBuilder::AddImage(absl::string_view tag, int64_t height, int64_t width, int64_t channels,
+                                      absl::Span<const uint8_t> pixels) {
+  absl::StatusOr<std::string> png = EncodePng(height, width, channels, pixels);
+  if (!png.ok()) {
+    return absl::Status(png.status().code(), absl::StrCat("image ", tag, ": ", png.status().message()));
+  }
+  v1::Summary::Value* const value = summary_.add_value();
+  value->set_tag(std::string(tag));
+  v1::Summary::Image* const image = value->mutable_image();
+  image->set_height(static_cast<int32_t>(height));
+  image->set_width(static_cast<int32_t>(width));
+  image->set_colorspace(static_cast<int32_t>(channels));
+  image->set_encoded_image_string(*std::move(png));
+  return absl::OkStatus();
+}
+
+v1::Event SummaryBuilder::Build(int64_t step) {
+  v1::Event event;
   event.set_step(step);
-  *event.mutable_summary() = std::exchange(summary_, Summary());
+  *event.mutable_summary() = std::exchange(summary_, v1::Summary());
   return event;
 }
 

@@ -1,4 +1,4 @@
-#include "common/summary/summary_builder.h"
+#include "lockstep/common/summary/summary_builder.h"
 
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(MakeHistogramTest, CountsInTensorFlowsBuckets) {
-  const HistogramProto histogram = MakeHistogram({-1, 0, 0, 1e-13f, 2}).value();
+  const v1::HistogramProto histogram = MakeHistogram({-1, 0, 0, 1e-13f, 2}).value();
   EXPECT_EQ(histogram.min(), -1);
   EXPECT_EQ(histogram.max(), 2);
   EXPECT_EQ(histogram.num(), 5);
@@ -34,12 +34,12 @@ TEST(MakeHistogramTest, CountsInTensorFlowsBuckets) {
 
 TEST(MakeHistogramTest, CountsTheLargestFloats) {
   const float largest = std::numeric_limits<float>::max();
-  const HistogramProto histogram = MakeHistogram({-largest, largest}).value();
+  const v1::HistogramProto histogram = MakeHistogram({-largest, largest}).value();
   EXPECT_THAT(histogram.bucket(), ElementsAre(0, 1, 0, 1));
 }
 
 TEST(MakeHistogramTest, IsEmptyWithoutValues) {
-  const HistogramProto histogram = MakeHistogram({}).value();
+  const v1::HistogramProto histogram = MakeHistogram({}).value();
   EXPECT_EQ(histogram.num(), 0);
   EXPECT_THAT(histogram.bucket(), ElementsAre(0));
 }
@@ -54,13 +54,18 @@ TEST(SummaryBuilderTest, CollectsTheValuesOfAStep) {
   builder.AddScalar("loss", 0.5);
   ASSERT_TRUE(builder.AddHistogram("weights", {1, 2}).ok());
   EXPECT_EQ(builder.AddHistogram("bias", {NAN}).message(), "histogram bias: value 0 is nan");
-  const Event event = builder.Build(7);
+  ASSERT_TRUE(builder.AddImage("input", 1, 2, 1, {0, 255}).ok());
+  EXPECT_EQ(builder.AddImage("none", 1, 2, 1, {0}).message(),
+            "image none: an image of [1, 2, 1] has 1 bytes, must have 2");
+  const v1::Event event = builder.Build(7);
   EXPECT_EQ(event.step(), 7);
   EXPECT_EQ(event.wall_time(), 0);
-  ASSERT_EQ(event.summary().value_size(), 2);
+  ASSERT_EQ(event.summary().value_size(), 3);
   EXPECT_EQ(event.summary().value(0).tag(), "loss");
   EXPECT_EQ(event.summary().value(0).simple_value(), 0.5);
   EXPECT_EQ(event.summary().value(1).histo().num(), 2);
+  EXPECT_EQ(event.summary().value(2).image().width(), 2);
+  EXPECT_EQ(event.summary().value(2).image().encoded_image_string().substr(1, 3), "PNG");
   EXPECT_EQ(builder.Build(8).summary().value_size(), 0);
 }
 

@@ -5,38 +5,38 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "proto/tensor.pb.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
 
 // Bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
-size_t SizeOf(DataType dtype);
+size_t SizeOf(v1::DataType dtype);
 
 // "float32", "int64", ...; "invalid" for unknown ones.
-absl::string_view NameOf(DataType dtype);
+absl::string_view NameOf(v1::DataType dtype);
 
 // The DataType of a C++ type: DataTypeOf<float>::value.
 template <typename T>
 struct DataTypeOf;
 template <>
 struct DataTypeOf<float> {
-  static constexpr DataType value = DT_FLOAT;
+  static constexpr v1::DataType value = v1::DT_FLOAT;
 };
 template <>
 struct DataTypeOf<double> {
-  static constexpr DataType value = DT_DOUBLE;
+  static constexpr v1::DataType value = v1::DT_DOUBLE;
 };
 template <>
 struct DataTypeOf<int32_t> {
-  static constexpr DataType value = DT_INT32;
+  static constexpr v1::DataType value = v1::DT_INT32;
 };
 template <>
 struct DataTypeOf<int64_t> {
-  static constexpr DataType value = DT_INT64;
+  static constexpr v1::DataType value = v1::DT_INT64;
 };
 template <>
 struct DataTypeOf<uint8_t> {
-  static constexpr DataType value = DT_UINT8;
+  static constexpr v1::DataType value = v1::DT_UINT8;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "common/tensor/dtype.h"
+#include "lockstep/common/tensor/dtype.h"
 
 #include "gtest/gtest.h"
 
@@ -6,35 +6,35 @@ namespace lockstep {
 namespace {
 
 TEST(DTypeTest, HasTheSizesOfItsElements) {
-  EXPECT_EQ(SizeOf(DT_FLOAT), 4);
-  EXPECT_EQ(SizeOf(DT_DOUBLE), 8);
-  EXPECT_EQ(SizeOf(DT_HALF), 2);
-  EXPECT_EQ(SizeOf(DT_BFLOAT16), 2);
-  EXPECT_EQ(SizeOf(DT_BOOL), 1);
-  EXPECT_EQ(SizeOf(DT_INT8), 1);
-  EXPECT_EQ(SizeOf(DT_UINT8), 1);
-  EXPECT_EQ(SizeOf(DT_INT16), 2);
-  EXPECT_EQ(SizeOf(DT_UINT16), 2);
-  EXPECT_EQ(SizeOf(DT_INT32), 4);
-  EXPECT_EQ(SizeOf(DT_UINT32), 4);
-  EXPECT_EQ(SizeOf(DT_INT64), 8);
-  EXPECT_EQ(SizeOf(DT_UINT64), 8);
+  EXPECT_EQ(SizeOf(v1::DT_FLOAT), 4);
+  EXPECT_EQ(SizeOf(v1::DT_DOUBLE), 8);
+  EXPECT_EQ(SizeOf(v1::DT_HALF), 2);
+  EXPECT_EQ(SizeOf(v1::DT_BFLOAT16), 2);
+  EXPECT_EQ(SizeOf(v1::DT_BOOL), 1);
+  EXPECT_EQ(SizeOf(v1::DT_INT8), 1);
+  EXPECT_EQ(SizeOf(v1::DT_UINT8), 1);
+  EXPECT_EQ(SizeOf(v1::DT_INT16), 2);
+  EXPECT_EQ(SizeOf(v1::DT_UINT16), 2);
+  EXPECT_EQ(SizeOf(v1::DT_INT32), 4);
+  EXPECT_EQ(SizeOf(v1::DT_UINT32), 4);
+  EXPECT_EQ(SizeOf(v1::DT_INT64), 8);
+  EXPECT_EQ(SizeOf(v1::DT_UINT64), 8);
 }
 
 TEST(DTypeTest, TypesWithoutAFixedSizeHaveNone) {
-  EXPECT_EQ(SizeOf(DT_STRING), 0);
-  EXPECT_EQ(SizeOf(DT_INVALID), 0);
-  EXPECT_EQ(SizeOf(static_cast<DataType>(12345)), 0);
+  EXPECT_EQ(SizeOf(v1::DT_STRING), 0);
+  EXPECT_EQ(SizeOf(v1::DT_INVALID), 0);
+  EXPECT_EQ(SizeOf(static_cast<v1::DataType>(12345)), 0);
 }
 
 TEST(DTypeTest, EveryTypeHasItsName) {
-  const auto* type = DataType_descriptor();
+  const auto* type = v1::DataType_descriptor();
   for (int i = 0; i < type->value_count(); ++i) {
-    const auto dtype = static_cast<DataType>(type->value(i)->number());
-    EXPECT_EQ(NameOf(dtype) == "invalid", dtype == DT_INVALID) << type->value(i)->name();
+    const auto dtype = static_cast<v1::DataType>(type->value(i)->number());
+    EXPECT_EQ(NameOf(dtype) == "invalid", dtype == v1::DT_INVALID) << type->value(i)->name();
   }
-  EXPECT_EQ(NameOf(DT_FLOAT), "float32");
-  EXPECT_EQ(NameOf(static_cast<DataType>(12345)), "invalid");
+  EXPECT_EQ(NameOf(v1::DT_FLOAT), "float32");
+  EXPECT_EQ(NameOf(static_cast<v1::DataType>(12345)), "invalid");
 }
 
 TEST(DTypeTest, CppTypesHaveTheirDataType) {

@@ -1,10 +1,10 @@
-#include "common/tensor/float_chunks.h"
+#include "lockstep/common/tensor/float_chunks.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "common/tensor/dtype.h"
-#include "common/tensor/rounding.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -24,12 +24,12 @@ FloatChunks::FloatChunks(const float* data, int64_t n) {
   Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(float)));
 }
 
-FloatChunks::FloatChunks(DataType type, const uint16_t* data, int64_t n) {
+FloatChunks::FloatChunks(v1::DataType type, const uint16_t* data, int64_t n) {
   set_type(type);
   Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(uint16_t)));
 }
 
-void FloatChunks::set_type(DataType type) {
+void FloatChunks::set_type(v1::DataType type) {
   type_ = type;
   element_bytes_ = SizeOf(type);
 }
@@ -76,7 +76,7 @@ void FloatChunks::ForEachRun(int64_t first, int64_t n, F f) const {
 }
 
 void FloatChunks::CopyTo(int64_t first, int64_t n, float* out) const {
-  if (type_ == DT_FLOAT) {
+  if (type_ == v1::DT_FLOAT) {
     ForEachRun(first, n, [out](int64_t at, absl::string_view run) { std::memcpy(out + at, run.data(), run.size()); });
     return;
   }
@@ -86,7 +86,7 @@ void FloatChunks::CopyTo(int64_t first, int64_t n, float* out) const {
 }
 
 void FloatChunks::AddTo(int64_t first, int64_t n, float* out) const {
-  if (type_ == DT_FLOAT) {
+  if (type_ == v1::DT_FLOAT) {
     ForEachRun(first, n, [out](int64_t at, absl::string_view run) {
       AddUnaligned(static_cast<int64_t>(run.size() / sizeof(float)), run.data(), out + at);
     });
@@ -98,7 +98,7 @@ void FloatChunks::AddTo(int64_t first, int64_t n, float* out) const {
 }
 
 const float* FloatChunks::Contiguous(int64_t first, int64_t n) const {
-  if (type_ != DT_FLOAT) return nullptr;
+  if (type_ != v1::DT_FLOAT) return nullptr;
   size_t skip = static_cast<size_t>(first) * sizeof(float);
   for (const absl::string_view chunk : chunks_) {
     if (skip >= chunk.size()) {
@@ -121,5 +121,12 @@ void FloatChunks::CopyBytes(char* out) const {
 }
 
 const char* FloatChunks::SingleRun() const { return chunks_.size() == 1 ? chunks_[0].data() : nullptr; }
+
+absl::string_view FloatChunks::Bytes(std::string* storage) const {
+  if (SingleRun() != nullptr) return {SingleRun(), bytes_};
+  storage->resize(bytes_);
+  CopyBytes(&(*storage)[0]);
+  return *storage;
+}
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
-#include "common/tensor/float_chunks.h"
+#include "lockstep/common/tensor/float_chunks.h"
 
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "common/base/philox.h"
-#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -42,7 +42,7 @@ TEST(FloatChunksTest, ReadsEveryRangeHoweverTheBytesAreCut) {
 }
 
 TEST(FloatChunksTest, Reads16BitNumbersHoweverTheBytesAreCut) {
-  for (const DataType type : {DT_BFLOAT16, DT_HALF}) {
+  for (const v1::DataType type : {v1::DT_BFLOAT16, v1::DT_HALF}) {
     std::vector<float> values(19);
     Philox(4, 2).FillNormal(absl::MakeSpan(values));
     RoundTo(type, 19, values.data());

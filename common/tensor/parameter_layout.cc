@@ -1,4 +1,4 @@
-#include "common/tensor/parameter_layout.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 
 #include <algorithm>
 #include <string>
@@ -6,19 +6,19 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/aligned_buffer.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/tensor/shape.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kFloatsPerAlignment = kTensorAlignment / sizeof(float);
 
-absl::StatusOr<int64_t> CheckedElements(const VariableSpec& spec) {
+absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
   if (spec.name().empty()) return absl::InvalidArgumentError("a variable has no name");
-  if (spec.dtype() != DT_FLOAT) {
+  if (spec.dtype() != v1::DT_FLOAT) {
     return absl::InvalidArgumentError(
         absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()), "; only float32 is supported"));
   }
@@ -34,10 +34,10 @@ absl::StatusOr<int64_t> CheckedElements(const VariableSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) {
+absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& model) {
   ParameterLayout layout;
   absl::flat_hash_map<std::string, int> index;
-  for (const VariableSpec& spec : model.variables()) {
+  for (const v1::VariableSpec& spec : model.variables()) {
     ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
     if (elements > kMaxElements - layout.flat_elements_) {
       return absl::InvalidArgumentError(absl::StrCat("with variable ", spec.name(), " of ", elements,
@@ -62,7 +62,7 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) 
   }
   if (layout.num_trainable_segments_ == 0) return absl::InvalidArgumentError("the model has no trainable variable");
 
-  for (const UpdateOpSpec& spec : model.update_ops()) {
+  for (const v1::UpdateOpSpec& spec : model.update_ops()) {
     const auto it = index.find(spec.variable());
     if (it == index.end()) {
       return absl::InvalidArgumentError(absl::StrCat("an update op names the unknown variable ", spec.variable()));
@@ -71,11 +71,11 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const ModelSpec& model) 
       return absl::InvalidArgumentError(
           absl::StrCat("an update op names the trainable variable ", spec.variable(), "; only gradients change those"));
     }
-    if (!UpdateOpSpec::Kind_IsValid(spec.kind())) {
+    if (!v1::UpdateOpSpec::Kind_IsValid(spec.kind())) {
       return absl::InvalidArgumentError(
           absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
     }
-    if (spec.kind() == UpdateOpSpec::MOVING_AVERAGE && !(spec.decay() >= 0 && spec.decay() <= 1)) {
+    if (spec.kind() == v1::UpdateOpSpec::MOVING_AVERAGE && !(spec.decay() >= 0 && spec.decay() <= 1)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
     }

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/variable.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
 // Where every variable of a model lies in one flat array of floats, and how variables are cut into
 // segments. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at
 // most kSegmentElements elements of one variable: the unit in which gradients are summed, updates
-// are applied and values are sent. Immutable.
+// are applied and values are sent (docs/glossary.md). Immutable.
 class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed from cache, large enough to cost no bookkeeping.
@@ -21,7 +21,7 @@ class ParameterLayout {
   static constexpr int64_t kMaxElements = int64_t{1} << 37;
 
   struct Variable {
-    VariableSpec spec;
+    v1::VariableSpec spec;
     int64_t elements = 0;
     // Floats from the start of the flat array.
     int64_t flat_offset = 0;
@@ -36,14 +36,14 @@ class ParameterLayout {
     int64_t elements = 0;
   };
   struct UpdateOp {
-    UpdateOpSpec spec;
+    v1::UpdateOpSpec spec;
     int variable = 0;
   };
 
   // Checks the declaration. Errors: InvalidArgument names the variable or update op and what is wrong: no or repeated
   // name, unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an unknown
   // variable.
-  static absl::StatusOr<ParameterLayout> Create(const ModelSpec& model);
+  static absl::StatusOr<ParameterLayout> Create(const v1::ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<Segment>& segments() const { return segments_; }

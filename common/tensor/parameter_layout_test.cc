@@ -1,30 +1,30 @@
-#include "common/tensor/parameter_layout.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 
 #include <functional>
 #include <limits>
 #include <string>
 
-#include "common/tensor/aligned_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/memory/aligned_buffer.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
 
-VariableSpec* AddVariable(const std::string& name, const std::vector<int64_t>& shape, bool trainable,
-                          ModelSpec* model) {
-  VariableSpec* const variable = model->add_variables();
+v1::VariableSpec* AddVariable(const std::string& name, const std::vector<int64_t>& shape, bool trainable,
+                              v1::ModelSpec* model) {
+  v1::VariableSpec* const variable = model->add_variables();
   variable->set_name(name);
-  variable->set_dtype(DT_FLOAT);
+  variable->set_dtype(v1::DT_FLOAT);
   for (const int64_t size : shape) variable->add_shape(size);
   variable->set_trainable(trainable);
   return variable;
 }
 
 TEST(ParameterLayoutTest, EveryVariableStartsAligned) {
-  ModelSpec model;
+  v1::ModelSpec model;
   AddVariable("a", {3}, true, &model);
   AddVariable("b", {}, false, &model);
   AddVariable("c", {16}, true, &model);
@@ -45,7 +45,7 @@ TEST(ParameterLayoutTest, EveryVariableStartsAligned) {
 
 TEST(ParameterLayoutTest, SegmentsCoverEachVariableOnce) {
   constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
-  ModelSpec model;
+  v1::ModelSpec model;
   AddVariable("exact", {2, kSegment}, true, &model);
   AddVariable("one_more", {kSegment + 1}, true, &model);
   AddVariable("fixed", {kSegment * 3 - 1}, false, &model);
@@ -71,58 +71,61 @@ TEST(ParameterLayoutTest, SegmentsCoverEachVariableOnce) {
 }
 
 TEST(ParameterLayoutTest, UpdateOpsPointToTheirVariables) {
-  ModelSpec model;
+  v1::ModelSpec model;
   AddVariable("w", {2}, true, &model);
   AddVariable("mean", {2}, false, &model);
-  UpdateOpSpec* const op = model.add_update_ops();
+  v1::UpdateOpSpec* const op = model.add_update_ops();
   op->set_variable("mean");
-  op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+  op->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
   op->set_decay(0.9f);
   const auto layout = *ParameterLayout::Create(model);
   ASSERT_EQ(layout.update_ops().size(), 1u);
   EXPECT_EQ(layout.update_ops()[0].variable, 1);
-  EXPECT_EQ(layout.update_ops()[0].spec.kind(), UpdateOpSpec::MOVING_AVERAGE);
+  EXPECT_EQ(layout.update_ops()[0].spec.kind(), v1::UpdateOpSpec::MOVING_AVERAGE);
 }
 
 TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
   struct Case {
-    std::function<void(ModelSpec*)> change;
+    std::function<void(v1::ModelSpec*)> change;
     std::string text;
   };
-  const auto update_op = [](ModelSpec* model, const std::string& variable) {
-    UpdateOpSpec* const op = model->add_update_ops();
+  const auto update_op = [](v1::ModelSpec* model, const std::string& variable) {
+    v1::UpdateOpSpec* const op = model->add_update_ops();
     op->set_variable(variable);
     return op;
   };
   const Case cases[] = {
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_name(""); }, "has no name"},
-      {[](ModelSpec* m) { m->mutable_variables(1)->set_name("w"); }, "two variables are named w"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_dtype(DT_DOUBLE); }, "variable w has type"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_dtype(static_cast<DataType>(99)); }, "variable w has type"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, 0); }, "variable w has shape"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, -1); }, "variable w"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->add_shape(std::numeric_limits<int64_t>::max()); }, "variable w"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, ParameterLayout::kMaxElements + 1); }, "variable w"},
-      {[](ModelSpec* m) { m->mutable_variables(0)->set_trainable(false); }, "no trainable variable"},
-      {[](ModelSpec* m) { m->clear_variables(); }, "no trainable variable"},
-      {[&](ModelSpec* m) { update_op(m, "nobody"); }, "unknown variable nobody"},
-      {[&](ModelSpec* m) { update_op(m, "w"); }, "trainable variable w"},
-      {[&](ModelSpec* m) { update_op(m, "v")->set_kind(static_cast<UpdateOpSpec::Kind>(7)); }, "unknown kind 7"},
-      {[&](ModelSpec* m) {
-         UpdateOpSpec* const op = update_op(m, "v");
-         op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_name(""); }, "has no name"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(1)->set_name("w"); }, "two variables are named w"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(v1::DT_DOUBLE); }, "variable w has type"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(static_cast<v1::DataType>(99)); },
+       "variable w has type"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_shape(0, 0); }, "variable w has shape"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_shape(0, -1); }, "variable w"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->add_shape(std::numeric_limits<int64_t>::max()); }, "variable w"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_shape(0, ParameterLayout::kMaxElements + 1); },
+       "variable w"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_trainable(false); }, "no trainable variable"},
+      {[](v1::ModelSpec* m) { m->clear_variables(); }, "no trainable variable"},
+      {[&](v1::ModelSpec* m) { update_op(m, "nobody"); }, "unknown variable nobody"},
+      {[&](v1::ModelSpec* m) { update_op(m, "w"); }, "trainable variable w"},
+      {[&](v1::ModelSpec* m) { update_op(m, "v")->set_kind(static_cast<v1::UpdateOpSpec::Kind>(7)); },
+       "unknown kind 7"},
+      {[&](v1::ModelSpec* m) {
+         v1::UpdateOpSpec* const op = update_op(m, "v");
+         op->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
          op->set_decay(1.5f);
        },
        "decay 1.5"},
-      {[&](ModelSpec* m) {
-         UpdateOpSpec* const op = update_op(m, "v");
-         op->set_kind(UpdateOpSpec::MOVING_AVERAGE);
+      {[&](v1::ModelSpec* m) {
+         v1::UpdateOpSpec* const op = update_op(m, "v");
+         op->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
          op->set_decay(std::numeric_limits<float>::quiet_NaN());
        },
        "decay nan"},
   };
   for (const Case& test : cases) {
-    ModelSpec model;
+    v1::ModelSpec model;
     AddVariable("w", {2}, true, &model);
     AddVariable("v", {2}, false, &model);
     test.change(&model);
@@ -133,7 +136,7 @@ TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
 }
 
 TEST(ParameterLayoutTest, TheSumOfAllVariablesDoesNotOverflow) {
-  ModelSpec model;
+  v1::ModelSpec model;
   for (int i = 0; i < 3; ++i) {
     AddVariable("v" + std::to_string(i), {i == 0 ? 64 : std::numeric_limits<int64_t>::max() / 8}, true, &model);
   }

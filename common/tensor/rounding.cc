@@ -1,4 +1,4 @@
-#include "common/tensor/rounding.h"
+#include "lockstep/common/tensor/rounding.h"
 
 #include <immintrin.h>
 
@@ -116,23 +116,23 @@ void DecodeAndAddAll(int64_t n, const char* bytes, float* out) {
 
 }  // namespace
 
-bool IsFloatType(DataType type) { return type == DT_FLOAT || type == DT_BFLOAT16 || type == DT_HALF; }
+bool IsFloatType(v1::DataType type) { return type == v1::DT_FLOAT || type == v1::DT_BFLOAT16 || type == v1::DT_HALF; }
 
-void RoundTo(DataType type, int64_t n, float* values) {
-  if (type == DT_BFLOAT16) RoundAll<Bfloat16>(n, values);
-  if (type == DT_HALF) RoundAll<Half>(n, values);
+void RoundTo(v1::DataType type, int64_t n, float* values) {
+  if (type == v1::DT_BFLOAT16) RoundAll<Bfloat16>(n, values);
+  if (type == v1::DT_HALF) RoundAll<Half>(n, values);
 }
 
-void Encode16(DataType type, int64_t n, const float* values, uint16_t* out) {
-  type == DT_BFLOAT16 ? EncodeAll<Bfloat16>(n, values, out) : EncodeAll<Half>(n, values, out);
+void Encode16(v1::DataType type, int64_t n, const float* values, uint16_t* out) {
+  type == v1::DT_BFLOAT16 ? EncodeAll<Bfloat16>(n, values, out) : EncodeAll<Half>(n, values, out);
 }
 
-void Decode16(DataType type, int64_t n, const char* bytes, float* out) {
-  type == DT_BFLOAT16 ? DecodeAll<Bfloat16>(n, bytes, out) : DecodeAll<Half>(n, bytes, out);
+void Decode16(v1::DataType type, int64_t n, const char* bytes, float* out) {
+  type == v1::DT_BFLOAT16 ? DecodeAll<Bfloat16>(n, bytes, out) : DecodeAll<Half>(n, bytes, out);
 }
 
-void DecodeAndAdd16(DataType type, int64_t n, const char* bytes, float* out) {
-  type == DT_BFLOAT16 ? DecodeAndAddAll<Bfloat16>(n, bytes, out) : DecodeAndAddAll<Half>(n, bytes, out);
+void DecodeAndAdd16(v1::DataType type, int64_t n, const char* bytes, float* out) {
+  type == v1::DT_BFLOAT16 ? DecodeAndAddAll<Bfloat16>(n, bytes, out) : DecodeAndAddAll<Half>(n, bytes, out);
 }
 
 }  // namespace lockstep

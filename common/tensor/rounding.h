@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "proto/tensor.pb.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
 
@@ -14,17 +14,17 @@ namespace lockstep {
 // nor alignment.
 
 // Whether `type` is one of the three.
-bool IsFloatType(DataType type);
+bool IsFloatType(v1::DataType type);
 
 // values[i] = values[i] rounded. Nothing happens for DT_FLOAT.
-void RoundTo(DataType type, int64_t n, float* values);
+void RoundTo(v1::DataType type, int64_t n, float* values);
 
 // The bits of values[i], rounded. A 16-bit type.
-void Encode16(DataType type, int64_t n, const float* values, uint16_t* out);
+void Encode16(v1::DataType type, int64_t n, const float* values, uint16_t* out);
 // The reverse, from little-endian bytes at any alignment. Exact.
-void Decode16(DataType type, int64_t n, const char* bytes, float* out);
+void Decode16(v1::DataType type, int64_t n, const char* bytes, float* out);
 // out[i] += the i-th of them.
-void DecodeAndAdd16(DataType type, int64_t n, const char* bytes, float* out);
+void DecodeAndAdd16(v1::DataType type, int64_t n, const char* bytes, float* out);
 
 }  // namespace lockstep
 

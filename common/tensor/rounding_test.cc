@@ -1,4 +1,4 @@
-#include "common/tensor/rounding.h"
+#include "lockstep/common/tensor/rounding.h"
 
 #include <cmath>
 #include <cstring>
@@ -24,20 +24,20 @@ uint32_t BitsOf(float value) {
   return bits;
 }
 
-uint16_t Encode(DataType type, float value) {
+uint16_t Encode(v1::DataType type, float value) {
   uint16_t out = 0;
   Encode16(type, 1, &value, &out);
   return out;
 }
 
-float Decode(DataType type, uint16_t number) {
+float Decode(v1::DataType type, uint16_t number) {
   float out = 0;
   Decode16(type, 1, reinterpret_cast<const char*>(&number), &out);
   return out;
 }
 
 struct Type {
-  DataType type;
+  v1::DataType type;
   int mantissa_bits;
   int exponent_bits;
   uint16_t infinity;
@@ -130,16 +130,16 @@ TEST_P(RoundingTest, NeitherPositionNorAlignmentMatters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, RoundingTest,
-                         ::testing::Values(Type{DT_BFLOAT16, 7, 8, 0x7f80, 0x7fc0},
-                                           Type{DT_HALF, 10, 5, 0x7c00, 0x7e00}),
-                         [](const auto& info) { return info.param.type == DT_HALF ? "Half" : "Bfloat16"; });
+                         ::testing::Values(Type{v1::DT_BFLOAT16, 7, 8, 0x7f80, 0x7fc0},
+                                           Type{v1::DT_HALF, 10, 5, 0x7c00, 0x7e00}),
+                         [](const auto& info) { return info.param.type == v1::DT_HALF ? "Half" : "Bfloat16"; });
 
 TEST(RoundingOfFloatsTest, ChangesNothing) {
   float value = 1.0000001f;
-  RoundTo(DT_FLOAT, 1, &value);
+  RoundTo(v1::DT_FLOAT, 1, &value);
   EXPECT_EQ(value, 1.0000001f);
-  EXPECT_TRUE(IsFloatType(DT_FLOAT) && IsFloatType(DT_BFLOAT16) && IsFloatType(DT_HALF));
-  EXPECT_FALSE(IsFloatType(DT_DOUBLE) || IsFloatType(DT_INVALID) || IsFloatType(static_cast<DataType>(99)));
+  EXPECT_TRUE(IsFloatType(v1::DT_FLOAT) && IsFloatType(v1::DT_BFLOAT16) && IsFloatType(v1::DT_HALF));
+  EXPECT_FALSE(IsFloatType(v1::DT_DOUBLE) || IsFloatType(v1::DT_INVALID) || IsFloatType(static_cast<v1::DataType>(99)));
 }
 
 // Numbers that anybody can look up.
@@ -152,8 +152,8 @@ TEST(RoundingTableTest, GoldenNumbers) {
                {5.9604645e-8f, 0x3380, 1},    {2.9802322e-8f, 0x3300, 0},   {3.1415927f, 0x4049, 0x4248},
                {1.00390625f, 0x3f80, 0x3c04}, {1.01171875f, 0x3f82, 0x3c0c}};
   for (const auto& row : table) {
-    EXPECT_EQ(Encode(DT_BFLOAT16, row.value), row.bfloat16) << row.value;
-    EXPECT_EQ(Encode(DT_HALF, row.value), row.half) << row.value;
+    EXPECT_EQ(Encode(v1::DT_BFLOAT16, row.value), row.bfloat16) << row.value;
+    EXPECT_EQ(Encode(v1::DT_HALF, row.value), row.half) << row.value;
   }
 }
 

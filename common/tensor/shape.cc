@@ -1,4 +1,4 @@
-#include "common/tensor/shape.h"
+#include "lockstep/common/tensor/shape.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -24,15 +24,15 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
   return shape;
 }
 
-absl::StatusOr<Shape> Shape::FromProto(const TensorShapeProto& proto) {
+absl::StatusOr<Shape> Shape::FromProto(const v1::TensorShapeProto& proto) {
   if (proto.unknown_rank()) return absl::InvalidArgumentError("a shape of unknown rank");
   absl::InlinedVector<int64_t, 4> dims;
   for (const auto& dim : proto.dim()) dims.push_back(dim.size());
   return Create(dims);
 }
 
-TensorShapeProto Shape::ToProto() const {
-  TensorShapeProto proto;
+v1::TensorShapeProto Shape::ToProto() const {
+  v1::TensorShapeProto proto;
   for (const int64_t dim : dims_) proto.add_dim()->set_size(dim);
   return proto;
 }

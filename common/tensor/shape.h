@@ -8,7 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/tensor.pb.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
 
@@ -21,8 +21,8 @@ class Shape {
 
   // InvalidArgument for a negative dimension or more than 2^62 elements.
   static absl::StatusOr<Shape> Create(absl::Span<const int64_t> dims);
-  static absl::StatusOr<Shape> FromProto(const TensorShapeProto& proto);
-  TensorShapeProto ToProto() const;
+  static absl::StatusOr<Shape> FromProto(const v1::TensorShapeProto& proto);
+  v1::TensorShapeProto ToProto() const;
 
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t dim(int i) const { return dims_[i]; }

@@ -1,4 +1,4 @@
-#include "common/tensor/shape.h"
+#include "lockstep/common/tensor/shape.h"
 
 #include <string>
 #include <vector>
@@ -48,7 +48,7 @@ TEST(ShapeTest, RefusesNegativeAndHugeDimensions) {
   EXPECT_THAT(error({int64_t{1} << 40, int64_t{1} << 40}), HasSubstr("more than 2^62 elements"));
   EXPECT_THAT(error({INT64_MAX}), HasSubstr("more than 2^62 elements"));
   EXPECT_TRUE(Shape::Create({int64_t{1} << 31, int64_t{1} << 31}).ok());
-  TensorShapeProto unknown;
+  v1::TensorShapeProto unknown;
   unknown.set_unknown_rank(true);
   EXPECT_EQ(Shape::FromProto(unknown).status().code(), absl::StatusCode::kInvalidArgument);
 }

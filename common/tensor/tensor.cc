@@ -1,19 +1,19 @@
-#include "common/tensor/tensor.h"
+#include "lockstep/common/tensor/tensor.h"
 
 #include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 
-Tensor::Tensor(DataType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+Tensor::Tensor(v1::DataType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   buffer_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(shape_.num_elements()) * SizeOf(dtype));
 }
 
-absl::StatusOr<Tensor> Tensor::FromProto(const TensorProto& proto) {
+absl::StatusOr<Tensor> Tensor::FromProto(const v1::TensorProto& proto) {
   const size_t element_size = SizeOf(proto.dtype());
   if (element_size == 0) {
     return absl::InvalidArgumentError(
@@ -30,8 +30,8 @@ absl::StatusOr<Tensor> Tensor::FromProto(const TensorProto& proto) {
   return tensor;
 }
 
-TensorProto Tensor::ToProto() const {
-  TensorProto proto;
+v1::TensorProto Tensor::ToProto() const {
+  v1::TensorProto proto;
   proto.set_dtype(dtype_);
   *proto.mutable_shape() = shape_.ToProto();
   proto.set_content(bytes().data(), bytes().size());

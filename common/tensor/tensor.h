@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/tensor/aligned_buffer.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
-#include "proto/tensor.pb.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
 
@@ -23,17 +23,17 @@ class Tensor {
   // Empty: DT_INVALID, a scalar's shape, no memory.
   Tensor() = default;
   // Contents are not initialized. `dtype` must have a fixed size.
-  Tensor(DataType dtype, Shape shape);
+  Tensor(v1::DataType dtype, Shape shape);
 
   // From values in row-major order; their number must be the shape's.
   template <typename T>
   static Tensor FromValues(Shape shape, absl::Span<const T> values);
 
   // Errors: InvalidArgument when dtype, shape and content disagree.
-  static absl::StatusOr<Tensor> FromProto(const TensorProto& proto);
-  TensorProto ToProto() const;
+  static absl::StatusOr<Tensor> FromProto(const v1::TensorProto& proto);
+  v1::TensorProto ToProto() const;
 
-  DataType dtype() const { return dtype_; }
+  v1::DataType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return buffer_ ? shape_.num_elements() : 0; }
   // The contents; size = num_elements x element size.
@@ -47,7 +47,7 @@ class Tensor {
   absl::Span<const T> flat() const;
 
  private:
-  DataType dtype_ = DT_INVALID;
+  v1::DataType dtype_ = v1::DT_INVALID;
   Shape shape_;
   std::shared_ptr<AlignedBuffer> buffer_;
 };

@@ -1,4 +1,4 @@
-#include "common/tensor/tensor.h"
+#include "lockstep/common/tensor/tensor.h"
 
 #include <cstring>
 #include <string>
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 TEST(TensorTest, IsEmptyAtFirst) {
   const Tensor tensor;
-  EXPECT_EQ(tensor.dtype(), DT_INVALID);
+  EXPECT_EQ(tensor.dtype(), v1::DT_INVALID);
   EXPECT_EQ(tensor.num_elements(), 0);
   EXPECT_TRUE(tensor.bytes().empty());
   EXPECT_TRUE(tensor.flat<float>().empty());
@@ -22,7 +22,7 @@ TEST(TensorTest, IsEmptyAtFirst) {
 
 TEST(TensorTest, HoldsItsElementsInAlignedMemory) {
   for (int64_t n = 1; n < 40; ++n) {
-    Tensor tensor(DT_DOUBLE, {n, 3});
+    Tensor tensor(v1::DT_DOUBLE, {n, 3});
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data()) % kTensorAlignment, 0);
     EXPECT_EQ(tensor.num_elements(), 3 * n);
     EXPECT_EQ(tensor.bytes().size(), 24 * n);
@@ -32,14 +32,14 @@ TEST(TensorTest, HoldsItsElementsInAlignedMemory) {
 }
 
 TEST(TensorTest, MayHaveNoElements) {
-  Tensor tensor(DT_FLOAT, {0, 5});
+  Tensor tensor(v1::DT_FLOAT, {0, 5});
   EXPECT_EQ(tensor.num_elements(), 0);
   EXPECT_TRUE(tensor.flat<float>().empty());
 }
 
 TEST(TensorTest, TakesValuesRowByRow) {
   const Tensor tensor = Tensor::FromValues<int32_t>({2, 2}, {1, 2, 3, 4});
-  EXPECT_EQ(tensor.dtype(), DT_INT32);
+  EXPECT_EQ(tensor.dtype(), v1::DT_INT32);
   EXPECT_EQ(tensor.shape(), (Shape{2, 2}));
   EXPECT_THAT(tensor.flat<int32_t>(), ElementsAre(1, 2, 3, 4));
 }
@@ -55,30 +55,30 @@ TEST(TensorTest, ProtosCarryIt) {
   const Tensor tensor = Tensor::FromValues<int64_t>({3, 1}, {1, -2, 3});
   const auto copy = Tensor::FromProto(tensor.ToProto());
   ASSERT_TRUE(copy.ok());
-  EXPECT_EQ(copy->dtype(), DT_INT64);
+  EXPECT_EQ(copy->dtype(), v1::DT_INT64);
   EXPECT_EQ(copy->shape(), tensor.shape());
   EXPECT_EQ(copy->bytes(), tensor.bytes());
 }
 
-std::string ErrorOf(const TensorProto& proto) {
+std::string ErrorOf(const v1::TensorProto& proto) {
   const auto tensor = Tensor::FromProto(proto);
   EXPECT_EQ(tensor.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(tensor.status().message());
 }
 
 TEST(TensorTest, RefusesProtosThatDisagreeWithThemselves) {
-  const TensorProto good = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}).ToProto();
+  const v1::TensorProto good = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}).ToProto();
 
-  TensorProto proto = good;
+  v1::TensorProto proto = good;
   proto.mutable_content()->resize(20);
   EXPECT_THAT(ErrorOf(proto), HasSubstr("a float32 tensor of shape [2,3] with 20 bytes"));
   proto.mutable_content()->resize(25);
   EXPECT_THAT(ErrorOf(proto), HasSubstr("with 25 bytes"));
 
   proto = good;
-  proto.set_dtype(DT_STRING);
+  proto.set_dtype(v1::DT_STRING);
   EXPECT_THAT(ErrorOf(proto), HasSubstr("a tensor of type string"));
-  proto.set_dtype(DT_INVALID);
+  proto.set_dtype(v1::DT_INVALID);
   EXPECT_THAT(ErrorOf(proto), HasSubstr("a tensor of type invalid"));
 
   proto = good;
@@ -94,8 +94,8 @@ TEST(TensorTest, RefusesProtosThatDisagreeWithThemselves) {
 }
 
 TEST(TensorTest, AProtoWithoutElementsIsATensorWithoutElements) {
-  TensorProto proto;
-  proto.set_dtype(DT_FLOAT);
+  v1::TensorProto proto;
+  proto.set_dtype(v1::DT_FLOAT);
   proto.mutable_shape()->add_dim()->set_size(0);
   const auto tensor = Tensor::FromProto(proto);
   ASSERT_TRUE(tensor.ok());

@@ -1,12 +1,12 @@
-#include "common/transport/bounded_parse.h"
+#include "lockstep/common/transport/bounded_parse.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/transport/wire_reader.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "lockstep/common/transport/wire_reader.h"
 
 namespace lockstep {
 namespace {
@@ -15,7 +15,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// What an element takes beside its bytes, with the slack of arrays that grow, rounded up.
+// What an element takes in addition to its bytes, with the slack of arrays that grow, rounded up.
 constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;

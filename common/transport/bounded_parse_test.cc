@@ -1,4 +1,4 @@
-#include "common/transport/bounded_parse.h"
+#include "lockstep/common/transport/bounded_parse.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
-#include "proto/chief.pb.h"
+#include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +22,14 @@ std::string Repeat(const std::string& bytes, int n) {
   return all;
 }
 
-OpenSessionRequest Request(int variables) {
-  OpenSessionRequest request;
+v1::OpenSessionRequest Request(int variables) {
+  v1::OpenSessionRequest request;
   request.set_worker("worker-0@host");
   request.set_incarnation(17);
   for (int i = 0; i < variables; ++i) {
-    VariableSpec* const variable = request.mutable_model()->add_variables();
+    v1::VariableSpec* const variable = request.mutable_model()->add_variables();
     variable->set_name("some/layer/with/a/long/name/kernel");
-    variable->set_dtype(DT_FLOAT);
+    variable->set_dtype(v1::DT_FLOAT);
     for (const int64_t size : {3, 3, 512, 1024}) variable->add_shape(size);
     variable->set_trainable(true);
     variable->mutable_initializer()->mutable_glorot();
@@ -39,9 +39,9 @@ OpenSessionRequest Request(int variables) {
 
 TEST(BoundedParseTest, ParsesWhatFits) {
   for (const int variables : {0, 1, 1000}) {
-    const OpenSessionRequest request = Request(variables);
+    const v1::OpenSessionRequest request = Request(variables);
     const std::string bytes = request.SerializeAsString();
-    OpenSessionRequest parsed;
+    v1::OpenSessionRequest parsed;
     ASSERT_TRUE(ParseBounded(bytes, 16 * bytes.size() + 64, &parsed).ok());
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(parsed, request));
   }
@@ -59,13 +59,13 @@ TEST(BoundedParseTest, RefusesWhatWouldTakeMoreMemory) {
       Repeat(std::string("\xa0\x06\x00", 3), kMany),                       // unknown numbers
   };
   for (const std::string& bytes : cases) {
-    OpenSessionRequest parsed;
+    v1::OpenSessionRequest parsed;
     const absl::Status status = ParseBounded(bytes, 1 << 20, &parsed);
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("takes more than 1048576 bytes of memory"));
     EXPECT_EQ(parsed.ByteSizeLong(), 0u) << "nothing was parsed";
   }
-  StepRequest step;
+  v1::StepRequest step;
   EXPECT_TRUE(absl::IsResourceExhausted(
       ParseBounded(Repeat(std::string("\x32\x02\x1a\x00", 4), kMany), 1 << 20, &step)));  // updates of reports
 }
@@ -84,9 +84,10 @@ TEST(BoundedParseTest, BoundsEachFieldOfEachWireType) {
   const std::string values[] = {std::string(1, '\0'), std::string(8, '\0'), std::string(1, '\0'), "", "",
                                 std::string(4, '\0')};
   for (const google::protobuf::Message* prototype : std::initializer_list<const google::protobuf::Message*>{
-           &StepRequest::default_instance(), &SharedMemoryHandle::default_instance(), &SlotReport::default_instance(),
-           &OpenSessionRequest::default_instance(), &HeartbeatRequest::default_instance(),
-           &VariableSpec::default_instance(), &GetRunRequest::default_instance()}) {
+           &v1::StepRequest::default_instance(), &v1::SharedMemoryHandle::default_instance(),
+           &v1::SlotReport::default_instance(), &v1::OpenSessionRequest::default_instance(),
+           &v1::HeartbeatRequest::default_instance(), &v1::VariableSpec::default_instance(),
+           &v1::GetRunSpecRequest::default_instance()}) {
     for (uint32_t number = 1; number <= 20; ++number) {
       for (const uint32_t wire_type : {0u, 1u, 2u, 5u}) {
         const std::string bytes = Repeat(Varint(number << 3 | wire_type) + values[wire_type], kMany);
@@ -106,7 +107,7 @@ TEST(BoundedParseTest, RefusesWhatIsNoMessage) {
   for (const std::string& bytes : {std::string("\xff\xff\xff"), std::string("\x1a\x05\x0a", 3), std::string("\x0b"),
                                    std::string(100, '\xff'), std::string("\x1a\x02\x0a\x05", 4)}) {
     for (const uint64_t limit : {400, 100000}) {
-      OpenSessionRequest parsed;
+      v1::OpenSessionRequest parsed;
       const absl::Status status = ParseBounded(bytes, limit, &parsed);
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("the bytes are no OpenSessionRequest"));

@@ -1,80 +1,142 @@
-#include "common/transport/grpc_chief_client.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/parameter_layout.h"
-#include "common/transport/channel.h"
-#include "common/transport/grpc_step_channel.h"
-#include "common/transport/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "proto/chief.grpc.pb.h"
-#include "proto/health.grpc.pb.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/client/streamed_step_channel.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/transport/channel.h"
+#include "lockstep/common/transport/grpc_step_stream.h"
+#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+#include "proto/grpc/health.grpc.pb.h"
 
 namespace lockstep {
 namespace {
 
-class GrpcChiefClient : public ChiefClient {
+// The calls under way that StopConnecting ends. Thread-safe.
+class ConnectingCalls {
  public:
-  GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
-      : options_(options), channel_(std::move(channel)), stub_(ChiefService::NewStub(channel_)) {}
-
-  // A worker's first call, and its first after the chief went away. It waits for the connection: a call that fails at
-  // once leaves nobody to poll the attempt to connect, which gRPC then notices only every five seconds.
-  absl::StatusOr<GetRunReply> GetRun() override {
-    grpc::ClientContext context;
-    context.set_wait_for_ready(true);
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.connect_timeout));
-    GetRunReply reply;
-    const absl::Status status = FromGrpc(stub_->GetRun(&context, GetRunRequest(), &reply));
-    if (absl::IsDeadlineExceeded(status)) return absl::UnavailableError("nobody answers there");
-    RETURN_IF_ERROR(status);
-    return reply;
+  // Cancelled if they are stopped.
+  absl::Status Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (stopped_) return absl::CancelledError("the client was stopped");
+    contexts_.insert(context);
+    return absl::OkStatus();
   }
-  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override {
-    return Call<OpenSessionReply>(&ChiefService::Stub::OpenSession, request);
+  void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    contexts_.erase(context);
   }
-  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override {
-    return Call<HeartbeatReply>(&ChiefService::Stub::Heartbeat, request);
-  }
-  absl::StatusOr<RunStatus> GetStatus() override {
-    return Call<RunStatus>(&ChiefService::Stub::GetStatus, GetStatusRequest());
-  }
-
-  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
-                                                               const ModelSpec& model) override {
-    ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-    return std::unique_ptr<StepChannel>(
-        new GrpcStepChannel(channel_, options, std::move(layout), options_.leave_limit));
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    stopped_ = true;
+    // A context must outlive its cancellation, so the lock is held; it calls nothing of ours.
+    for (grpc::ClientContext* const context : contexts_) context->TryCancel();
   }
 
  private:
-  template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Call(grpc::Status (ChiefService::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                             const Request& request) {
+  Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+};
+
+class GrpcChiefClient : public ChiefClient {
+ public:
+  GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
+      : options_(options), channel_(std::move(channel)), stub_(v1::ChiefService::NewStub(channel_)) {}
+
+  // A worker's first call, and its first after the chief went away. It waits for the connection: a call that fails at
+  // once leaves nobody to poll the attempt to connect, which gRPC then notices only every five seconds.
+  absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.call_timeout));
+    context.set_wait_for_ready(true);
+    const auto reply = Connect<v1::GetRunSpecReply>(&v1::ChiefService::Stub::GetRunSpec, v1::GetRunSpecRequest(),
+                                                    &context, options_.connect_timeout);
+    if (absl::IsDeadlineExceeded(reply.status())) return absl::UnavailableError("it did not answer in time");
+    return reply;
+  }
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
+    grpc::ClientContext context;
+    return Connect<v1::OpenSessionReply>(&v1::ChiefService::Stub::OpenSession, request, &context,
+                                         options_.call_timeout);
+  }
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
+    grpc::ClientContext context;
+    return Connect<v1::GetCanaryValuesReply>(&v1::ChiefService::Stub::GetCanaryValues, request, &context,
+                                             options_.call_timeout);
+  }
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
+    grpc::ClientContext context;
+    return Call<v1::HeartbeatReply>(&v1::ChiefService::Stub::Heartbeat, request, &context, options_.call_timeout);
+  }
+  absl::StatusOr<v1::RunStatus> GetStatus() override {
+    grpc::ClientContext context;
+    return Call<v1::RunStatus>(&v1::ChiefService::Stub::GetStatus, v1::GetStatusRequest(), &context,
+                               options_.call_timeout);
+  }
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
+    grpc::ClientContext context;
+    return Call<v1::RequestEndReply>(&v1::ChiefService::Stub::RequestEnd, request, &context, options_.call_timeout);
+  }
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
+    grpc::ClientContext context;
+    return Call<v1::ReadVariablesReply>(&v1::ChiefService::Stub::ReadVariables, request, &context,
+                                        options_.call_timeout);
+  }
+
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const v1::ModelSpec& model) override {
+    ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
+    return std::unique_ptr<StepChannel>(new StreamedStepChannel(
+        std::make_unique<GrpcStepStream>(channel_, options_.leave_limit), options, std::move(layout)));
+  }
+
+  void StopConnecting() override { connecting_.Stop(); }
+
+ private:
+  template <typename Reply, typename Request>
+  using Method = grpc::Status (v1::ChiefService::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> Call(Method<Reply, Request> method, const Request& request, grpc::ClientContext* context,
+                             absl::Duration timeout) {
+    context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
     Reply reply;
-    RETURN_IF_ERROR(FromGrpc((stub_.get()->*method)(&context, request, &reply)));
+    RETURN_IF_ERROR(FromGrpc((stub_.get()->*method)(context, request, &reply)));
+    return reply;
+  }
+
+  // A call that StopConnecting ends.
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> Connect(Method<Reply, Request> method, const Request& request, grpc::ClientContext* context,
+                                absl::Duration timeout) {
+    RETURN_IF_ERROR(connecting_.Add(context));
+    auto reply = Call<Reply>(method, request, context, timeout);
+    connecting_.Remove(context);
     return reply;
   }
 
   const GrpcClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<ChiefService::Stub> stub_;
+  const std::unique_ptr<v1::ChiefService::Stub> stub_;
+  ConnectingCalls connecting_;
 };
 
 }  // namespace
 
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options) {
-  return std::make_unique<GrpcChiefClient>(NewChannel(target), options);
+  return std::make_unique<GrpcChiefClient>(NewChannel(target, options.credentials), options);
 }
 
-absl::Status CheckHealth(const std::string& target, absl::Duration timeout) {
-  const auto stub = grpc::health::v1::Health::NewStub(NewChannel(target));
+absl::Status CheckHealth(const std::string& target, absl::Duration timeout, const Credentials& credentials) {
+  const auto stub = grpc::health::v1::Health::NewStub(NewChannel(target, credentials));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   grpc::health::v1::HealthCheckResponse response;

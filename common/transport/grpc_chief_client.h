@@ -5,24 +5,26 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "common/client/chief_client.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/transport/credentials.h"
 
 namespace lockstep {
 
 struct GrpcClientOptions {
-  // Of each unary call; the Step stream has none.
+  // The deadline of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
-  // Of GetRun, which waits for a connection.
+  // The deadline of GetRunSpec, which waits for a connection.
   absl::Duration connect_timeout = absl::Seconds(1);
-  // A goodbye on the Step stream in which nothing moves for so long is given up.
+  // A goodbye on the Step stream is given up when nothing moves for this long.
   absl::Duration leave_limit = absl::Seconds(10);
+  Credentials credentials;
 };
 
 // The chief at `target`, as gRPC spells it: "host:port" or "unix:/path". Connects at the first call.
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options = {});
 
-// Whether the gRPC health service at `target` says SERVING for the whole server. Unavailable when nobody answers.
-absl::Status CheckHealth(const std::string& target, absl::Duration timeout);
+// Whether the gRPC health service at `target` says SERVING for the whole server. Unavailable when there is no answer.
+absl::Status CheckHealth(const std::string& target, absl::Duration timeout, const Credentials& credentials = {});
 
 }  // namespace lockstep
 

@@ -1,21 +1,23 @@
 // The worker's end against a chief that does and says what each test wants, over a real socket.
-#include "common/transport/grpc_chief_client.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/client/report_parts.h"
-#include "common/tensor/shared_memory.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
-#include "proto/chief.grpc.pb.h"
+#include "lockstep/common/memory/shared_memory.h"
+#include "lockstep/common/step/report_parts.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+#include "proto/grpc/health.grpc.pb.h"
 
 namespace lockstep {
 namespace {
@@ -23,18 +25,33 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using StepStream = grpc::ServerReaderWriter<StepReply, StepRequest>;
+using StepStream = grpc::ServerReaderWriter<v1::StepReply, v1::StepRequest>;
 
-class ScriptedChief : public ChiefService::Service {
+class ScriptedChief : public v1::ChiefService::Service {
  public:
   std::function<grpc::Status(StepStream*)> step;
   grpc::Status unary;
+  std::set<std::string> peers;  // of GetRunSpec
 
  private:
   grpc::Status Step(grpc::ServerContext*, StepStream* stream) override { return step(stream); }
-  grpc::Status GetRun(grpc::ServerContext*, const GetRunRequest*, GetRunReply* reply) override {
-    reply->set_epoch(3);
+  grpc::Status GetRunSpec(grpc::ServerContext* context, const v1::GetRunSpecRequest*,
+                          v1::GetRunSpecReply* reply) override {
+    peers.insert(context->peer());
+    reply->set_generation(3);
     return unary;
+  }
+};
+
+class ScriptedHealth : public grpc::health::v1::Health::Service {
+ public:
+  grpc::health::v1::HealthCheckResponse::ServingStatus status = grpc::health::v1::HealthCheckResponse::SERVING;
+
+ private:
+  grpc::Status Check(grpc::ServerContext*, const grpc::health::v1::HealthCheckRequest*,
+                     grpc::health::v1::HealthCheckResponse* response) override {
+    response->set_status(status);
+    return grpc::Status::OK;
   }
 };
 
@@ -49,24 +66,24 @@ std::string Floats(const std::vector<float>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
-void AddValue(uint32_t variable, uint64_t offset, const std::vector<float>& values, StepReply* reply) {
-  TensorPiece* piece = reply->add_value();
+void AddValue(uint32_t variable, uint64_t offset, const std::vector<float>& values, v1::StepReply* reply) {
+  v1::TensorPiece* piece = reply->add_value();
   piece->set_variable(variable);
   piece->set_offset(offset);
   piece->set_content(Floats(values));
 }
 
 // All values of a step: a = {step, 1}, b = {2}.
-StepReply Values(int64_t step) {
-  StepReply reply;
+v1::StepReply Values(int64_t step) {
+  v1::StepReply reply;
   reply.set_values_step(step);
   AddValue(0, 0, {static_cast<float>(step), 1}, &reply);
   AddValue(1, 0, {2}, &reply);
   return reply;
 }
 
-StepReply TokenFor(int64_t step) {
-  StepReply reply;
+v1::StepReply TokenFor(int64_t step) {
+  v1::StepReply reply;
   reply.mutable_token()->set_step(step);
   reply.mutable_token()->set_slot_count(1);
   return reply;
@@ -78,6 +95,7 @@ class GrpcChiefClientTest : public ::testing::Test {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&chief_);
+    builder.RegisterService(&health_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     Connect({});
@@ -89,11 +107,11 @@ class GrpcChiefClientTest : public ::testing::Test {
   // Opens the stream of a model of a[2] and b[1] to a chief that runs `step`.
   void Open(std::function<grpc::Status(StepStream*)> step) {
     chief_.step = std::move(step);
-    const auto model = Parse<ModelSpec>(R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
-                                             variables { name: "b" dtype: DT_FLOAT shape: 1 trainable: true })pb");
+    const auto model = Parse<v1::ModelSpec>(R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
+                                                 variables { name: "b" dtype: DT_FLOAT shape: 1 trainable: true })pb");
     ChiefClient::StepOptions options;
     options.session_id = 5;
-    options.epoch = 3;
+    options.generation = 3;
     options.chief_memory = offer_;
     auto channel = client_->OpenStepChannel(options, model);
     ASSERT_TRUE(channel.ok()) << channel.status();
@@ -101,12 +119,12 @@ class GrpcChiefClientTest : public ::testing::Test {
   }
 
   // What the worker says of a chief that answers its first frame with `replies`.
-  std::string ErrorAfter(const std::vector<StepReply>& replies,
+  std::string ErrorAfter(const std::vector<v1::StepReply>& replies,
                          absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
     Open([replies](StepStream* stream) {
-      StepRequest request;
+      v1::StepRequest request;
       stream->Read(&request);
-      for (const StepReply& reply : replies) stream->Write(reply);
+      for (const v1::StepReply& reply : replies) stream->Write(reply);
       while (stream->Read(&request)) {
       }
       return grpc::Status::OK;
@@ -119,9 +137,10 @@ class GrpcChiefClientTest : public ::testing::Test {
   }
 
   // OpenSessionReply.shared_memory.
-  absl::optional<SharedMemoryHandle> offer_;
+  absl::optional<v1::SharedMemoryHandle> offer_;
   int port_ = 0;
   ScriptedChief chief_;
+  ScriptedHealth health_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<StepChannel> channel_;  // goes first
@@ -130,7 +149,7 @@ class GrpcChiefClientTest : public ::testing::Test {
 // The scripted chief takes messages of 4 MiB.
 TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
   const std::vector<size_t> update_bytes = {10 << 20, 4, 3 << 20};
-  std::vector<SlotReport> reports(3), received;
+  std::vector<v1::SlotReport> reports(3), received;
   for (size_t slot = 0; slot < reports.size(); ++slot) {
     reports[slot].set_slot(static_cast<int64_t>(slot));
     reports[slot].set_loss(0.5f);
@@ -143,15 +162,15 @@ TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
   model.update_bytes = (13 << 20) + 4;
   joiner.Begin(model);
   Open([&](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
     stream->Write(Values(7));
     stream->Write(TokenFor(7));
     do {
       if (!stream->Read(&request)) return grpc::Status::OK;
-      for (const SlotReport& part : request.report()) EXPECT_TRUE(joiner.Add(part, /*keep=*/true).ok());
+      for (const v1::SlotReport& part : request.report()) EXPECT_TRUE(joiner.Add(part, /*keep=*/true).ok());
     } while (!request.end());
-    StepReply reply;
+    v1::StepReply reply;
     reply.set_finished(true);
     stream->Write(reply);
     return grpc::Status::OK;
@@ -169,9 +188,9 @@ TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
 }
 
 TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
-  std::vector<StepRequest> requests;
+  std::vector<v1::StepRequest> requests;
   Open([&](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
     requests.push_back(request);
     stream->Write(Values(7));
@@ -180,8 +199,8 @@ TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
       stream->Read(&request);
       requests.push_back(request);
     } while (!request.end());
-    StepReply reply;
-    reply.set_fate(ACCEPTED);
+    v1::StepReply reply;
+    reply.set_result(v1::CONTRIBUTION_ACCEPTED);
     reply.set_finished(true);
     reply.set_finish_message("done");
     stream->Write(reply);
@@ -194,7 +213,7 @@ TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
   EXPECT_EQ(assignment->token.step(), 7);
   EXPECT_EQ(assignment->values[0][0], 7);
   EXPECT_EQ(assignment->values[1][0], 2);
-  ASSERT_TRUE(channel_->SendReports({Parse<SlotReport>("slot: 0 loss: 1.5")}).ok());
+  ASSERT_TRUE(channel_->SendReports({Parse<v1::SlotReport>("slot: 0 loss: 1.5")}).ok());
   channel_->GradientBuffer(1)[0] = -1;
   ASSERT_TRUE(channel_->SendGradient(1).ok());
   channel_->GradientBuffer(0)[0] = channel_->GradientBuffer(0)[1] = 4;
@@ -203,13 +222,13 @@ TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
   ASSERT_TRUE(assignment.ok()) << assignment.status();
   EXPECT_TRUE(assignment->finished);
   EXPECT_EQ(assignment->finish_message, "done");
-  EXPECT_EQ(assignment->fate, ACCEPTED);
+  EXPECT_EQ(assignment->result, v1::CONTRIBUTION_ACCEPTED);
   channel_->Leave();
 
   ASSERT_EQ(requests.size(), 3u) << "small gradients leave in one frame";
-  for (const StepRequest& request : requests) {
+  for (const v1::StepRequest& request : requests) {
     EXPECT_EQ(request.session_id(), 5u);
-    EXPECT_EQ(request.epoch(), 3);
+    EXPECT_EQ(request.generation(), 3);
   }
   EXPECT_EQ(requests[0].slot_count(), 0);
   EXPECT_EQ(requests[1].step(), 7);
@@ -224,7 +243,7 @@ TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
 // The values of the next step may come early; a second token of this step is computed with this step's.
 TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
   Open([](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
     stream->Write(Values(7));
     stream->Write(TokenFor(7));
@@ -249,12 +268,12 @@ TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
 // A worker that waits for its first token while others work on step 7, which ends nearly and then needs it.
 TEST_F(GrpcChiefClientTest, AWaitingWorkerKeepsCompleteValuesWhileNewerOnesCome) {
   Open([](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
-    StepReply part;
+    v1::StepReply part;
     part.set_values_step(8);
     AddValue(0, 0, {8, 8}, &part);
-    for (const StepReply& reply : {Values(6), Values(7), part, TokenFor(7)}) stream->Write(reply);
+    for (const v1::StepReply& reply : {Values(6), Values(7), part, TokenFor(7)}) stream->Write(reply);
     stream->Read(&request);
     part.clear_value();
     AddValue(1, 0, {2}, &part);
@@ -278,10 +297,10 @@ TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
   offer_ = chief_memory->handle();
   const auto values = SharedMemory::Create((16 + 16) * sizeof(float)).value();
   reinterpret_cast<float*>(values->data())[16] = 3;  // b, at the next multiple of 64 bytes
-  std::vector<StepRequest> requests(3);
+  std::vector<v1::StepRequest> requests(3);
   float gradient = 0;
   Open([&](StepStream* stream) {
-    StepReply reply = TokenFor(7);
+    v1::StepReply reply = TokenFor(7);
     stream->Read(&requests[0]);
     stream->Write(Values(7));
     stream->Write(reply);
@@ -296,12 +315,12 @@ TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
     reply.Clear();
     reply.set_finished(true);
     stream->Write(reply);
-    StepRequest leave;
+    v1::StepRequest leave;
     stream->Read(&leave);
     return grpc::Status::OK;
   });
   const auto send = [this](float b) {
-    ASSERT_TRUE(channel_->SendReports({SlotReport()}).ok());
+    ASSERT_TRUE(channel_->SendReports({v1::SlotReport()}).ok());
     channel_->GradientBuffer(1)[0] = b;
     ASSERT_TRUE(channel_->SendGradient(0).ok());
     ASSERT_TRUE(channel_->SendGradient(1).ok());
@@ -327,7 +346,7 @@ TEST_F(GrpcChiefClientTest, OffersNoMemoryToAChiefThatItCannotReach) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();
   offer_->set_inode(offer_->inode() + 1);  // as in another container: the path names something else
-  StepRequest first;
+  v1::StepRequest first;
   Open([&first](StepStream* stream) {
     stream->Read(&first);
     return grpc::Status(grpc::StatusCode::ABORTED, "enough");
@@ -338,7 +357,7 @@ TEST_F(GrpcChiefClientTest, OffersNoMemoryToAChiefThatItCannotReach) {
 
 TEST_F(GrpcChiefClientTest, ValuesInMemoryThatItCannotReachAreAChiefThatIsGone) {
   const auto memory = SharedMemory::Create(32 * sizeof(float)).value();
-  StepReply reply = TokenFor(7);
+  v1::StepReply reply = TokenFor(7);
   *reply.mutable_values_memory() = memory->handle();
   reply.mutable_values_memory()->set_machine("another");
   EXPECT_THAT(ErrorAfter({reply}, absl::StatusCode::kUnavailable), HasSubstr("is not within reach"))
@@ -347,13 +366,13 @@ TEST_F(GrpcChiefClientTest, ValuesInMemoryThatItCannotReachAreAChiefThatIsGone) 
 
 TEST_F(GrpcChiefClientTest, RefusesValuesInMemoryOfAnotherSize) {
   const auto memory = SharedMemory::Create(31 * sizeof(float)).value();
-  StepReply reply = TokenFor(7);
+  v1::StepReply reply = TokenFor(7);
   *reply.mutable_values_memory() = memory->handle();
   EXPECT_THAT(ErrorAfter({reply}), HasSubstr("the chief's memory has 124 bytes, the values 128"));
 }
 
 TEST_F(GrpcChiefClientTest, RefusesATokenWithoutItsValues) {
-  StepReply part;
+  v1::StepReply part;
   part.set_values_step(7);
   AddValue(0, 0, {1, 2}, &part);
   EXPECT_THAT(ErrorAfter({part, TokenFor(7)}), HasSubstr("a token for step 7 without all values of that step"));
@@ -364,20 +383,20 @@ TEST_F(GrpcChiefClientTest, RefusesATokenOfAnotherStepThanTheValues) {
 }
 
 TEST_F(GrpcChiefClientTest, RefusesATokenOfNoSlots) {
-  StepReply reply = TokenFor(7);
+  v1::StepReply reply = TokenFor(7);
   reply.mutable_token()->set_slot_count(0);
   EXPECT_THAT(ErrorAfter({Values(7), reply}), HasSubstr("a token for step 7"));
 }
 
 TEST_F(GrpcChiefClientTest, RefusesAValueOfAVariableThatTheModelLacks) {
-  StepReply reply;
+  v1::StepReply reply;
   AddValue(2, 0, {1}, &reply);
   EXPECT_THAT(ErrorAfter({reply}), HasSubstr("a value for variable number 2"));
 }
 
 TEST_F(GrpcChiefClientTest, RefusesAValueBeyondItsVariable) {
   for (const auto& [offset, count] : std::vector<std::pair<uint64_t, size_t>>{{0, 3}, {1, 2}, {3, 1}, {1u << 31, 1}}) {
-    StepReply reply;
+    v1::StepReply reply;
     AddValue(0, offset, std::vector<float>(count), &reply);
     EXPECT_THAT(ErrorAfter({reply}),
                 HasSubstr(absl::StrCat("a value of a at element ", offset, " with ", count * 4, " bytes")));
@@ -385,17 +404,17 @@ TEST_F(GrpcChiefClientTest, RefusesAValueBeyondItsVariable) {
 }
 
 TEST_F(GrpcChiefClientTest, RefusesHalfAnElement) {
-  StepReply reply;
+  v1::StepReply reply;
   AddValue(0, 0, {1}, &reply);
   reply.mutable_value(0)->mutable_content()->pop_back();
   EXPECT_THAT(ErrorAfter({reply}), HasSubstr("with 3 bytes"));
 }
 
 TEST_F(GrpcChiefClientTest, TellsWhyTheChiefEndedTheStream) {
-  Open([](StepStream*) { return grpc::Status(grpc::StatusCode::ABORTED, "epoch 2 is over"); });
+  Open([](StepStream*) { return grpc::Status(grpc::StatusCode::ABORTED, "generation 2 is over"); });
   const auto status = channel_->AwaitToken().status();
   EXPECT_TRUE(absl::IsAborted(status)) << status;
-  EXPECT_EQ(status.message(), "epoch 2 is over");
+  EXPECT_EQ(status.message(), "generation 2 is over");
   EXPECT_EQ(channel_->SendGradient(0), status);
 }
 
@@ -406,18 +425,40 @@ TEST_F(GrpcChiefClientTest, AStreamThatJustEndsIsUnavailable) {
 }
 
 TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
-  const auto reply = client_->GetRun();
+  const auto reply = client_->GetRunSpec();
   ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->epoch(), 3);
+  EXPECT_EQ(reply->generation(), 3);
   chief_.unary = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "not now");
-  EXPECT_EQ(client_->GetRun().status(), absl::FailedPreconditionError("not now"));
+  EXPECT_EQ(client_->GetRunSpec().status(), absl::FailedPreconditionError("not now"));
   EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
 }
 
+// A call that failed at once would leave nobody to notice when the chief comes.
+TEST_F(GrpcChiefClientTest, AChiefThatIsNotThereIsWaitedForUntilTheTimeout) {
+  GrpcClientOptions options;
+  options.connect_timeout = absl::Milliseconds(50);
+  const auto client = NewGrpcChiefClient("unix-abstract:lockstep-nobody-is-there", options);
+  EXPECT_EQ(client->GetRunSpec().status(), absl::UnavailableError("it did not answer in time"));
+}
+
+TEST_F(GrpcChiefClientTest, EveryClientHasAConnectionOfItsOwn) {
+  ASSERT_TRUE(client_->GetRunSpec().ok());
+  const auto other = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_), {});
+  ASSERT_TRUE(other->GetRunSpec().ok());
+  EXPECT_EQ(chief_.peers.size(), 2u);
+}
+
+TEST_F(GrpcChiefClientTest, AChiefIsWellWhenItServes) {
+  const std::string target = absl::StrCat("127.0.0.1:", port_);
+  EXPECT_TRUE(CheckHealth(target, absl::Seconds(10)).ok());
+  health_.status = grpc::health::v1::HealthCheckResponse::NOT_SERVING;
+  EXPECT_EQ(CheckHealth(target, absl::Seconds(10)), absl::UnavailableError(target + " says NOT_SERVING"));
+}
+
 TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGoodbye) {
-  std::vector<StepRequest> requests;
+  std::vector<v1::StepRequest> requests;
   Open([&](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     while (stream->Read(&request)) {
       requests.push_back(request);
       if (requests.size() == 1) {
@@ -429,7 +470,7 @@ TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGood
     return grpc::Status::OK;
   });
   ASSERT_TRUE(channel_->AwaitToken().ok());
-  ASSERT_TRUE(channel_->SendReports({SlotReport()}).ok());
+  ASSERT_TRUE(channel_->SendReports({v1::SlotReport()}).ok());
   channel_->Interrupt();
   ASSERT_TRUE(channel_->SendGradient(0).ok());
   ASSERT_TRUE(channel_->SendGradient(1).ok());
@@ -445,7 +486,7 @@ TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGood
 TEST_F(GrpcChiefClientTest, InterruptEndsAWaitForATokenAndTheGoodbyeStillArrives) {
   bool left = false;
   Open([this, &left](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
     channel_->Interrupt();
     stream->Read(&request);
@@ -462,7 +503,7 @@ TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
   options.leave_limit = absl::Milliseconds(1);
   Connect(options);
   Open([](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     while (stream->Read(&request)) {
     }
     return grpc::Status::OK;
@@ -475,7 +516,7 @@ TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
 
 TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {
   Open([this](StepStream* stream) {
-    StepRequest request;
+    v1::StepRequest request;
     stream->Read(&request);
     channel_->Cancel();
     while (stream->Read(&request)) {

@@ -1,4 +1,4 @@
-#include "common/transport/step_codec.h"
+#include "lockstep/common/transport/step_codec.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,15 +8,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/rounding.h"
-#include "common/transport/bounded_parse.h"
-#include "common/transport/wire_reader.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
-#include "proto/chief.pb.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/tensor/rounding.h"
+#include "lockstep/common/transport/bounded_parse.h"
+#include "lockstep/common/transport/wire_reader.h"
+#include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 namespace {
@@ -26,9 +26,9 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
-// Of a SharedRange, which has two numbers.
+// The limit for a SharedRange, which has two numbers.
 constexpr uint64_t kMaxRangeBytes = 64;
-// Of a reply: more than any chief sends.
+// The limit for a reply: more than any chief sends.
 constexpr size_t kMaxReplyPieces = 1 << 20;
 
 uint32_t Tag(int field) { return (static_cast<uint32_t>(field) << 3) | kLengthDelimited; }
@@ -44,26 +44,26 @@ void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
   const uint64_t bytes = piece.content.bytes();
   std::string fields;
   if (piece.variable != 0) {
-    fields.push_back(static_cast<char>((TensorPiece::kVariableFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    fields.push_back(static_cast<char>((v1::TensorPiece::kVariableFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.variable), &fields);
   }
   if (piece.offset != 0) {
-    fields.push_back(static_cast<char>((TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    fields.push_back(static_cast<char>((v1::TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.offset), &fields);
   }
-  if (piece.content.type() != DT_FLOAT) {
-    fields.push_back(static_cast<char>((TensorPiece::kDtypeFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+  if (piece.content.type() != v1::DT_FLOAT) {
+    fields.push_back(static_cast<char>((v1::TensorPiece::kDtypeFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.content.type()), &fields);
   }
   if (piece.slot != 0) {
-    fields.push_back(static_cast<char>((TensorPiece::kSlotFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    fields.push_back(static_cast<char>((v1::TensorPiece::kSlotFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     AppendVarint(static_cast<uint64_t>(piece.slot), &fields);
   }
   if (piece.sparse) {
-    fields.push_back(static_cast<char>((TensorPiece::kSparseFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
+    fields.push_back(static_cast<char>((v1::TensorPiece::kSparseFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
     fields.push_back(1);
   }
-  fields.push_back(static_cast<char>(Tag(TensorPiece::kContentFieldNumber)));
+  fields.push_back(static_cast<char>(Tag(v1::TensorPiece::kContentFieldNumber)));
   AppendVarint(bytes, &fields);
   AppendVarint(Tag(field), out);
   AppendVarint(fields.size() + bytes, out);
@@ -72,7 +72,7 @@ void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
 
 // A piece that lies in shared memory: the message has no bytes of it.
 void AppendSharedPiece(int field, const StepPiece& piece, std::string* out) {
-  TensorPiece small;
+  v1::TensorPiece small;
   small.set_variable(static_cast<uint32_t>(piece.variable));
   small.set_offset(static_cast<uint64_t>(piece.offset));
   small.mutable_shared()->set_offset(piece.shared->offset);
@@ -130,34 +130,34 @@ absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>
 bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* type_number) {
   if (length > reader->left()) return false;
   const uint64_t end = reader->left() - length;
-  *type_number = DT_INVALID;
+  *type_number = v1::DT_INVALID;
   while (reader->left() > end) {
     uint32_t field, type;
     uint64_t value;
     if (!reader->ReadTag(&field, &type)) return false;
-    if (field == TensorPiece::kContentFieldNumber && type == kLengthDelimited) {
+    if (field == v1::TensorPiece::kContentFieldNumber && type == kLengthDelimited) {
       piece->content = FloatChunks();
       if (!reader->ReadVarint(&value) || !reader->ReadChunks(value, &piece->content)) return false;
-    } else if (field == TensorPiece::kSharedFieldNumber && type == kLengthDelimited) {
+    } else if (field == v1::TensorPiece::kSharedFieldNumber && type == kLengthDelimited) {
       std::string bytes;
-      SharedRange range;
+      v1::SharedRange range;
       if (!reader->ReadVarint(&value) || value > kMaxRangeBytes || value > reader->left() ||
           !reader->ReadString(value, &bytes))
         return false;
       if (!range.ParseFromString(bytes)) return false;
-      piece->shared = PlaceInMemory{range.offset(), range.bytes()};
-    } else if (field == TensorPiece::kVariableFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+      piece->shared = SharedSpan{range.offset(), range.bytes()};
+    } else if (field == v1::TensorPiece::kVariableFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value) || value > UINT32_MAX) return false;
       piece->variable = static_cast<int64_t>(value);
-    } else if (field == TensorPiece::kOffsetFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+    } else if (field == v1::TensorPiece::kOffsetFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value) || value > INT64_MAX) return false;
       piece->offset = static_cast<int64_t>(value);
-    } else if (field == TensorPiece::kDtypeFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+    } else if (field == v1::TensorPiece::kDtypeFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(type_number)) return false;
-    } else if (field == TensorPiece::kSlotFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+    } else if (field == v1::TensorPiece::kSlotFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value)) return false;
       piece->slot = static_cast<int64_t>(value);
-    } else if (field == TensorPiece::kSparseFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
+    } else if (field == v1::TensorPiece::kSparseFieldNumber && type == WireFormatLite::WIRETYPE_VARINT) {
       if (!reader->ReadVarint(&value)) return false;
       piece->sparse = value != 0;
     } else if (!reader->SkipField(type)) {
@@ -210,8 +210,8 @@ absl::Status Split(const std::vector<absl::string_view>& runs, const google::pro
         StepPiece piece;
         uint64_t type_number;
         if (!ReadPiece(&reader, value, &piece, &type_number)) return malformed();
-        if (type_number == DT_INVALID) type_number = DT_FLOAT;  // absent
-        const DataType dtype = type_number <= INT32_MAX ? static_cast<DataType>(type_number) : DT_INVALID;
+        if (type_number == v1::DT_INVALID) type_number = v1::DT_FLOAT;  // absent
+        const v1::DataType dtype = type_number <= INT32_MAX ? static_cast<v1::DataType>(type_number) : v1::DT_INVALID;
         if (!IsFloatType(dtype)) {
           return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece.variable, " has type ",
                                                          type_number, " (", NameOf(dtype),
@@ -240,25 +240,27 @@ absl::Status Split(const std::vector<absl::string_view>& runs, const google::pro
 }  // namespace
 
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner) {
-  StepRequest small;
+  v1::StepRequest small;
   small.set_session_id(frame.session_id);
-  small.set_epoch(frame.epoch);
+  small.set_generation(frame.generation);
   small.set_step(frame.step);
   small.set_first_slot(frame.block.first);
   small.set_slot_count(frame.block.count);
-  for (const SlotReport& report : frame.reports) *small.add_report() = report;
+  for (const v1::SlotReport& report : frame.reports) *small.add_report() = report;
   small.set_end(frame.end);
   small.set_startup_delay_steps(frame.startup_delay_steps);
   small.set_leave(frame.leave);
+  small.set_end_of_input(frame.end_of_input);
   if (frame.gradient_memory) *small.mutable_gradient_memory() = *frame.gradient_memory;
+  *small.mutable_digest() = {frame.digests.begin(), frame.digests.end()};
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.gradients) {
     if (piece.shared) {
-      AppendSharedPiece(StepRequest::kGradientFieldNumber, piece, collector.small());
+      AppendSharedPiece(v1::StepRequest::kGradientFieldNumber, piece, collector.small());
       continue;
     }
-    AppendPieceHeader(StepRequest::kGradientFieldNumber, piece, collector.small());
+    AppendPieceHeader(v1::StepRequest::kGradientFieldNumber, piece, collector.small());
     if (piece.sparse && piece.content.bytes() > 0) {
       collector.small()->append(piece.content.SingleRun(), piece.content.bytes());
     } else {
@@ -269,8 +271,8 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr
 }
 
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
-  StepReply small;
-  small.set_fate(frame.fate);
+  v1::StepReply small;
+  small.set_result(frame.result);
   small.set_values_step(frame.values_step);
   if (frame.token) *small.mutable_token() = *frame.token;
   small.set_finished(frame.finished);
@@ -280,11 +282,11 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.values) {
-    AppendPieceHeader(StepReply::kValueFieldNumber, piece, collector.small());
+    AppendPieceHeader(v1::StepReply::kValueFieldNumber, piece, collector.small());
     collector.AddTensor(piece.content, frame.values_owner);
   }
   for (const StepPiece& piece : frame.estimates) {
-    AppendPieceHeader(StepReply::kEstimateFieldNumber, piece, collector.small());
+    AppendPieceHeader(v1::StepReply::kEstimateFieldNumber, piece, collector.small());
     collector.AddTensor(piece.content, frame.estimates_owner);
   }
   return collector.Finish();
@@ -295,25 +297,27 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLi
   std::vector<absl::string_view> runs;
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepFrame& frame = decoded->frame;
-  StepRequest small;
+  v1::StepRequest small;
   SplitOptions options;
-  options.piece_fields.push_back({StepRequest::kGradientFieldNumber, &frame.gradients});
+  options.piece_fields.push_back({v1::StepRequest::kGradientFieldNumber, &frame.gradients});
   options.max_pieces = limits.pieces;
-  options.counted = StepRequest::kReportFieldNumber;
+  options.counted = v1::StepRequest::kReportFieldNumber;
   options.max_counted = limits.reports;
   options.counted_name = "reports";
   std::string rest;
-  RETURN_IF_ERROR(Split(runs, *StepRequest::descriptor(), options, &rest));
+  RETURN_IF_ERROR(Split(runs, *v1::StepRequest::descriptor(), options, &rest));
   RETURN_IF_ERROR(ParseBounded(rest, static_cast<uint64_t>(limits.bytes), &small));
   frame.session_id = small.session_id();
-  frame.epoch = small.epoch();
+  frame.generation = small.generation();
   frame.step = small.step();
   frame.block = {small.first_slot(), small.slot_count()};
-  for (SlotReport& report : *small.mutable_report()) frame.reports.push_back(std::move(report));
+  for (v1::SlotReport& report : *small.mutable_report()) frame.reports.push_back(std::move(report));
   frame.end = small.end();
   frame.startup_delay_steps = small.startup_delay_steps();
   frame.leave = small.leave();
+  frame.end_of_input = small.end_of_input();
   if (small.has_gradient_memory()) frame.gradient_memory = std::move(*small.mutable_gradient_memory());
+  frame.digests.assign(small.digest().begin(), small.digest().end());
   frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();
 }
@@ -322,15 +326,15 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   std::vector<absl::string_view> runs;
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepReplyFrame& frame = decoded->frame;
-  StepReply small;
+  v1::StepReply small;
   SplitOptions options;
-  options.piece_fields.push_back({StepReply::kValueFieldNumber, &frame.values});
-  options.piece_fields.push_back({StepReply::kEstimateFieldNumber, &frame.estimates});
+  options.piece_fields.push_back({v1::StepReply::kValueFieldNumber, &frame.values});
+  options.piece_fields.push_back({v1::StepReply::kEstimateFieldNumber, &frame.estimates});
   options.max_pieces = kMaxReplyPieces;
   std::string rest;
-  RETURN_IF_ERROR(Split(runs, *StepReply::descriptor(), options, &rest));
+  RETURN_IF_ERROR(Split(runs, *v1::StepReply::descriptor(), options, &rest));
   if (!small.ParseFromString(rest)) return absl::InvalidArgumentError("the message is malformed");
-  frame.fate = small.fate();
+  frame.result = small.result();
   frame.values_step = small.values_step();
   if (small.has_token()) frame.token = small.token();
   frame.finished = small.finished();

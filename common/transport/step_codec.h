@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/client/step_frame.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "lockstep/common/step/step_frame.h"
 
 namespace lockstep {
 
-// The Step messages as bytes: exactly the proto encoding of StepRequest and StepReply (proto/chief.proto), so
-// that a generated stub can speak them, but tensors go from and to their own memory, never through a
-// protobuf string. docs/wire.md has the layout.
+// The Step messages as bytes: exactly the proto encoding of StepRequest and StepReply (proto/lockstep/v1/chief.proto),
+// so that a generated stub can speak them, but tensors go from and to their own memory, never through a protobuf
+// string. docs/wire.md has the layout.
 
 // The gradients' memory is referenced, not copied, and `owner` keeps it alive as long as gRPC needs it. Sparse pieces
 // are copied.

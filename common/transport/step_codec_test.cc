@@ -1,4 +1,4 @@
-#include "common/transport/step_codec.h"
+#include "lockstep/common/transport/step_codec.h"
 
 #include <cstring>
 #include <limits>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "common/tensor/rounding.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -52,7 +52,7 @@ absl::Status Decode(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded)
 std::string ContentOf(const StepPiece& piece) {
   std::vector<float> values(piece.content.size());
   piece.content.CopyTo(0, piece.content.size(), values.data());
-  if (piece.content.type() != DT_FLOAT) {
+  if (piece.content.type() != v1::DT_FLOAT) {
     std::vector<uint16_t> encoded(values.size());
     Encode16(piece.content.type(), piece.content.size(), values.data(), encoded.data());
     return std::string(reinterpret_cast<const char*>(encoded.data()), encoded.size() * sizeof(uint16_t));
@@ -60,8 +60,8 @@ std::string ContentOf(const StepPiece& piece) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
-TensorPiece ToProto(const StepPiece& piece) {
-  TensorPiece proto;
+v1::TensorPiece ToProto(const StepPiece& piece) {
+  v1::TensorPiece proto;
   proto.set_variable(static_cast<uint32_t>(piece.variable));
   proto.set_offset(static_cast<uint64_t>(piece.offset));
   if (piece.shared) {
@@ -70,20 +70,20 @@ TensorPiece ToProto(const StepPiece& piece) {
     return proto;
   }
   proto.set_content(ContentOf(piece));
-  if (piece.content.type() != DT_FLOAT) proto.set_dtype(piece.content.type());
+  if (piece.content.type() != v1::DT_FLOAT) proto.set_dtype(piece.content.type());
   proto.set_slot(piece.slot);
   proto.set_sparse(piece.sparse);
   return proto;
 }
 
-StepRequest ToProto(const StepFrame& frame) {
-  StepRequest request;
+v1::StepRequest ToProto(const StepFrame& frame) {
+  v1::StepRequest request;
   request.set_session_id(frame.session_id);
-  request.set_epoch(frame.epoch);
+  request.set_generation(frame.generation);
   request.set_step(frame.step);
   request.set_first_slot(frame.block.first);
   request.set_slot_count(frame.block.count);
-  for (const SlotReport& report : frame.reports) *request.add_report() = report;
+  for (const v1::SlotReport& report : frame.reports) *request.add_report() = report;
   for (const StepPiece& piece : frame.gradients) *request.add_gradient() = ToProto(piece);
   request.set_end(frame.end);
   request.set_startup_delay_steps(frame.startup_delay_steps);
@@ -92,9 +92,9 @@ StepRequest ToProto(const StepFrame& frame) {
   return request;
 }
 
-StepReply ToProto(const StepReplyFrame& frame) {
-  StepReply reply;
-  reply.set_fate(frame.fate);
+v1::StepReply ToProto(const StepReplyFrame& frame) {
+  v1::StepReply reply;
+  reply.set_result(frame.result);
   reply.set_values_step(frame.values_step);
   for (const StepPiece& piece : frame.values) *reply.add_value() = ToProto(piece);
   for (const StepPiece& piece : frame.estimates) *reply.add_estimate() = ToProto(piece);
@@ -147,11 +147,11 @@ class FrameMaker {
   StepFrame Request() {
     StepFrame frame;
     frame.session_id = static_cast<uint64_t>(random_.Number());
-    frame.epoch = random_.Number();
+    frame.generation = random_.Number();
     frame.step = random_.Number();
     frame.block = {random_.Number(), random_.Number()};
     for (uint64_t n = random_.Below(4); n > 0; --n) {
-      SlotReport report;
+      v1::SlotReport report;
       report.set_slot(random_.Number());
       report.set_loss(static_cast<float>(random_.Below(100)));
       for (uint64_t m = random_.Below(3); m > 0; --m) report.add_update(random_.Bytes(random_.Below(20)));
@@ -168,13 +168,13 @@ class FrameMaker {
   }
   StepReplyFrame Reply() {
     StepReplyFrame frame;
-    frame.fate = static_cast<Fate>(random_.Below(3));
+    frame.result = static_cast<v1::ContributionResult>(random_.Below(3));
     frame.values_step = random_.Number();
     for (uint64_t n = random_.Below(4); n > 0; --n) frame.values.push_back(Piece());
     for (uint64_t n = random_.Below(3); n > 0; --n) frame.estimates.push_back(Piece());
     frame.estimates_step = random_.Number();
     if (random_.Coin()) {
-      Token token;
+      v1::Token token;
       token.set_step(random_.Number());
       token.set_first_slot(random_.Number());
       token.set_slot_count(random_.Number());
@@ -199,7 +199,7 @@ class FrameMaker {
     const auto size = static_cast<int64_t>(tensors_.back()->size());
     piece.content = FloatChunks(tensors_.back()->data(), size);
     if (random_.Coin()) {
-      const DataType type = random_.Coin() ? DT_BFLOAT16 : DT_HALF;
+      const v1::DataType type = random_.Coin() ? v1::DT_BFLOAT16 : v1::DT_HALF;
       encoded_.push_back(std::make_unique<std::vector<uint16_t>>(tensors_.back()->size()));
       Encode16(type, size, tensors_.back()->data(), encoded_.back()->data());
       piece.content = FloatChunks(type, encoded_.back()->data(), size);
@@ -211,11 +211,11 @@ class FrameMaker {
     StepPiece piece;
     piece.variable = static_cast<int64_t>(random_.Below(5));
     piece.offset = static_cast<int64_t>(random_.Below(3)) * 65536;
-    piece.shared = PlaceInMemory{static_cast<uint64_t>(random_.Number()), static_cast<uint64_t>(random_.Number())};
+    piece.shared = SharedSpan{static_cast<uint64_t>(random_.Number()), static_cast<uint64_t>(random_.Number())};
     return piece;
   }
-  SharedMemoryHandle Memory() {
-    SharedMemoryHandle handle;
+  v1::SharedMemoryHandle Memory() {
+    v1::SharedMemoryHandle handle;
     handle.set_machine(random_.Ascii(random_.Below(40)));
     handle.set_process(random_.Number());
     handle.set_file_descriptor(random_.Number());
@@ -234,7 +234,7 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   const float gradient[2] = {1.0f, -2.0f};
   StepFrame frame;
   frame.session_id = 3;
-  frame.epoch = 2;
+  frame.generation = 2;
   frame.step = 300;
   frame.block = {4, 2};
   frame.reports.resize(1);
@@ -247,7 +247,7 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   frame.end = true;
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
             "0803"    // session_id
-            "1002"    // epoch
+            "1002"    // generation
             "18ac02"  // step
             "2004"    // first_slot
             "2802"    // slot_count
@@ -261,7 +261,7 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
             "0000803f"
             "000000c0");  // }
   StepReplyFrame reply;
-  reply.fate = ACCEPTED;
+  reply.result = v1::CONTRIBUTION_ACCEPTED;
   reply.values_step = 301;
   reply.token.emplace();
   reply.token->set_step(301);
@@ -269,7 +269,7 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   reply.values.resize(1);
   reply.values[0].content = FloatChunks(gradient, 1);
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
-            "0801"            // fate
+            "0801"            // result
             "10ad02"          // values_step
             "220508ad021801"  // token { step slot_count }
             "1a061a04"        // value { content
@@ -281,7 +281,7 @@ TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
   StepFrame frame;
   frame.gradients.resize(1);
   frame.gradients[0].variable = 1;
-  frame.gradients[0].content = FloatChunks(DT_BFLOAT16, numbers, 2);
+  frame.gradients[0].content = FloatChunks(v1::DT_BFLOAT16, numbers, 2);
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
             "3a0a"
             "0801"
@@ -291,7 +291,7 @@ TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
             "00c0");  // }
   StepReplyFrame reply;
   reply.values.resize(1);
-  reply.values[0].content = FloatChunks(DT_HALF, numbers, 1);
+  reply.values[0].content = FloatChunks(v1::DT_HALF, numbers, 1);
   EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepReply(reply))),
             "1a06"
             "2013"
@@ -333,7 +333,7 @@ TEST(StepCodecTest, TheBytesOfPiecesInSharedMemoryAreTheseForEver) {
   StepFrame frame;
   frame.gradients.resize(1);
   frame.gradients[0].variable = 1;
-  frame.gradients[0].shared = PlaceInMemory{256, 8};
+  frame.gradients[0].shared = SharedSpan{256, 8};
   frame.gradient_memory.emplace();
   frame.gradient_memory->set_machine("m");
   frame.gradient_memory->set_process(7);
@@ -368,16 +368,16 @@ TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
 }
 
 TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
-  const std::pair<const char*, DataType> cases[] = {{"3a061a040000803f", DT_FLOAT},
-                                                    {"3a0820001a040000803f", DT_FLOAT},
-                                                    {"3a0820011a040000803f", DT_FLOAT},
-                                                    {"3a081a040000803f200e", DT_BFLOAT16},
-                                                    {"3a0820131a040000803f", DT_HALF}};
+  const std::pair<const char*, v1::DataType> cases[] = {{"3a061a040000803f", v1::DT_FLOAT},
+                                                        {"3a0820001a040000803f", v1::DT_FLOAT},
+                                                        {"3a0820011a040000803f", v1::DT_FLOAT},
+                                                        {"3a081a040000803f200e", v1::DT_BFLOAT16},
+                                                        {"3a0820131a040000803f", v1::DT_HALF}};
   for (const auto& test : cases) {
     Decoded<StepFrame> decoded;
     ASSERT_TRUE(Decode(Cut(absl::HexStringToBytes(test.first)), &decoded).ok()) << test.first;
     EXPECT_EQ(decoded.frame.gradients[0].content.type(), test.second) << test.first;
-    EXPECT_EQ(decoded.frame.gradients[0].content.size(), test.second == DT_FLOAT ? 1 : 2) << test.first;
+    EXPECT_EQ(decoded.frame.gradients[0].content.size(), test.second == v1::DT_FLOAT ? 1 : 2) << test.first;
     EXPECT_EQ(decoded.frame.encoded_bytes, static_cast<int64_t>(std::strlen(test.first) / 2));
   }
 }
@@ -386,11 +386,11 @@ TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
   FrameMaker maker(1);
   for (int i = 0; i < 300; ++i) {
     const StepFrame frame = maker.Request();
-    StepRequest request;
+    v1::StepRequest request;
     ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
     EXPECT_TRUE(MessageDifferencer::Equals(request, ToProto(frame)));
     const StepReplyFrame reply_frame = maker.Reply();
-    StepReply reply;
+    v1::StepReply reply;
     ASSERT_TRUE(reply.ParseFromString(Join(EncodeStepReply(reply_frame))));
     EXPECT_TRUE(MessageDifferencer::Equals(reply, ToProto(reply_frame)));
   }
@@ -399,14 +399,14 @@ TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
 TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
   FrameMaker maker(2);
   for (int i = 0; i < 300; ++i) {
-    const StepRequest request = ToProto(maker.Request());
+    const v1::StepRequest request = ToProto(maker.Request());
     const std::string bytes = request.SerializeAsString();
     std::vector<size_t> cuts;
     for (size_t at = 0; at < bytes.size(); at += 1 + maker.random()->Below(40)) cuts.push_back(at);
     Decoded<StepFrame> decoded;
     ASSERT_TRUE(Decode(Cut(bytes, cuts), &decoded).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
-    const StepReply reply = ToProto(maker.Reply());
+    const v1::StepReply reply = ToProto(maker.Reply());
     const std::string reply_bytes = reply.SerializeAsString();
     Decoded<StepReplyFrame> decoded_reply;
     ASSERT_TRUE(DecodeStepReply(Cut(reply_bytes, cuts), &decoded_reply).ok());
@@ -442,14 +442,14 @@ TEST(StepCodecTest, TensorsAreReferencedAndTheirOwnerKept) {
 TEST(StepCodecTest, AnEmptyTensorIsNoCrash) {
   StepFrame frame;
   frame.gradients.resize(1);
-  StepRequest request;
+  v1::StepRequest request;
   ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
   EXPECT_EQ(request.gradient_size(), 1);
 }
 
 TEST(StepCodecTest, UnknownFieldsAreSkipped) {
   FrameMaker maker(3);
-  const StepRequest request = ToProto(maker.Request());
+  const v1::StepRequest request = ToProto(maker.Request());
   // Fields 100 (varint), 101 (fixed64), 102 (bytes), 103 (fixed32), and inside a piece field 9.
   const std::string unknown = absl::HexStringToBytes(
       "a00605"
@@ -486,6 +486,9 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
       {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
       {"3a0420071a00", "a piece of variable number 0 has type 7 (string), must be float32, bfloat16 or float16"},
+      {"3a0c2080808080808080808080"
+       "01",
+       "field 7 is malformed"},  // a type of more than 64 bits
       {"3a0720808080808020", "has type 1099511627776 (invalid)"},
       {"32027a7a", "the bytes are no StepRequest"},
       {"0b0c", "field 1 is malformed"},  // a group
@@ -518,9 +521,9 @@ TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
   expect_refused(piece + piece + piece + piece, limits, "more than 3 pieces in one message");
   expect_refused(report + report + report, limits, "more than 2 reports in one message");
   // One report with many update values.
-  SlotReport full;
+  v1::SlotReport full;
   for (int i = 0; i < 2000; ++i) full.add_update("");
-  StepRequest request;
+  v1::StepRequest request;
   *request.add_report() = full;
   expect_refused(request.SerializeAsString(), limits, "takes more than 65536 bytes of memory");
 }
@@ -533,7 +536,7 @@ TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
     for (size_t n = 0; n < bytes.size(); n += 1 + n / 50) {
       Decoded<StepFrame> decoded;
       if (!Decode(Cut(bytes.substr(0, n), {n / 2}), &decoded).ok()) continue;
-      StepRequest request;
+      v1::StepRequest request;
       EXPECT_TRUE(request.ParseFromString(bytes.substr(0, n))) << "protobuf refuses what we take";
     }
   }

@@ -1,4 +1,4 @@
-#include "common/transport/wire_reader.h"
+#include "lockstep/common/transport/wire_reader.h"
 
 #include <algorithm>
 

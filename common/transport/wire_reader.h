@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/tensor/float_chunks.h"
+#include "lockstep/common/tensor/float_chunks.h"
 
 namespace lockstep {
 

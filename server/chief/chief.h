@@ -3,27 +3,32 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/mutex.h"
-#include "common/base/periodic_task.h"
-#include "common/base/system_random.h"
-#include "common/io/file_system.h"
-#include "common/summary/event_queue.h"
-#include "common/tensor/shared_memory.h"
-#include "proto/chief.pb.h"
-#include "proto/config.pb.h"
-#include "server/chief/run_contract.h"
-#include "server/chief/run_directory.h"
-#include "server/chief/saver.h"
-#include "server/chief/sync_replicas.h"
-#include "server/ps/variable_store.h"
+#include "absl/types/span.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/system_random.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/memory/shared_memory.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/run_contract.h"
+#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/chief/run_history.h"
+#include "lockstep/server/chief/run_life.h"
+#include "lockstep/server/chief/run_settings.h"
+#include "lockstep/server/chief/session_table.h"
+#include "lockstep/server/chief/training.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 
@@ -35,14 +40,32 @@ class Chief {
   struct Options {
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
+    Executor* executor = Executor::Threads();
     // Empty: no checkpoints and no events.
     std::string logdir;
+    // Whether the logdir gets an event file.
+    bool write_events = true;
     // Validated, with defaults filled in.
-    RunConfig config;
+    config::v1::RunSpec config;
+    // This machine, for people.
+    std::string host = HostName();
+    // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
+    // size goes on with those of `config`, and the change is recorded.
+    bool change_settings = false;
     // Workers on this machine may share memory with the chief.
     bool share_memory = false;
-    // Draws the id of a session, which nobody may guess.
+    // Draws the id of a session or of a read, which nobody may guess.
     std::function<uint64_t()> draw_session_id = SystemRandom64;
+    // A program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its state.
+    bool followed = false;
+    // RestoreOptions::initialize.
+    std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
+    // The name of a program whose functions the weights depend on. It is recorded, and a run that has one is resumed by
+    // no other.
+    std::string program;
+    // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
+    // long. Create returns its errors.
+    std::function<absl::Status()> on_accepted;
     // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
     absl::Duration housekeeping_period = absl::Milliseconds(100);
   };
@@ -50,26 +73,32 @@ class Chief {
   // Errors: FailedPrecondition when another chief holds the logdir or the logdir's run has another configuration;
   // DataLoss when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
-  ~Chief();
 
-  // The calls of proto/chief.proto.
-  GetRunReply GetRun() const;
+  // The calls of proto/lockstep/v1/chief.proto.
+  v1::GetRunSpecReply GetRunSpec() const;
   // May take long the first time (initial values, restore); concurrent callers get Unavailable meanwhile.
-  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
-  RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes the session one that was just used. Errors: Aborted for an unknown session or an old epoch.
-  absl::Status CheckSession(uint64_t session_id, int64_t epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  v1::RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wait carries it out.
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes the session one that was just used. Errors: Aborted for an unknown session or an old generation.
+  absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether ValuePath::kShared is possible.
   bool shares_memory() const { return shared_memory_ != nullptr; }
-  // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old epoch.
-  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t epoch, ValuePath value_path,
-                                                           std::shared_ptr<StepListener> listener)
+  // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
+  // generation; FailedPrecondition when its worker has not computed the canary.
+  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t generation,
+                                                           ValuePath value_path, std::shared_ptr<StepListener> listener)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until the last step is applied and saved and the workers have been told (OK), the run failed (its error), or
-  // RequestStop was called: then no further step is committed, and the last one is saved at once (Cancelled; its
-  // message says where). Workers that do not say goodbye are waited for two seconds, and cluster.linger_seconds are
+  // Blocks until the last step is applied and saved and the workers have been notified (OK), the run failed (its
+  // error), or RequestStop was called: then no further step is committed, and the last one is saved at once (Cancelled;
+  // its message says where). Workers that do not say goodbye are waited for two seconds, and cluster.linger_seconds are
   // stayed for those that start after the end; RequestStop ends that. Errors of saving: those of the files, or
   // DeadlineExceeded when the disk has not taken the step within checkpoint.stop_seconds of RequestStop. After that one
   // end the process: destroying the chief would wait for the disk. FailedPrecondition when another chief was found to
@@ -82,89 +111,100 @@ class Chief {
   // logdir. Errors as those of Wait.
   absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // For a program that follows the run.
+  // Blocks until the model is known and its variables have values. Errors: the failure of the run; Cancelled after
+  // RequestStop.
+  absl::Status AwaitModel() ABSL_LOCKS_EXCLUDED(mutex_);
+  // After AwaitModel; the same for good.
+  Training* training() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the run well as soon as the step in progress is committed: Wait returns OK after the save. The step is in the
+  // run's record before it counts, so that no later life goes beyond. Errors: FailedPrecondition before the model is
+  // known; those of the file system, and the run goes on.
+  // `once_recorded`, which may be null, is called when the record says so, before the last step is saved.
+  absl::Status End(const std::string& reason, const std::function<void()>& once_recorded = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
+  // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
+  // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
+  absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
+  // Learning rate, settings of the same kind of optimizer, multipliers and clips are these as soon as the step in
+  // progress is committed. It is recorded, and a checkpoint of that step is written, before the next tokens go out;
+  // workers open new sessions. A program that starts the run again as it did before continues with them. Only where the
+  // run is followed. Errors: InvalidArgument names the setting that is wrong or cannot be changed; those of the file
+  // system, and of CommitLog::Await.
+  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
+  const RunHistory& history() const { return history_; }
+
   // One round of what the housekeeping thread does.
   void Housekeep() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  int64_t epoch() const { return epoch_; }
+  int64_t generation() const { return generation_; }
 
  private:
-  struct Session {
-    std::string worker;
-    uint64_t incarnation = 0;
-    // By any call. Those without a stream expire.
-    absl::Time last_used;
-    // It had a stream once.
-    bool streamed = false;
-  };
-
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
 
   absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes store, saver and sync for a model, from the newest checkpoint or from the seed, and writes the record.
-  absl::Status StartModel(std::shared_ptr<const RunContract> contract) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status FillStore(VariableStore* store, bool* restored);
-  // The caller's model and data are the run's, or become so when it is the first. Compares without a lock: both may be
-  // large.
-  absl::Status Agree(const OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The data of a run whose record lacks them become those of `first`.
-  absl::Status RecordData(const RunContract& recorded, const OpenSessionRequest& first) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status WriteRecord(const RunContract& contract) const;
-  SyncReplicas::Options SyncOptions();
+  // Makes training_ for a model, from the newest checkpoint or from the seed, and writes the record. After an error
+  // another worker may declare another model.
+  absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `contract` is replaced where the workers' part of it holds no more.
+  absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
+                                                           bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the caller computes with is the run's, or becomes so when it is the first. Compares without a lock: a model
+  // may be large.
+  absl::Status Agree(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is not known of the run becomes that of the request.
+  absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The caller's session is not wanted.
+  void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex_);
   // The caller's session, a new one if need be. Unavailable when there are too many.
-  absl::StatusOr<uint64_t> FindOrAddSession(const OpenSessionRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Aborted when settings were changed since there were `changes` changes.
+  absl::StatusOr<uint64_t> FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes room for a session; false when all have a stream.
+  bool RemoveOldestSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes the session one that was just used. Aborted when it is unknown.
-  absl::StatusOr<Session*> UseSession(uint64_t session_id, int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnCommit(const SyncReplicas::Committed& committed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no worker declares what the run lacks; none can before EndDeclaration.
+  absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ChangeAt(int64_t step, const config::v1::RunSpec& spec, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnFinished() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnFailure(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the logdir is still this chief's. FailedPrecondition when it is not, and then the chief stops.
   absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Save for a stop: what may pass, such as an I/O error or a full disk, is tried again until stop_deadline_.
-  absl::Status SaveForStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // False when stop_deadline_ comes before the delay is over.
-  bool SleepForStop(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status FinishRun() ABSL_LOCKS_EXCLUDED(mutex_);
-  void AwaitGoodbyes(SyncReplicas* replicas) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run has come to its end at this step: no later life goes beyond, or waits for workers to come there again.
+  absl::Status RecordEnd(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run is over: saves, notifies the workers and lingers.
+  absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run has ended well, and all know.
+  void NoteFinished() ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.
   bool Linger() ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndEvents();
-  // Null before the model is known.
-  SyncReplicas* sync() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether it is time to say that the run waits for workers.
+  bool TakeIdleLog(absl::Time now, bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
-  const int64_t total_steps_;
-  const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
+  RunSettings settings_;
+  RunHistory history_;
   // For workers to find out whether they can map the chief's memory; null when none is shared.
-  std::unique_ptr<SharedMemory> shared_memory_;
-  int64_t epoch_ = 0;
+  const std::unique_ptr<SharedMemory> shared_memory_;
+  const int64_t generation_;
 
+  // Before mutex_. The record has assignments and changes in the order in which they are made.
+  Mutex change_mutex_;
   mutable Mutex mutex_;
   CondVar changed_;
-  RunStatus::Phase phase_ ABSL_GUARDED_BY(mutex_) = RunStatus::WAITING_FOR_MODEL;
-  // A worker's model or data are becoming the run's.
-  bool starting_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  // When saving has to be done, once a stop was requested.
-  absl::Time stop_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  // Not OK when another chief has the logdir.
-  absl::Status taken_over_ ABSL_GUARDED_BY(mutex_);
-  // Null before the model is known.
-  std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, Session> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::string checkpoint_ ABSL_GUARDED_BY(mutex_);
-  int64_t saved_step_ ABSL_GUARDED_BY(mutex_) = -1;
-  absl::Time next_save_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  RunLife life_ ABSL_GUARDED_BY(mutex_);
+  SessionTable sessions_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_idle_log_ ABSL_GUARDED_BY(mutex_);
-  absl::Time last_rate_time_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_rate_step_ ABSL_GUARDED_BY(mutex_) = 0;
-
-  // Set once by StartModel, in this order of dependence; destroyed in the reverse one.
-  std::unique_ptr<EventQueue> events_;
-  std::unique_ptr<VariableStore> store_;
-  std::unique_ptr<Saver> saver_;
-  std::unique_ptr<SyncReplicas> sync_;
+  // Null before the model is known, as training_ is.
+  std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Training> training_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PeriodicTask> housekeeping_;
 };
 

@@ -1,4 +1,4 @@
-#include "server/chief/chief.h"
+#include "lockstep/server/chief/chief.h"
 
 #include <atomic>
 #include <cmath>
@@ -8,28 +8,62 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/simulated_clock.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/checkpoint/digest.h"
-#include "common/config/defaults.h"
-#include "common/io/faulty_file_system.h"
-#include "common/io/hanging_file_system.h"
-#include "common/io/memory_file_system.h"
-#include "common/io/record_io.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "server/chief/run_directory.h"
-#include "server/chief/testing/frame_worker.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/hanging_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Starts what writes checkpoints over time only when it is told to.
+class HeldSaves : public Executor {
+ public:
+  void Release() {
+    MutexLock lock(&mutex_);
+    released_ = true;
+    changed_.SignalAll();
+  }
+
+ private:
+  std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
+    if (name != "paced saves") return Executor::Threads()->Start(std::move(name), std::move(body), priority);
+    return Executor::Threads()->Start(std::move(name), [this, body = std::move(body)]() mutable {
+      {
+        MutexLock lock(&mutex_);
+        while (!released_) changed_.Wait(&mutex_);
+      }
+      body();
+    });
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 class ChiefTest : public ::testing::Test {
  protected:
@@ -51,10 +85,17 @@ class ChiefTest : public ::testing::Test {
     options.fs = &fs_;
     options.clock = &clock_;
     options.logdir = logdir_;
+    options.write_events = write_events_;
     options.config = config_;
+    options.share_memory = share_memory_;
+    options.executor = executor_;
     options.housekeeping_period = absl::ZeroDuration();
     last_session_ = 0;
     options.draw_session_id = draw_session_id_;
+    options.on_accepted = [this] {
+      ++accepted_;
+      return absl::OkStatus();
+    };
     auto chief = Chief::Create(std::move(options));
     if (!chief.ok()) return chief.status();
     chief_ = *std::move(chief);
@@ -67,18 +108,32 @@ class ChiefTest : public ::testing::Test {
     return Start();
   }
 
-  absl::StatusOr<OpenSessionReply> OpenSession(const std::string& worker, const ModelSpec& model = FrameModel(),
-                                               uint64_t incarnation = 1) {
-    OpenSessionRequest request;
+  // Of a worker that has computed the canary, unless `canary` is 0.
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const std::string& worker, const v1::ModelSpec& model = FrameModel(),
+                                                   uint64_t incarnation = 1, uint64_t canary = 1) {
+    v1::OpenSessionRequest request;
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     *request.mutable_model() = model;
     if (data_) *request.mutable_data() = *data_;
+    CompleteDeclaration(&request, canary);
+    if (canary == 0) request.clear_canary_digest();
     return chief_->OpenSession(request);
   }
+  v1::RunRecord Record() {
+    v1::RunRecord record;
+    const std::string text = ReadFile(&memory_, "logdir/lockstep.textproto").value();
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &record));
+    return record;
+  }
+  void WriteRecord(const v1::RunRecord& record) {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(record, &text);
+    ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
+  }
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
-    return std::make_unique<FrameWorker>(session, chief_->epoch(), [&](std::shared_ptr<StepListener> listener) {
-      return chief_->OpenStep(session, chief_->epoch(), ValuePath::kStreamed, std::move(listener)).value();
+    return std::make_unique<FrameWorker>(session, chief_->generation(), [&](std::shared_ptr<StepListener> listener) {
+      return chief_->OpenStep(session, chief_->generation(), ValuePath::kStreamed, std::move(listener)).value();
     });
   }
   // With one worker, whose stream stays open, until the global step is `step`.
@@ -87,13 +142,17 @@ class ChiefTest : public ::testing::Test {
       worker_ = Connect(OpenSession("worker-0")->session_id());
       ASSERT_TRUE(worker_->Ask().ok());
     }
-    while (chief_->GetStatus().global_step() < step) ASSERT_TRUE(worker_->Push().ok());
+    while (chief_->GetStatus().global_step() < step) {
+      // The disk may hold the step up.
+      while (!worker_->token()) worker_->Drain();
+      ASSERT_TRUE(worker_->Push().ok());
+    }
   }
   void TrainAndSave(int64_t step) {
     TrainTo(step);
     ASSERT_TRUE(chief_->Save().ok());
   }
-  // Chief::Wait beside a worker that says goodbye when it is told.
+  // Chief::Wait with a worker that says goodbye when it is notified.
   absl::Status WaitForEnd() {
     absl::Status status;
     std::thread waiter([&] { status = chief_->Wait(); });
@@ -121,10 +180,11 @@ class ChiefTest : public ::testing::Test {
     for (uint64_t offset = 0; offset < reader->size();) {
       std::string payload;
       offset = reader->ReadAt(offset, &payload).value().next;
-      Event event;
+      v1::Event event;
       EXPECT_TRUE(event.ParseFromString(payload));
       if (event.has_session_log()) {
-        events.push_back(absl::StrCat(SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
+        events.push_back(
+            absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
       }
       for (const auto& value : event.summary().value()) events.push_back(absl::StrCat(value.tag(), " ", event.step()));
     }
@@ -135,33 +195,50 @@ class ChiefTest : public ::testing::Test {
   MemoryFileSystem memory_;
   HangingFileSystem hanging_{&memory_};
   FaultyFileSystem fs_{&hanging_};
+  Executor* executor_ = Executor::Threads();
   std::string logdir_ = "logdir";
-  RunConfig config_;
+  bool write_events_ = true;
+  bool share_memory_ = false;
+  config::v1::RunSpec config_;
   // Of each life of the chief: 1, 2, ...
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
+  // Lives of a chief that owned the run.
+  int accepted_ = 0;
   // What workers read.
-  absl::optional<DataDigest> data_;
+  absl::optional<v1::DataDigest> data_;
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<FrameWorker> worker_;
 };
 
 TEST_F(ChiefTest, AFirstStartWaitsForAModelAndSavesAtOnce) {
   ASSERT_TRUE(Start().ok());
-  EXPECT_EQ(chief_->GetRun().epoch(), 1);
-  EXPECT_EQ(chief_->GetRun().config().training().seed(), 7u);
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::WAITING_FOR_MODEL);
+  EXPECT_EQ(chief_->GetRunSpec().generation(), 1);
+  EXPECT_EQ(chief_->GetRunSpec().spec().training().seed(), 7u);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL);
   EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("waiting for a worker"));
   chief_->Housekeep();
   const auto session = OpenSession("worker-0");
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ(session->global_step(), 0);
-  EXPECT_EQ(session->epoch(), 1);
+  EXPECT_EQ(session->generation(), 1);
   EXPECT_EQ(session->piece_elements(), 65536u);
   EXPECT_EQ(session->lease_seconds(), 2);
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::TRAINING);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::TRAINING);
   ASSERT_TRUE(chief_->Save().ok());
   EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-0");
+}
+
+TEST_F(ChiefTest, TheFirstCheckpointIsWrittenHoweverSoonTheRunEnds) {
+  HeldSaves saves;
+  executor_ = &saves;
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  saves.Release();
+  chief_.reset();
+  EXPECT_THAT(Events(0), AllOf(Contains("CHECKPOINT 0"), Contains("CHECKPOINT 10")));
+  EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-0.index").value());
 }
 
 TEST_F(ChiefTest, ASessionIsNamedByWorkerAndIncarnation) {
@@ -200,18 +277,32 @@ TEST_F(ChiefTest, EverySessionHasAnIdOfItsOwn) {
   EXPECT_EQ(OpenSession("b")->session_id(), 9u);
 }
 
+TEST_F(ChiefTest, OffersItsMemoryWhenItIsToBeSharedAndValuesAreNotCompressed) {
+  ASSERT_TRUE(Start().ok());
+  EXPECT_FALSE(OpenSession("a")->has_shared_memory());
+  share_memory_ = true;
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(chief_->shares_memory());
+  EXPECT_TRUE(OpenSession("a")->has_shared_memory());
+  chief_.reset();
+  logdir_ = "another";
+  config_.mutable_compression()->set_values(config::v1::CompressionConfig::BFLOAT16);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_FALSE(OpenSession("a")->has_shared_memory());
+}
+
 TEST_F(ChiefTest, AnotherModelIsRefusedWithTheFirstDifference) {
   ASSERT_TRUE(Start().ok());
   ASSERT_TRUE(OpenSession("a").ok());
-  ModelSpec other = FrameModel();
+  v1::ModelSpec other = FrameModel();
   other.mutable_variables(2)->set_shape(0, 65541);
   const auto status = OpenSession("b", other).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("variables[2].shape[0]: 65540 -> 65541"));
 }
 
-DataDigest Data(int64_t examples, uint32_t crc32c) {
-  DataDigest data;
+v1::DataDigest Data(int64_t examples, uint32_t crc32c) {
+  v1::DataDigest data;
   data.set_examples(examples);
   data.set_crc32c(crc32c);
   return data;
@@ -222,7 +313,7 @@ TEST_F(ChiefTest, OtherDataAreRefusedWithBothDigests) {
   ASSERT_TRUE(Start().ok());
   ASSERT_TRUE(OpenSession("a").ok());
   EXPECT_TRUE(OpenSession("b").ok());
-  for (const DataDigest& other : {Data(101, 0xabc), Data(100, 0xdef)}) {
+  for (const v1::DataDigest& other : {Data(101, 0xabc), Data(100, 0xdef)}) {
     data_ = other;
     const auto status = OpenSession("c@host").status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
@@ -232,7 +323,7 @@ TEST_F(ChiefTest, OtherDataAreRefusedWithBothDigests) {
   }
   data_.reset();
   EXPECT_THAT(std::string(OpenSession("d").status().message()), HasSubstr("d reads none, the run 100 examples"));
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::TRAINING);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::TRAINING);
 }
 
 TEST_F(ChiefTest, ARunWithoutDataRefusesThem) {
@@ -262,6 +353,181 @@ TEST_F(ChiefTest, ARestartedChiefKnowsTheRunsData) {
   EXPECT_TRUE(OpenSession("a").ok());
 }
 
+TEST_F(ChiefTest, NamesItsBuildAndResumesARunOfAnother) {
+  ASSERT_TRUE(Start().ok());
+  const v1::BuildInfo build = chief_->GetStatus().build();
+  EXPECT_FALSE(build.version().empty());
+  EXPECT_GE(build.arithmetic_version(), 1);
+  TrainAndSave(2);
+  worker_.reset();
+  chief_.reset();
+  v1::RunRecord record = Record();
+  EXPECT_EQ(record.build().SerializeAsString(), build.SerializeAsString());
+  record.mutable_build()->set_version("0.0.1");
+  WriteRecord(record);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(OpenSession("a").ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+}
+
+TEST_F(ChiefTest, RefusesALogdirOfAnotherArithmeticAndNamesTheWayOut) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  worker_.reset();
+  chief_.reset();
+  v1::RunRecord record = Record();
+  record.mutable_build()->set_arithmetic_version(99);
+  WriteRecord(record);
+  const absl::Status status = Start();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("arithmetic version 99"), HasSubstr("warm_start: \"logdir/model.ckpt-2\"")));
+  EXPECT_EQ(accepted_, 1) << "not a second time";
+  record.clear_build();  // as a version wrote it that had none
+  WriteRecord(record);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+}
+
+TEST_F(ChiefTest, TheFirstCanaryHasAsManyDigestsAsTheModelHasResults) {
+  ASSERT_TRUE(Start().ok());
+  v1::OpenSessionRequest request;
+  request.set_worker("a");
+  *request.mutable_model() = FrameModel();
+  CompleteDeclaration(&request);
+  request.add_canary_digest(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(chief_->OpenSession(request).status()));
+  request.mutable_canary_digest()->RemoveLast();
+  EXPECT_TRUE(chief_->OpenSession(request).ok());
+}
+
+TEST_F(ChiefTest, ARunOfAnotherReleaseIsResumedHoweverOftenTheChiefStartsBeforeAWorkerComes) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  v1::RunRecord record = Record();
+  record.mutable_build()->set_version("0.0.1");
+  record.add_model_part()->set_name("what that release called it");
+  record.set_declared_by("its worker");
+  WriteRecord(record);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Restart().ok());
+  const auto opened = OpenSession("a");
+  EXPECT_TRUE(opened.ok()) << opened.status();
+}
+
+TEST_F(ChiefTest, AStreamIsForAWorkerThatHasComputedTheCanary) {
+  ASSERT_TRUE(Start().ok());
+  const auto session = OpenSession("a", FrameModel(), 1, /*canary=*/0).value();
+  EXPECT_TRUE(session.canary_wanted());
+  const auto open = [&] {
+    return chief_->OpenStep(session.session_id(), chief_->generation(), ValuePath::kStreamed, nullptr).status();
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(open()));
+  const auto checked = OpenSession("a").value();
+  EXPECT_EQ(checked.session_id(), session.session_id());
+  EXPECT_FALSE(checked.canary_wanted());
+  EXPECT_FALSE(OpenSession("a", FrameModel(), 1, /*canary=*/0)->canary_wanted()) << "once for each session";
+  Connect(session.session_id());
+}
+
+TEST_F(ChiefTest, TheFirstCanaryIsTheRunsAlsoAfterARestart) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a", FrameModel(), 1, /*canary=*/0).ok());
+  EXPECT_FALSE(Record().has_canary());
+  ASSERT_TRUE(OpenSession("a", FrameModel(), 1, /*canary=*/5).ok());
+  EXPECT_EQ(Record().canary().result(0).digest(), 5u);
+  ASSERT_TRUE(Restart().ok());
+  const absl::Status status = OpenSession("b", FrameModel(), 1, /*canary=*/6).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of b differs from that of a"));
+  EXPECT_TRUE(OpenSession("b", FrameModel(), 2, /*canary=*/5).ok());
+}
+
+TEST_F(ChiefTest, GivesTheValuesOfTheCanaryPieceByPiece) {
+  v1::ModelSpec model;
+  v1::VariableSpec* const large = model.add_variables();
+  large->set_name("large");
+  large->set_dtype(v1::DT_FLOAT);
+  large->add_shape(600000);
+  large->set_trainable(true);
+  ASSERT_TRUE(Start().ok());
+  const auto session = OpenSession("a", model).value();
+  v1::GetCanaryValuesRequest request;
+  request.set_session_id(session.session_id());
+  request.set_generation(session.generation());
+  std::string values;
+  int calls = 0;
+  for (; values.size() < 600000 * sizeof(float); ++calls) {
+    const auto reply = chief_->GetCanaryValues(request);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    for (const v1::TensorPiece& piece : reply->value()) {
+      EXPECT_EQ(piece.offset() * sizeof(float), values.size());
+      values += piece.content();
+    }
+    request.set_first_segment(request.first_segment() + reply->value_size());
+  }
+  EXPECT_EQ(calls, 3) << "1 MiB each";
+  EXPECT_TRUE(absl::IsInvalidArgument(chief_->GetCanaryValues(request).status())) << "there is no further segment";
+  request.set_session_id(request.session_id() + 1);
+  EXPECT_TRUE(absl::IsAborted(chief_->GetCanaryValues(request).status()));
+}
+
+TEST_F(ChiefTest, VariablesAreReadAtOneStepAndTrainingGoesOn) {
+  ASSERT_TRUE(Start().ok());
+  v1::ReadVariablesRequest request;
+  EXPECT_TRUE(absl::IsUnavailable(chief_->ReadVariables(request).status())) << "no model yet";
+  TrainTo(3);
+  request.add_name("big");
+  request.add_name("big/Adam");
+  request.add_name("big/Adam_1");
+  request.add_name("w");
+  request.add_name("global_step");
+  const auto reply = chief_->ReadVariables(request);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->step(), 3);
+  EXPECT_EQ(reply->read_id(), last_session_) << "drawn as a session's";
+  EXPECT_EQ(reply->part_size(), 5);
+  EXPECT_EQ(reply->part(4).content(), std::string("\x03\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(reply->next_position(), 0);
+  TrainTo(10);
+  request.Clear();
+  const auto finished = chief_->ReadVariables(request);
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_EQ(finished->step(), 10) << "also when the run is over";
+  EXPECT_TRUE(WaitForEnd().ok());
+  EXPECT_TRUE(chief_->ReadVariables(request).ok());
+}
+
+TEST_F(ChiefTest, AReadThatIsNotContinuedIsForgotten) {
+  v1::ModelSpec model;
+  v1::VariableSpec* const large = model.add_variables();
+  large->set_name("large");
+  large->set_dtype(v1::DT_FLOAT);
+  large->add_shape(600000);
+  large->set_trainable(true);
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a", model).ok());
+  v1::ReadVariablesRequest request;
+  request.add_name("large");
+  const auto first = chief_->ReadVariables(request).value();
+  EXPECT_NEAR(static_cast<double>(first.ByteSizeLong()), 1 << 20, 100);
+  request.clear_name();
+  request.set_read_id(first.read_id());
+  request.set_position(first.next_position());
+  ASSERT_TRUE(chief_->ReadVariables(request).ok());
+  clock_.Advance(absl::Seconds(10));
+  chief_->Housekeep();
+  EXPECT_TRUE(absl::IsAborted(chief_->ReadVariables(request).status()));
+}
+
+TEST_F(ChiefTest, RefusesAWorkerOfAnotherWireVersion) {
+  ASSERT_TRUE(Start().ok());
+  v1::OpenSessionRequest request;
+  request.set_worker("old");
+  *request.mutable_model() = FrameModel();
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->OpenSession(request).status()));
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL) << "it declares nothing";
+}
+
 TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   config_.mutable_input()->add_split()->set_name("train");
   data_ = Data(100, 0xabc);
@@ -269,7 +535,7 @@ TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   TrainAndSave(2);
   worker_.reset();
   chief_.reset();
-  RunRecord record;
+  v1::RunRecord record;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(*ReadFile(&memory_, "logdir/lockstep.textproto"), &record));
   EXPECT_EQ(record.data().examples(), 100);
   EXPECT_EQ(record.data().crc32c(), 0xabcu);
@@ -280,7 +546,7 @@ TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   ASSERT_TRUE(Start().ok());
 
   // Whose model is another has no say, and what cannot be written down does not count.
-  ModelSpec other = FrameModel();
+  v1::ModelSpec other = FrameModel();
   other.mutable_variables(2)->set_shape(0, 65541);
   data_ = Data(1, 1);
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a", other).status()));
@@ -300,12 +566,12 @@ TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
 
 TEST_F(ChiefTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   ASSERT_TRUE(Start().ok());
-  ModelSpec wrong = FrameModel();
+  v1::ModelSpec wrong = FrameModel();
   wrong.mutable_variables(0)->set_shape(0, 0);
   EXPECT_TRUE(absl::IsInvalidArgument(OpenSession("a", wrong).status()));
   wrong.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
   EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a", wrong).status()));
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::WAITING_FOR_MODEL);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL);
   EXPECT_TRUE(OpenSession("b").ok());
 }
 
@@ -351,7 +617,7 @@ TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(0);
   TrainTo(10);
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
   EXPECT_TRUE(WaitForEnd().ok());
   EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-10"));
   const auto events = Events(0);
@@ -375,16 +641,16 @@ TEST_F(ChiefTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
 }
 
 // SM-06, ERR-06
-TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewEpoch) {
+TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewGeneration) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   TrainTo(6);
   clock_.Advance(absl::Seconds(10));
   ASSERT_TRUE(Restart().ok());
-  EXPECT_EQ(chief_->epoch(), 2);
-  const RunStatus status = chief_->GetStatus();
+  EXPECT_EQ(chief_->generation(), 2);
+  const v1::RunStatus status = chief_->GetStatus();
   EXPECT_EQ(status.global_step(), 4);
-  EXPECT_EQ(status.phase(), RunStatus::TRAINING) << "no worker needs to come first";
+  EXPECT_EQ(status.phase(), v1::RunStatus::TRAINING) << "no worker needs to come first";
   EXPECT_EQ(status.checkpoint(), "logdir/model.ckpt-4");
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
@@ -399,18 +665,18 @@ TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewEpoch) {
 }
 
 // ERR-01
-TEST_F(ChiefTest, CallsOfAnOlderEpochAreAborted) {
+TEST_F(ChiefTest, CallsOfAnOlderGenerationAreAborted) {
   ASSERT_TRUE(Start().ok());
   const uint64_t session = OpenSession("a")->session_id();
   ASSERT_TRUE(Restart().ok());
-  HeartbeatRequest heartbeat;
+  v1::HeartbeatRequest heartbeat;
   heartbeat.set_session_id(session);
-  heartbeat.set_epoch(1);
+  heartbeat.set_generation(1);
   const auto status = chief_->Heartbeat(heartbeat).status();
   EXPECT_TRUE(absl::IsAborted(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("of epoch 1 is unknown; the chief's epoch is 2"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of generation 1 is unknown; the chief's generation is 2"));
   EXPECT_TRUE(absl::IsAborted(chief_->OpenStep(session, 1, ValuePath::kStreamed, nullptr).status()));
-  heartbeat.set_epoch(2);
+  heartbeat.set_generation(2);
   EXPECT_TRUE(absl::IsAborted(chief_->Heartbeat(heartbeat).status())) << "the session is of the life before";
 }
 
@@ -435,9 +701,14 @@ TEST_F(ChiefTest, ASecondChiefOnTheLogdirIsRefused) {
   options.clock = &clock_;
   options.logdir = "logdir";
   options.config = config_;
+  options.on_accepted = [this] {
+    ++accepted_;
+    return absl::OkStatus();
+  };
   const auto status = Chief::Create(std::move(options)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_EQ(chief_->epoch(), 1);
+  EXPECT_EQ(accepted_, 1) << "only the first";
+  EXPECT_EQ(chief_->generation(), 1);
 }
 
 TEST_F(ChiefTest, AnotherConfigurationIsRefusedByTheDifferingField) {
@@ -445,6 +716,7 @@ TEST_F(ChiefTest, AnotherConfigurationIsRefusedByTheDifferingField) {
   TrainAndSave(2);
   config_.mutable_training()->set_seed(8);
   const absl::Status status = Restart();
+  EXPECT_EQ(accepted_, 1) << "not by the run of another configuration";
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("training.seed: 7 -> 8"));
   config_.mutable_training()->set_seed(7);
@@ -500,6 +772,7 @@ TEST_F(ChiefTest, ARestartedChiefGoesOnWithTheListOfCheckpoints) {
 }
 
 TEST_F(ChiefTest, SavesByTheClock) {
+  write_events_ = false;  // The thread that writes them would be counted.
   config_.mutable_checkpoint()->set_every_seconds(30);
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
@@ -508,7 +781,7 @@ TEST_F(ChiefTest, SavesByTheClock) {
   EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index").value());
   clock_.Advance(absl::Seconds(1));
   chief_->Housekeep();
-  TrainAndSave(5);  // waits for the saver
+  TrainAndSave(5);  // waits for the checkpoint writer
   EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-3.index").value() ||
               memory_.Exists("logdir/model.ckpt-5.index").value());
   clock_.Advance(absl::Seconds(30));
@@ -527,11 +800,11 @@ TEST_F(ChiefTest, ALossThatIsNotFiniteEndsTheRunAndHarmsNoCheckpoint) {
   worker_->AddAllPieces(&frame);
   frame.end = true;
   ASSERT_TRUE(worker_->Send(frame).ok());
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FAILED);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FAILED);
   EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("the loss of step 5 is not finite"));
-  HeartbeatRequest heartbeat;
+  v1::HeartbeatRequest heartbeat;
   heartbeat.set_session_id(1);
-  heartbeat.set_epoch(1);
+  heartbeat.set_generation(1);
   EXPECT_TRUE(chief_->Heartbeat(heartbeat)->finished());
   const absl::Status status = WaitForEnd();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -558,7 +831,7 @@ TEST_F(ChiefTest, AFinishedRunEndsAtOnceWhenAWorkerWasTold) {
   TrainTo(10);
   ASSERT_TRUE(WaitForEnd().ok());
   ASSERT_TRUE(Restart().ok());
-  EXPECT_EQ(chief_->GetStatus().phase(), RunStatus::FINISHED);
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
   absl::Status status = absl::UnknownError("still waiting");
   std::thread waiter([&] { status = chief_->Wait(); });
   const uint64_t session = OpenSession("late")->session_id();
@@ -644,6 +917,60 @@ TEST_F(ChiefTest, AStopBeforeTheEndSavesTheStep) {
   EXPECT_TRUE(absl::IsUnavailable(chief_->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
 }
 
+TEST_F(ChiefTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
+  config_.mutable_checkpoint()->set_every_steps(1);
+  for (const bool recorded : {false, true}) {
+    worker_.reset();
+    ASSERT_TRUE(Restart().ok());
+    TrainAndSave(2);
+    while (!worker_->token()) worker_->Drain();  // the disk may hold it up
+    StepFrame frame = worker_->NewFrame(*worker_->token());
+    worker_->AddReports(&frame);
+    frame.reports[0].set_stop(true);
+    worker_->AddAllPieces(&frame);
+    frame.end = true;
+    if (!recorded)
+      fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "lockstep.textproto", absl::InternalError(""));
+    ASSERT_TRUE(worker_->Send(frame).ok());
+    const absl::Status status = WaitForEnd();
+    EXPECT_EQ(status.ok(), recorded) << status;
+    // A life that begins at step 3 would not come to that slot again.
+    EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), absl::StrCat("logdir/model.ckpt-", recorded ? 3 : 2));
+    EXPECT_EQ(Record().has_end(), recorded);
+    fs_.Heal();
+  }
+  EXPECT_EQ(Record().end().step(), 3);
+}
+
+TEST_F(ChiefTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(2);
+  StepFrame frame = worker_->NewFrame(*worker_->token());
+  frame.end = true;
+  frame.end_of_input = true;
+  ASSERT_TRUE(worker_->Send(frame).ok());
+  absl::Status status;
+  std::thread waiter([&] { status = chief_->Wait(); });
+  while (!worker_->finished()) {
+    worker_->Drain();
+    std::this_thread::yield();
+  }
+  // Who starts now has no workers to find the end again.
+  EXPECT_EQ(Record().end().step(), 2);
+  worker_.reset();
+  waiter.join();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(ChiefTest, AStopWhileTheModelIsDeclaredEndsTheWaitForIt) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("worker").ok());
+  EXPECT_TRUE(chief_->AwaitModel().ok());
+  chief_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(chief_->AwaitModel())) << "Wait may have returned before there was a model";
+  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+}
+
 TEST_F(ChiefTest, AStopBeforeTheModelIsKnownSavesNothing) {
   ASSERT_TRUE(Start().ok());
   chief_->RequestStop();
@@ -661,7 +988,7 @@ TEST_F(ChiefTest, AStopThrowsAStepAwayThatIsHalfApplied) {
     worker_->AddReports(&frame);
     worker_->AddPiece(0, 0, 3, &frame);
     ASSERT_TRUE(worker_->Send(frame).ok());
-    const Token token = *worker_->token();
+    const v1::Token token = *worker_->token();
     if (!worker_left) worker_.reset();
     chief_->RequestStop();
     EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
@@ -718,7 +1045,7 @@ TEST_F(ChiefTest, AStopWhoseSaveFailsSaysSo) {
 
 TEST_F(ChiefTest, AStopTriesAgainWhatMayPass) {
   for (const bool passes : {true, false}) {
-    // The time below goes on whatever the saver's thread does.
+    // The time below advances whatever the checkpoint writer's thread does.
     config_.mutable_checkpoint()->set_stop_seconds(passes ? 1e9 : 30);
     logdir_ = absl::StrCat("logdir-", passes);
     worker_.reset();
@@ -736,7 +1063,7 @@ TEST_F(ChiefTest, AStopTriesAgainWhatMayPass) {
     const absl::Time began = clock_.Now();
     while (!stopped) {
       if (passes && clock_.Now() - began > absl::Seconds(5)) fs_.Heal();
-      clock_.Advance(absl::Milliseconds(1));
+      clock_.Advance(absl::Milliseconds(50));
       std::this_thread::yield();
     }
     waiter.join();
@@ -779,9 +1106,9 @@ TEST_F(ChiefTest, SettingTheDateChangesNothing) {
     ASSERT_TRUE(worker_->token().has_value());
     EXPECT_EQ(chief_->GetStatus().worker(0).slot_count(), 2) << "its lease goes on";
     clock_.Advance(absl::Seconds(1));
-    HeartbeatRequest heartbeat;
+    v1::HeartbeatRequest heartbeat;
     heartbeat.set_session_id(chief_->GetStatus().worker(0).session_id());
-    heartbeat.set_epoch(chief_->epoch());
+    heartbeat.set_generation(chief_->generation());
     EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
   }
   clock_.Advance(absl::Seconds(27));
@@ -812,7 +1139,7 @@ TEST_F(ChiefTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
 TEST_F(ChiefTest, GoesOnWhenItCannotSeeWhetherItsLogdirIsItsOwn) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(3);
-  fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/epoch", absl::InternalError("Input/output error"));
+  fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/generation", absl::InternalError("Input/output error"));
   TrainTo(5);
   EXPECT_TRUE(absl::IsInternal(chief_->Save()));
   fs_.Heal();
@@ -833,9 +1160,9 @@ TEST_F(ChiefTest, AnEventFileThatHangsHoldsNobodyUp) {
   TrainTo(9);
   chief_->Housekeep();
   EXPECT_EQ(chief_->GetStatus().global_step(), 9);
-  HeartbeatRequest heartbeat;
+  v1::HeartbeatRequest heartbeat;
   heartbeat.set_session_id(session);
-  heartbeat.set_epoch(chief_->epoch());
+  heartbeat.set_generation(chief_->generation());
   EXPECT_TRUE(chief_->Heartbeat(heartbeat).ok());
   EXPECT_TRUE(OpenSession("worker-0").ok());
   hanging_.Release();
@@ -869,20 +1196,42 @@ TEST_F(ChiefTest, AnEventFileThatHangsDelaysAStopByItsLimit) {
   hanging_.Release();
 }
 
-TEST_F(ChiefTest, ACheckpointThatHangsHoldsNobodyUp) {
+TEST_F(ChiefTest, ACheckpointThatHangsHoldsStepsOnlyWhereTheNextButOneIsDue) {
+  config_.mutable_checkpoint()->set_every_steps(2);
+  config_.mutable_checkpoint()->set_keep(0);
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-2");
+  TrainTo(2);
+  hanging_.AwaitHanging();
+  TrainTo(6);  // 4 waits, and 6 would take its place
+  chief_->Housekeep();
+  EXPECT_EQ(chief_->GetStatus().global_step(), 6);
+  EXPECT_TRUE(OpenSession("worker-0").ok());
+  hanging_.Release();
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  for (int64_t step = 2; step <= 10; step += 2) {
+    EXPECT_TRUE(memory_.Exists(absl::StrCat("logdir/model.ckpt-", step, ".index")).value()) << step;
+  }
+}
+
+TEST_F(ChiefTest, AChiefThatIsDestroyedWhileStepsWaitForTheDiskWritesThemFirst) {
   config_.mutable_checkpoint()->set_every_steps(2);
   ASSERT_TRUE(Start().ok());
   hanging_.Hang("model.ckpt-2");
   TrainTo(2);
   hanging_.AwaitHanging();
-  TrainTo(9);
-  chief_->Housekeep();
-  EXPECT_EQ(chief_->GetStatus().global_step(), 9);
-  EXPECT_TRUE(OpenSession("worker-0").ok());
-  hanging_.Release();
-  TrainTo(10);
-  EXPECT_TRUE(WaitForEnd().ok());
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-10"));
+  TrainTo(6);  // 4 waits for 2, and 6 for 4
+  worker_.reset();
+  std::thread disk([&] {
+    clock_.AwaitWaiters(1);  // the end of the chief, for the disk
+    hanging_.Release();
+  });
+  chief_.reset();
+  disk.join();
+  for (int64_t step = 2; step <= 6; step += 2) {
+    EXPECT_TRUE(memory_.Exists(absl::StrCat("logdir/model.ckpt-", step, ".index")).value()) << step;
+  }
 }
 
 TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {
@@ -890,8 +1239,8 @@ TEST_F(ChiefTest, SessionsWithoutAStreamExpire) {
   const uint64_t silent = OpenSession("silent")->session_id();
   const uint64_t beating = OpenSession("beating")->session_id();
   TrainTo(1);
-  HeartbeatRequest heartbeat;
-  heartbeat.set_epoch(1);
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_generation(1);
   for (int i = 0; i < 3; ++i) {
     clock_.Advance(absl::Seconds(30));
     chief_->Housekeep();
@@ -912,8 +1261,8 @@ TEST_F(ChiefTest, AFloodOfSessionsDoesNotGrowForEver) {
     clock_.Advance(absl::Microseconds(1));
     last = OpenSession("flood", FrameModel(), 10 + i)->session_id();
   }
-  HeartbeatRequest heartbeat;
-  heartbeat.set_epoch(1);
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_generation(1);
   heartbeat.set_session_id(first);
   EXPECT_TRUE(absl::IsAborted(chief_->Heartbeat(heartbeat).status())) << "the one that was not used for longest went";
   heartbeat.set_session_id(last);

@@ -9,26 +9,28 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "benchmark/benchmark.h"
-#include "common/config/defaults.h"
 #include "glog/logging.h"
-#include "server/chief/chief.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/server/chief/chief.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kVariables = 100000;
 
-OpenSessionRequest Request(const std::string& worker) {
-  OpenSessionRequest request;
+v1::OpenSessionRequest Request(const std::string& worker) {
+  v1::OpenSessionRequest request;
   request.set_worker(worker);
   for (int i = 0; i < kVariables; ++i) {
-    VariableSpec* const variable = request.mutable_model()->add_variables();
+    v1::VariableSpec* const variable = request.mutable_model()->add_variables();
     variable->set_name(absl::StrCat("block", i / 10, "/layer", i % 10, "/kernel"));
-    variable->set_dtype(DT_FLOAT);
+    variable->set_dtype(v1::DT_FLOAT);
     variable->add_shape(4);
     variable->set_trainable(true);
     variable->mutable_initializer()->mutable_glorot();
   }
+  CompleteDeclaration(&request);
   return request;
 }
 
@@ -39,10 +41,10 @@ void HeartbeatsBesideJoins(benchmark::State& state, bool same_model) {
   options.config.mutable_optimizer()->mutable_sgd();
   ApplyDefaults(&options.config);
   const std::unique_ptr<Chief> chief = Chief::Create(std::move(options)).value();
-  OpenSessionRequest request = Request("worker-0");
-  HeartbeatRequest heartbeat;
+  v1::OpenSessionRequest request = Request("worker-0");
+  v1::HeartbeatRequest heartbeat;
   heartbeat.set_session_id(chief->OpenSession(request)->session_id());
-  heartbeat.set_epoch(chief->epoch());
+  heartbeat.set_generation(chief->generation());
   request.set_worker("worker-1");
   if (!same_model) request.mutable_model()->mutable_variables(kVariables - 1)->set_shape(0, 5);
 

@@ -1,4 +1,4 @@
-#include "server/chief/save_pace.h"
+#include "lockstep/server/chief/save_pace.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// When each part of a checkpoint is to be written while training goes on: evenly, one piece of kPieceBytes at a time,
+// When each part of a checkpoint is to be written while training continues: evenly, one piece of kPieceBytes at a time,
 // so slowly that training hardly feels it, but fast enough to be done half-way to the next snapshot. Who is late may
 // catch up. Immutable.
 class SavePace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "common/client/chief_client.h"
-#include "server/chief/chief.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/server/chief/chief.h"
 
 namespace lockstep {
 

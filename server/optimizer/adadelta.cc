@@ -7,8 +7,8 @@
 // root, whose last bit depends on the processor; here the root and the division are rounded correctly.
 #include <cmath>
 
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
@@ -17,12 +17,12 @@ class Adadelta : public Optimizer {
  public:
   Adadelta(float rho, float epsilon) : rho_(rho), epsilon_(epsilon) {}
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
-    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
+    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                       [rate = rate_, rho = rho_, rest = 1.0f - rho_, epsilon = epsilon_](
                           float g, float& value, float& accumulator, float& updates) {
                         accumulator = accumulator * rho + g * g * rest;
@@ -35,15 +35,15 @@ class Adadelta : public Optimizer {
  private:
   const float rho_;
   const float epsilon_;
-  const std::vector<Slot> slots_ = {{"Adadelta", 0.0f}, {"Adadelta_1", 0.0f}};
+  const std::vector<State> state_ = {{"Adadelta", 0.0f}, {"Adadelta_1", 0.0f}};
   float rate_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateAdadelta(const OptimizerConfig::Adadelta& config) {
-  const float rho = config.has_rho() ? config.rho() : 0.95f;
-  const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-8f;
+std::unique_ptr<Optimizer> CreateAdadelta(const config::v1::OptimizerConfig::Adadelta& config) {
+  const float rho = config.rho();
+  const float epsilon = config.epsilon();
   return std::make_unique<Adadelta>(rho, epsilon);
 }
 

@@ -5,22 +5,22 @@
 // depends on the processor; here the root and the division are rounded correctly.
 #include <cmath>
 
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
 
 class Adagrad : public Optimizer {
  public:
-  explicit Adagrad(float initial_accumulator) : slots_{{"Adagrad", initial_accumulator}} {}
+  explicit Adagrad(float initial_accumulator) : state_{{"Adagrad", initial_accumulator}} {}
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
-    ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
+    ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                       [rate = rate_](float g, float& value, float& accumulator) {
                         accumulator += g * g;
                         value -= g * rate / std::sqrt(accumulator);
@@ -28,14 +28,14 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  const std::vector<Slot> slots_;
+  const std::vector<State> state_;
   float rate_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateAdagrad(const OptimizerConfig::Adagrad& config) {
-  const float initial_accumulator = config.has_initial_accumulator() ? config.initial_accumulator() : 0.1f;
+std::unique_ptr<Optimizer> CreateAdagrad(const config::v1::OptimizerConfig::Adagrad& config) {
+  const float initial_accumulator = config.initial_accumulator();
   return std::make_unique<Adagrad>(initial_accumulator);
 }
 

@@ -4,14 +4,14 @@
 //   v += (g * g - v) * (1 - beta2)
 //   value -= m * alpha / (sqrt(v) + epsilon)
 // The slots "Adam" (m) and "Adam_1" (v) start at 0. The powers start at beta1 and beta2, are multiplied by them
-// after each step, in float, and are kept beside the variables.
+// after each step, in float, and are kept with the variables.
 //
 // AdamW (weight_decay > 0; Loshchilov and Hutter 2017, in the order of Keras's AdamW): before the lines above
 //   value -= value * weight_decay * rate
 #include <cmath>
 
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +26,7 @@ class Adam : public Optimizer {
         beta1_power_(beta1),
         beta2_power_(beta2) {}
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
 
   void BeginStep(float learning_rate) override {
     rate_ = learning_rate;
@@ -39,7 +39,7 @@ class Adam : public Optimizer {
   }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
     const auto update = [alpha = alpha_, rest1 = 1.0f - beta1_, rest2 = 1.0f - beta2_, epsilon = epsilon_](
                             float g, float& value, float& m, float& v) {
       m += (g - m) * rest1;
@@ -48,13 +48,13 @@ class Adam : public Optimizer {
     };
     if (weight_decay_ > 0) {
       ForEachElement<2>(
-          n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+          n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
           [update, rate = rate_, weight_decay = weight_decay_](float g, float& value, float& m, float& v) {
             value -= value * weight_decay * rate;
             update(g, value, m, v);
           });
     } else {
-      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out, update);
+      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out, update);
     }
   }
 
@@ -74,7 +74,7 @@ class Adam : public Optimizer {
   const float beta2_;
   const float epsilon_;
   const float weight_decay_;
-  const std::vector<Slot> slots_ = {{"Adam", 0.0f}, {"Adam_1", 0.0f}};
+  const std::vector<State> state_ = {{"Adam", 0.0f}, {"Adam_1", 0.0f}};
   float beta1_power_;
   float beta2_power_;
   float rate_ = 0;
@@ -83,10 +83,10 @@ class Adam : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateAdam(const OptimizerConfig::Adam& config) {
-  const float beta1 = config.has_beta1() ? config.beta1() : 0.9f;
-  const float beta2 = config.has_beta2() ? config.beta2() : 0.999f;
-  const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-8f;
+std::unique_ptr<Optimizer> CreateAdam(const config::v1::OptimizerConfig::Adam& config) {
+  const float beta1 = config.beta1();
+  const float beta2 = config.beta2();
+  const float epsilon = config.epsilon();
   return std::make_unique<Adam>(beta1, beta2, epsilon, config.weight_decay());
 }
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
@@ -28,19 +28,19 @@ template <typename Root>
 class Ftrl : public Optimizer {
  public:
   Ftrl(Root root, float initial_accumulator, float l1, float l2)
-      : root_(root), l1_(l1), l2_(l2), slots_{{"Ftrl", initial_accumulator}, {"Ftrl_1", 0.0f}} {}
+      : root_(root), l1_(l1), l2_(l2), state_{{"Ftrl", initial_accumulator}, {"Ftrl_1", 0.0f}} {}
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
     if (rate_ == 0) {
-      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                         [](float, float&, float&, float&) {});
       return;
     }
-    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                       [root = root_, rate = rate_, l1 = l1_, twice_l2 = 2.0f * l2_](float g, float& value,
                                                                                     float& accumulator, float& linear) {
                         const float new_accumulator = accumulator + g * g;
@@ -57,15 +57,15 @@ class Ftrl : public Optimizer {
   const Root root_;
   const float l1_;
   const float l2_;
-  const std::vector<Slot> slots_;
+  const std::vector<State> state_;
   float rate_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateFtrl(const OptimizerConfig::Ftrl& config) {
-  const float power = config.has_learning_rate_power() ? config.learning_rate_power() : -0.5f;
-  const float initial_accumulator = config.has_initial_accumulator() ? config.initial_accumulator() : 0.1f;
+std::unique_ptr<Optimizer> CreateFtrl(const config::v1::OptimizerConfig::Ftrl& config) {
+  const float power = config.learning_rate_power();
+  const float initial_accumulator = config.initial_accumulator();
   if (power == -0.5f) {
     return std::make_unique<Ftrl<SquareRoot>>(SquareRoot(), initial_accumulator, config.l1(), config.l2());
   }

@@ -1,4 +1,4 @@
-#include "server/optimizer/learning_rate.h"
+#include "lockstep/server/optimizer/learning_rate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +12,14 @@ double Fraction(int64_t step, int64_t decay_steps, bool staircase) {
   return static_cast<double>(step) / static_cast<double>(decay_steps);
 }
 
-double PiecewiseRate(const LearningRate::Piecewise& piecewise, int64_t step) {
+double PiecewiseRate(const config::v1::LearningRate::Piecewise& piecewise, int64_t step) {
   const auto& boundaries = piecewise.boundaries();
   // The first boundary that is not below the step.
   const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), step);
   return piecewise.values(static_cast<int>(it - boundaries.begin()));
 }
 
-double PolynomialRate(const LearningRate::Polynomial& polynomial, double initial, int64_t step) {
+double PolynomialRate(const config::v1::LearningRate::Polynomial& polynomial, double initial, int64_t step) {
   const double end = polynomial.end();
   const double power = polynomial.power() == 0 ? 1 : polynomial.power();
   double decay_steps = static_cast<double>(polynomial.decay_steps());
@@ -53,37 +53,37 @@ Period PeriodOf(double fraction, double t_mul) {
   return {i, std::max(0.0, (fraction - start(i)) / std::exp(i * log_t))};
 }
 
-double CosineRestartsRate(const LearningRate::CosineRestarts& restarts, double initial, int64_t step) {
+double CosineRestartsRate(const config::v1::LearningRate::CosineRestarts& restarts, double initial, int64_t step) {
   const double t_mul = restarts.t_mul() == 0 ? 2 : restarts.t_mul();
   const double m_mul = restarts.m_mul() == 0 ? 1 : restarts.m_mul();
   const Period period = PeriodOf(Fraction(step, restarts.first_decay_steps(), false), t_mul);
   return CosineRate(initial, restarts.alpha(), period.passed, std::pow(m_mul, period.index));
 }
 
-double ScheduledRate(const LearningRate& config, int64_t step) {
+double ScheduledRate(const config::v1::LearningRate& config, int64_t step) {
   const double initial = config.initial();
   switch (config.schedule_case()) {
-    case LearningRate::kExponential: {
+    case config::v1::LearningRate::kExponential: {
       const auto& schedule = config.exponential();
       return initial * std::pow(static_cast<double>(schedule.decay_rate()),
                                 Fraction(step, schedule.decay_steps(), schedule.staircase()));
     }
-    case LearningRate::kPiecewise:
+    case config::v1::LearningRate::kPiecewise:
       return PiecewiseRate(config.piecewise(), step);
-    case LearningRate::kPolynomial:
+    case config::v1::LearningRate::kPolynomial:
       return PolynomialRate(config.polynomial(), initial, step);
-    case LearningRate::kInverseTime: {
+    case config::v1::LearningRate::kInverseTime: {
       const auto& schedule = config.inverse_time();
       return initial / (1 + schedule.decay_rate() * Fraction(step, schedule.decay_steps(), schedule.staircase()));
     }
-    case LearningRate::kCosine: {
+    case config::v1::LearningRate::kCosine: {
       const auto& schedule = config.cosine();
       const int64_t at = std::min(step, schedule.decay_steps());
       return CosineRate(initial, schedule.alpha(), Fraction(at, schedule.decay_steps(), false), 1);
     }
-    case LearningRate::kCosineRestarts:
+    case config::v1::LearningRate::kCosineRestarts:
       return CosineRestartsRate(config.cosine_restarts(), initial, step);
-    case LearningRate::SCHEDULE_NOT_SET:
+    case config::v1::LearningRate::SCHEDULE_NOT_SET:
       break;
   }
   return initial;
@@ -91,7 +91,7 @@ double ScheduledRate(const LearningRate& config, int64_t step) {
 
 }  // namespace
 
-float LearningRateAt(const LearningRate& config, int64_t step) {
+float LearningRateAt(const config::v1::LearningRate& config, int64_t step) {
   double rate = ScheduledRate(config, step);
   if (step < config.warmup_steps()) {
     rate *= static_cast<double>(step + 1) / static_cast<double>(config.warmup_steps());

@@ -3,15 +3,15 @@
 
 #include <cstdint>
 
-#include "common/config/validation.h"  // IWYU pragma: export (ValidateLearningRate)
-#include "proto/optimizer.pb.h"
+#include "lockstep/common/config/validation.h"  // IWYU pragma: export (ValidateLearningRate)
+#include "lockstep/config/v1/optimizer.pb.h"
 
 namespace lockstep {
 
 // The rate of the update that takes the global step from `step` to `step` + 1. The formulas stand in
-// proto/optimizer.proto; computed in double, rounded once. `config` must be
+// proto/lockstep/config/v1/optimizer.proto; computed in double, rounded once. `config` must be
 // valid (ValidateLearningRate). A pure function.
-float LearningRateAt(const LearningRate& config, int64_t step);
+float LearningRateAt(const config::v1::LearningRate& config, int64_t step);
 
 }  // namespace lockstep
 

@@ -1,4 +1,4 @@
-#include "server/optimizer/learning_rate.h"
+#include "lockstep/server/optimizer/learning_rate.h"
 
 #include <cmath>
 #include <cstring>
@@ -14,15 +14,15 @@
 namespace lockstep {
 namespace {
 
-LearningRate Config(const std::string& text) {
-  LearningRate config;
+config::v1::LearningRate Config(const std::string& text) {
+  config::v1::LearningRate config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
   return config;
 }
 
 TEST(LearningRateTest, SchedulesEqualTensorFlows) {
   std::ifstream file("tests/golden/optimizers_golden.txt");
-  LearningRate config;
+  config::v1::LearningRate config;
   std::string text;
   int schedules = 0, rates = 0;
   for (std::string line; std::getline(file, line);) {
@@ -52,7 +52,7 @@ TEST(LearningRateTest, IsTheInitialRateWithoutASchedule) {
 }
 
 TEST(LearningRateTest, WarmsUpLinearly) {
-  const LearningRate config = Config("initial: 0.8 warmup_steps: 4");
+  const config::v1::LearningRate config = Config("initial: 0.8 warmup_steps: 4");
   EXPECT_EQ(LearningRateAt(config, 0), 0.2f);
   EXPECT_EQ(LearningRateAt(config, 1), 0.4f);
   EXPECT_EQ(LearningRateAt(config, 3), 0.8f);
@@ -60,14 +60,15 @@ TEST(LearningRateTest, WarmsUpLinearly) {
 }
 
 TEST(LearningRateTest, WarmupMultipliesTheSchedule) {
-  const LearningRate config = Config("initial: 1 warmup_steps: 2 exponential { decay_steps: 1 decay_rate: 0.5 }");
+  const config::v1::LearningRate config =
+      Config("initial: 1 warmup_steps: 2 exponential { decay_steps: 1 decay_rate: 0.5 }");
   EXPECT_EQ(LearningRateAt(config, 0), 0.5f);
   EXPECT_EQ(LearningRateAt(config, 1), 0.5f);
   EXPECT_EQ(LearningRateAt(config, 2), 0.25f);
 }
 
 TEST(LearningRateTest, PiecewiseChangesAfterTheBoundary) {
-  const LearningRate config = Config("piecewise { boundaries: [5, 7] values: [3, 2, 1] }");
+  const config::v1::LearningRate config = Config("piecewise { boundaries: [5, 7] values: [3, 2, 1] }");
   EXPECT_EQ(LearningRateAt(config, 5), 3);
   EXPECT_EQ(LearningRateAt(config, 6), 2);
   EXPECT_EQ(LearningRateAt(config, 7), 2);
@@ -76,7 +77,7 @@ TEST(LearningRateTest, PiecewiseChangesAfterTheBoundary) {
 
 TEST(LearningRateTest, CosineRestartsExactlyAtEveryPeriod) {
   for (const float t_mul : {1.0f, 1.1f, 1.25f, 1.5f, 2.0f, 3.0f, 10.0f}) {
-    LearningRate config = Config("initial: 1 cosine_restarts { first_decay_steps: 1000 }");
+    config::v1::LearningRate config = Config("initial: 1 cosine_restarts { first_decay_steps: 1000 }");
     config.mutable_cosine_restarts()->set_t_mul(t_mul);
     double start = 0, length = 1000;
     for (int period = 0; period < 6; ++period) {

@@ -3,8 +3,8 @@
 //   value -= a * rate                              plain
 //   value -= g * rate + a * momentum * rate        Nesterov
 // The accumulator starts at 0 and is the slot "Momentum".
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
@@ -13,19 +13,19 @@ class Momentum : public Optimizer {
  public:
   Momentum(float momentum, bool nesterov) : momentum_(momentum), nesterov_(nesterov) {}
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
     if (nesterov_) {
-      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                         [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
                           accumulator = accumulator * momentum + g;
                           value -= g * rate + accumulator * momentum * rate;
                         });
     } else {
-      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                         [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
                           accumulator = accumulator * momentum + g;
                           value -= accumulator * rate;
@@ -36,14 +36,14 @@ class Momentum : public Optimizer {
  private:
   const float momentum_;
   const bool nesterov_;
-  const std::vector<Slot> slots_ = {{"Momentum", 0.0f}};
+  const std::vector<State> state_ = {{"Momentum", 0.0f}};
   float rate_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateMomentum(const OptimizerConfig::Momentum& config) {
-  const float momentum = config.has_momentum() ? config.momentum() : 0.9f;
+std::unique_ptr<Optimizer> CreateMomentum(const config::v1::OptimizerConfig::Momentum& config) {
+  const float momentum = config.momentum();
   return std::make_unique<Momentum>(momentum, config.nesterov());
 }
 

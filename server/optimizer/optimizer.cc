@@ -1,32 +1,71 @@
-#include "server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer.h"
 
-#include "common/base/status_macros.h"
-#include "common/config/validation.h"
-#include "server/optimizer/rules.h"
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/config/validation.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(const OptimizerConfig& config) {
-  RETURN_IF_ERROR(ValidateOptimizerRule(config));
+std::string StateNames(const Optimizer& optimizer) {
+  std::string names;
+  for (const Optimizer::State& state : optimizer.state())
+    absl::StrAppend(&names, names.empty() ? "" : ", ", state.name);
+  return names.empty() ? "nothing" : names;
+}
+
+// `config` is valid and complete.
+std::unique_ptr<Optimizer> CreateRule(const config::v1::OptimizerConfig& config) {
   switch (config.kind_case()) {
-    case OptimizerConfig::kSgd:
+    case config::v1::OptimizerConfig::kSgd:
       return CreateSgd(config.sgd());
-    case OptimizerConfig::kMomentum:
+    case config::v1::OptimizerConfig::kMomentum:
       return CreateMomentum(config.momentum());
-    case OptimizerConfig::kAdam:
+    case config::v1::OptimizerConfig::kAdam:
       return CreateAdam(config.adam());
-    case OptimizerConfig::kAdagrad:
+    case config::v1::OptimizerConfig::kAdagrad:
       return CreateAdagrad(config.adagrad());
-    case OptimizerConfig::kRmsprop:
+    case config::v1::OptimizerConfig::kRmsprop:
       return CreateRmsProp(config.rmsprop());
-    case OptimizerConfig::kAdadelta:
+    case config::v1::OptimizerConfig::kAdadelta:
       return CreateAdadelta(config.adadelta());
-    case OptimizerConfig::kFtrl:
+    case config::v1::OptimizerConfig::kFtrl:
       return CreateFtrl(config.ftrl());
-    case OptimizerConfig::KIND_NOT_SET:
+    case config::v1::OptimizerConfig::KIND_NOT_SET:
       break;
   }
-  return absl::InternalError("an optimizer without a kind passed the validation");
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(const config::v1::OptimizerConfig& given) {
+  RETURN_IF_ERROR(ValidateOptimizerRule(given));
+  config::v1::OptimizerConfig config = given;
+  ApplyOptimizerDefaults(&config);
+  std::unique_ptr<Optimizer> rule = CreateRule(config);
+  if (rule == nullptr) return absl::InternalError("an optimizer without a kind passed the validation");
+  return config.has_moving_average() ? CreateMovingAverage(config.moving_average(), std::move(rule)) : std::move(rule);
+}
+
+absl::Status CheckSameState(const Optimizer& before, const Optimizer& after) {
+  const std::string had = StateNames(before), has = StateNames(after);
+  if (had == has) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("optimizer: it would keep ", has, " of each variable, the run keeps ", had, ", and that stays"));
+}
+
+absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after) {
+  if (before.kind_case() != after.kind_case()) {
+    return absl::InvalidArgumentError("optimizer: it is of another kind than the run's, and that stays");
+  }
+  ASSIGN_OR_RETURN(const auto old_rule, Optimizer::Create(before));
+  ASSIGN_OR_RETURN(const auto new_rule, Optimizer::Create(after));
+  return CheckSameState(*old_rule, *new_rule);
 }
 
 }  // namespace lockstep

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/optimizer.pb.h"
+#include "lockstep/config/v1/optimizer.pb.h"
 
 namespace lockstep {
 
-// A scalar that an optimizer keeps beside the variables and that a checkpoint holds under its own
+// A scalar that an optimizer keeps in addition to the variables and that a checkpoint holds under its own
 // name, as TensorFlow does: beta1_power and beta2_power of Adam.
 struct OptimizerScalar {
   std::string name;
@@ -27,33 +28,43 @@ struct OptimizerScalar {
 class Optimizer {
  public:
   // Errors: InvalidArgument names the field that is out of its range.
-  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const OptimizerConfig& config);
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const config::v1::OptimizerConfig& config);
 
   virtual ~Optimizer() = default;
 
   // A per-element state array: the checkpoint's key is "<variable>/<name>".
-  struct Slot {
+  struct State {
     std::string name;     // "Momentum", "Adam", "Adam_1", ...
     float initial_value;  // of every element
+    // It begins with the variable's own first value instead.
+    bool starts_at_value = false;
   };
-  virtual absl::Span<const Slot> slots() const = 0;
+  virtual absl::Span<const State> state() const = 0;
 
   // The numbers that Apply uses for the coming update, from the learning rate of that step.
   virtual void BeginStep(float learning_rate) = 0;
+  // The coming update makes the global step this one. After BeginStep.
+  virtual void SetGlobalStep(int64_t) {}
   // The update is complete: beta powers advance.
   virtual void EndStep() {}
 
   // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and
   // their number), one float division. Pointers need no alignment; `*_out` may be
   // the same memory as the input of the same kind, and `value_out` as the gradient, but must not overlap them
-  // otherwise. slots_in[k] and slots_out[k] are the arrays of slots()[k].
+  // otherwise. state_in[k] and state_out[k] are the arrays of state()[k].
   virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-                     absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const = 0;
+                     absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const = 0;
 
-  // What a checkpoint keeps beside the slots, and its restoration (unknown names are ignored).
+  // What a checkpoint keeps in addition to the slots, and its restoration (unknown names are ignored).
   virtual std::vector<OptimizerScalar> scalars() const { return {}; }
   virtual void RestoreScalars(absl::Span<const OptimizerScalar> scalars) {}
 };
+
+// InvalidArgument when the second optimizer's state is not that of the first: it is of another kind, or a setting of it
+// makes the state another.
+absl::Status CheckSameState(const Optimizer& before, const Optimizer& after);
+// The same of two configurations, or what is wrong with one of them.
+absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after);
 
 }  // namespace lockstep
 

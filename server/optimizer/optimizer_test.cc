@@ -1,4 +1,4 @@
-#include "server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,10 +9,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "common/base/philox.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 namespace {
@@ -20,8 +20,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-OptimizerConfig Config(const std::string& text) {
-  OptimizerConfig config;
+config::v1::OptimizerConfig Config(const std::string& text) {
+  config::v1::OptimizerConfig config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
   return config;
 }
@@ -41,7 +41,7 @@ uint32_t Bits(float x) {
 // A variable and its slots, and the application of an optimizer to them in place.
 struct State {
   State(const Optimizer& optimizer, std::vector<float> initial) : value(std::move(initial)) {
-    for (const auto& slot : optimizer.slots()) slots.emplace_back(value.size(), slot.initial_value);
+    for (const auto& slot : optimizer.state()) slots.emplace_back(value.size(), slot.initial_value);
   }
 
   void Apply(const Optimizer& optimizer, const std::vector<float>& gradient, float divisor) {
@@ -101,7 +101,7 @@ Golden ReadGolden() {
 }
 
 // TensorFlow's rsqrt and pow are approximations, so those rules agree closely; all others to the bit.
-bool IsBitEqual(const OptimizerConfig& config) {
+bool IsBitEqual(const config::v1::OptimizerConfig& config) {
   return !config.has_adagrad() && !config.has_adadelta() &&
          !(config.has_ftrl() && config.ftrl().has_learning_rate_power());
 }
@@ -124,7 +124,7 @@ TEST(OptimizerTest, EqualsTensorFlowOverTwentySteps) {
   ASSERT_EQ(golden.gradients.size(), 20);
   for (const Case& expected : golden.cases) {
     SCOPED_TRACE(expected.config);
-    const OptimizerConfig config = Config(expected.config);
+    const config::v1::OptimizerConfig config = Config(expected.config);
     const bool bit_equal = IsBitEqual(config);
     auto optimizer = Make(expected.config);
     State state(*optimizer, golden.initial);
@@ -134,9 +134,9 @@ TEST(OptimizerTest, EqualsTensorFlowOverTwentySteps) {
       optimizer->EndStep();
       ExpectSame(state.value, expected.values[step], bit_equal, absl::StrCat("value after step ", step));
     }
-    ASSERT_EQ(optimizer->slots().size(), expected.slots.size());
+    ASSERT_EQ(optimizer->state().size(), expected.slots.size());
     for (size_t k = 0; k < state.slots.size(); ++k) {
-      const std::string& name = optimizer->slots()[k].name;
+      const std::string& name = optimizer->state()[k].name;
       ASSERT_EQ(expected.slots.count(name), 1) << name;
       ExpectSame(state.slots[k], expected.slots.at(name), bit_equal, name);
     }
@@ -210,14 +210,14 @@ std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& prob
   std::vector<Shifted>& target = place == Place::kInPlace ? in : out;
   float* const value = place == Place::kOverTheGradient ? gradient.data() : target[0].data();
   for (size_t begin = 0; begin < n; begin += piece) {
-    std::vector<const float*> slots_in;
-    std::vector<float*> slots_out;
+    std::vector<const float*> state_in;
+    std::vector<float*> state_out;
     for (size_t k = 1; k <= problem.slots.size(); ++k) {
-      slots_in.push_back(in[k].data() + begin);
-      slots_out.push_back(target[k].data() + begin);
+      state_in.push_back(in[k].data() + begin);
+      state_out.push_back(target[k].data() + begin);
     }
     optimizer.Apply(std::min(piece, n - begin), gradient.data() + begin, 3.0f, in[0].data() + begin, value + begin,
-                    slots_in, slots_out);
+                    state_in, state_out);
   }
   std::vector<float> result(value, value + n);
   for (size_t k = 1; k < target.size(); ++k) result.insert(result.end(), target[k].data(), target[k].data() + n);
@@ -229,7 +229,7 @@ TEST(OptimizerTest, BitsDoNotDependOnSplitAlignmentOrPlace) {
     SCOPED_TRACE(rule);
     auto optimizer = Make(rule);
     optimizer->BeginStep(0.07f);
-    const Problem problem(1003, optimizer->slots().size());
+    const Problem problem(1003, optimizer->state().size());
     // One element at a time: no vector instruction is used.
     const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, Place::kElsewhere);
     for (const size_t piece : {1003, 1, 7, 8, 13, 64, 500}) {

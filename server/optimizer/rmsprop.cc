@@ -8,72 +8,59 @@
 // "RMSProp_1" (mom), which start at 0.
 #include <cmath>
 
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
 
 class RmsProp : public Optimizer {
  public:
-  RmsProp(float decay, float momentum, float epsilon) : decay_(decay), momentum_(momentum), epsilon_(epsilon) {}
+  RmsProp(bool centered, float decay, float momentum, float epsilon)
+      : centered_(centered), decay_(decay), momentum_(momentum), epsilon_(epsilon) {
+    if (centered) state_.push_back({"RMSProp_2", 0.0f});
+  }
 
-  absl::Span<const Slot> slots() const override { return slots_; }
+  absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
-    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
-                      [rate = rate_, rest = 1.0f - decay_, momentum = momentum_, epsilon = epsilon_](
-                          float g, float& value, float& ms, float& mom) {
-                        ms += (g * g - ms) * rest;
-                        mom = mom * momentum + g * rate / std::sqrt(ms + epsilon);
-                        value -= mom;
-                      });
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
+    const float rest = 1.0f - decay_;
+    const auto step = [rate = rate_, momentum = momentum_, epsilon = epsilon_](float g, float variance, float& value,
+                                                                               float& mom) {
+      mom = mom * momentum + g * rate / std::sqrt(variance + epsilon);
+      value -= mom;
+    };
+    if (centered_) {
+      ForEachElement<3>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
+                        [rest, step](float g, float& value, float& ms, float& mg, float& mom) {
+                          ms += (g * g - ms) * rest;
+                          mg += (g - mg) * rest;
+                          step(g, ms - mg * mg, value, mom);
+                        });
+    } else {
+      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
+                        [rest, step](float g, float& value, float& ms, float& mom) {
+                          ms += (g * g - ms) * rest;
+                          step(g, ms, value, mom);
+                        });
+    }
   }
 
  private:
+  const bool centered_;
   const float decay_;
   const float momentum_;
   const float epsilon_;
-  const std::vector<Slot> slots_ = {{"RMSProp", 1.0f}, {"RMSProp_1", 0.0f}};
-  float rate_ = 0;
-};
-
-class CenteredRmsProp : public Optimizer {
- public:
-  CenteredRmsProp(float decay, float momentum, float epsilon) : decay_(decay), momentum_(momentum), epsilon_(epsilon) {}
-
-  absl::Span<const Slot> slots() const override { return slots_; }
-  void BeginStep(float learning_rate) override { rate_ = learning_rate; }
-
-  void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
-    ForEachElement<3>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
-                      [rate = rate_, rest = 1.0f - decay_, momentum = momentum_, epsilon = epsilon_](
-                          float g, float& value, float& ms, float& mg, float& mom) {
-                        ms += (g * g - ms) * rest;
-                        mg += (g - mg) * rest;
-                        mom = mom * momentum + g * rate / std::sqrt((ms - mg * mg) + epsilon);
-                        value -= mom;
-                      });
-  }
-
- private:
-  const float decay_;
-  const float momentum_;
-  const float epsilon_;
-  const std::vector<Slot> slots_ = {{"RMSProp", 1.0f}, {"RMSProp_1", 0.0f}, {"RMSProp_2", 0.0f}};
+  std::vector<State> state_ = {{"RMSProp", 1.0f}, {"RMSProp_1", 0.0f}};  // constant after construction
   float rate_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateRmsProp(const OptimizerConfig::RmsProp& config) {
-  const float decay = config.has_decay() ? config.decay() : 0.9f;
-  const float epsilon = config.has_epsilon() ? config.epsilon() : 1e-10f;
-  if (config.centered()) return std::make_unique<CenteredRmsProp>(decay, config.momentum(), epsilon);
-  return std::make_unique<RmsProp>(decay, config.momentum(), epsilon);
+std::unique_ptr<Optimizer> CreateRmsProp(const config::v1::OptimizerConfig::RmsProp& config) {
+  return std::make_unique<RmsProp>(config.centered(), config.decay(), config.momentum(), config.epsilon());
 }
 
 }  // namespace lockstep

@@ -3,19 +3,23 @@
 
 #include <memory>
 
-#include "proto/optimizer.pb.h"
-#include "server/optimizer/optimizer.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/server/optimizer/optimizer.h"
 
 namespace lockstep {
 
-// What Optimizer::Create chooses from. Each file holds one rule, its formula and where that comes from.
-std::unique_ptr<Optimizer> CreateSgd(const OptimizerConfig::Sgd& config);
-std::unique_ptr<Optimizer> CreateMomentum(const OptimizerConfig::Momentum& config);
-std::unique_ptr<Optimizer> CreateAdam(const OptimizerConfig::Adam& config);
-std::unique_ptr<Optimizer> CreateAdagrad(const OptimizerConfig::Adagrad& config);
-std::unique_ptr<Optimizer> CreateRmsProp(const OptimizerConfig::RmsProp& config);
-std::unique_ptr<Optimizer> CreateAdadelta(const OptimizerConfig::Adadelta& config);
-std::unique_ptr<Optimizer> CreateFtrl(const OptimizerConfig::Ftrl& config);
+// What Optimizer::Create chooses from. Each file holds one rule, its formula and where that comes from. The
+// configurations are complete.
+std::unique_ptr<Optimizer> CreateSgd(const config::v1::OptimizerConfig::Sgd& config);
+std::unique_ptr<Optimizer> CreateMomentum(const config::v1::OptimizerConfig::Momentum& config);
+std::unique_ptr<Optimizer> CreateAdam(const config::v1::OptimizerConfig::Adam& config);
+std::unique_ptr<Optimizer> CreateAdagrad(const config::v1::OptimizerConfig::Adagrad& config);
+std::unique_ptr<Optimizer> CreateRmsProp(const config::v1::OptimizerConfig::RmsProp& config);
+std::unique_ptr<Optimizer> CreateAdadelta(const config::v1::OptimizerConfig::Adadelta& config);
+std::unique_ptr<Optimizer> CreateFtrl(const config::v1::OptimizerConfig::Ftrl& config);
+// `rule`, and the averages of what it makes.
+std::unique_ptr<Optimizer> CreateMovingAverage(const config::v1::OptimizerConfig::MovingAverage& config,
+                                               std::unique_ptr<Optimizer> rule);
 
 }  // namespace lockstep
 

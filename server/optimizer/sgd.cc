@@ -1,19 +1,19 @@
 // Gradient descent, TensorFlow's ApplyGradientDescent (training_ops.cc, GradientDescentOptimizer):
 //   value -= g * rate
-#include "server/optimizer/elementwise.h"
-#include "server/optimizer/rules.h"
+#include "lockstep/server/optimizer/elementwise.h"
+#include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
 namespace {
 
 class Sgd : public Optimizer {
  public:
-  absl::Span<const Slot> slots() const override { return {}; }
+  absl::Span<const State> state() const override { return {}; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
-             absl::Span<const float* const> slots_in, absl::Span<float* const> slots_out) const override {
-    ForEachElement<0>(n, gradient, gradient_divisor, value_in, value_out, slots_in, slots_out,
+             absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
+    ForEachElement<0>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
                       [rate = rate_](float g, float& value) { value -= g * rate; });
   }
 
@@ -23,6 +23,6 @@ class Sgd : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> CreateSgd(const OptimizerConfig::Sgd&) { return std::make_unique<Sgd>(); }
+std::unique_ptr<Optimizer> CreateSgd(const config::v1::OptimizerConfig::Sgd&) { return std::make_unique<Sgd>(); }
 
 }  // namespace lockstep

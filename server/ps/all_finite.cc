@@ -1,4 +1,4 @@
-#include "server/ps/all_finite.h"
+#include "lockstep/server/ps/all_finite.h"
 
 namespace lockstep {
 

@@ -1,11 +1,11 @@
-#include "server/ps/checkpoint_keys.h"
+#include "lockstep/server/ps/checkpoint_keys.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
@@ -41,12 +41,12 @@ absl::Status CheckName(absl::string_view name) {
 
 }  // namespace
 
-std::string OptimizerSlotKey(absl::string_view variable, absl::string_view slot) {
+std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot) {
   return absl::StrCat(variable, "/", slot);
 }
 
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot) {
-  return OptimizerSlotKey(variable, absl::StrCat(kEstimate, slot));
+  return OptimizerStateKey(variable, absl::StrCat(kEstimate, slot));
 }
 
 absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer& optimizer, int64_t estimates) {
@@ -58,17 +58,18 @@ absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer&
     const absl::string_view name = variable.spec.name();
     RETURN_IF_ERROR(CheckName(name));
     if (name == kGlobalStepKey) return Taken(name, "the number of updates");
+    if (name == kSessionStateKey) return Taken(name, "what the programs that follow the run have come to");
     for (const OptimizerScalar& scalar : optimizer.scalars()) {
       if (name == scalar.name) return Taken(name, "a number of the optimizer's");
     }
-    // Names of slots have no slash.
+    // Names of optimizer state have no slash.
     const size_t slash = name.rfind('/');
     if (slash == absl::string_view::npos || !trained.contains(name.substr(0, slash))) continue;
     const absl::string_view owner = name.substr(0, slash);
     const absl::string_view suffix = name.substr(slash + 1);
-    for (const Optimizer::Slot& slot : optimizer.slots()) {
-      if (suffix == slot.name)
-        return Taken(name, absl::StrCat("the optimizer's slot ", slot.name, " of variable ", owner));
+    for (const Optimizer::State& state : optimizer.state()) {
+      if (suffix == state.name)
+        return Taken(name, absl::StrCat("the optimizer's state ", state.name, " of variable ", owner));
     }
     if (IsEstimate(suffix, estimates)) {
       return Taken(name, absl::StrCat("an estimate of the gradient of variable ", owner));

@@ -6,17 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/tensor/parameter_layout.h"
-#include "server/optimizer/optimizer.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/server/optimizer/optimizer.h"
 
 namespace lockstep {
 
-// The keys under which a checkpoint keeps what belongs to a run, beside the variables under their own names and the
-// optimizer's scalars under theirs.
+// The keys under which a checkpoint keeps what belongs to a run, in addition to the variables under their own names and
+// the optimizer's scalars under theirs; kGlobalStepKey is in common/checkpoint.
 
-inline constexpr char kGlobalStepKey[] = "global_step";
 // An optimizer slot of a variable, as TensorFlow names it: "hidden1/kernel/Adam".
-std::string OptimizerSlotKey(absl::string_view variable, absl::string_view slot);
+std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot);
 // The estimate of the gradient of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot);
 

@@ -1,4 +1,4 @@
-#include "server/ps/checkpoint_keys.h"
+#include "lockstep/server/ps/checkpoint_keys.h"
 
 #include <memory>
 #include <utility>
@@ -14,22 +14,22 @@ namespace {
 using ::testing::HasSubstr;
 
 std::unique_ptr<Optimizer> NewOptimizer(const std::string& rule) {
-  OptimizerConfig config;
+  config::v1::OptimizerConfig config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(rule + " learning_rate { initial: 0.1 }", &config));
   return Optimizer::Create(config).value();
 }
 
-// Of a model with the trained variables "w" and "a/b" and the other ones "mean" and `name`.
+// Checks a model with the trained variables "w" and "a/b" and the untrained ones "mean" and `name`.
 absl::Status Check(const std::string& name, const std::string& rule, int64_t estimates = 0) {
-  ModelSpec model;
+  v1::ModelSpec model;
   for (const char* trained : {"w", "a/b"}) {
-    VariableSpec* const variable = model.add_variables();
+    v1::VariableSpec* const variable = model.add_variables();
     variable->set_name(trained);
     variable->set_trainable(true);
   }
   model.add_variables()->set_name("mean");
   model.add_variables()->set_name(name);
-  for (VariableSpec& variable : *model.mutable_variables()) variable.set_dtype(DT_FLOAT);
+  for (v1::VariableSpec& variable : *model.mutable_variables()) variable.set_dtype(v1::DT_FLOAT);
   return CheckCheckpointKeys(ParameterLayout::Create(model).value(), *NewOptimizer(rule), estimates);
 }
 
@@ -44,20 +44,20 @@ TEST(CheckpointKeysTest, RefusesTheNamesThatEveryOptimizerTakes) {
       {"adadelta {}", {"Adadelta", "Adadelta_1"}},
       {"ftrl {}", {"Ftrl", "Ftrl_1"}},
   };
-  for (const auto& [rule, slots] : rules) {
-    ASSERT_EQ(NewOptimizer(rule)->slots().size(), slots.size()) << rule;
+  for (const auto& [rule, states] : rules) {
+    ASSERT_EQ(NewOptimizer(rule)->state().size(), states.size()) << rule;
     EXPECT_EQ(
         Check("global_step", rule).message(),
         "variable global_step has the name under which a checkpoint keeps the number of updates; give it another");
-    for (const std::string& slot : slots) {
-      const absl::Status status = Check("a/b/" + slot, rule);
-      EXPECT_TRUE(absl::IsInvalidArgument(status)) << rule << " " << slot;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("variable a/b/" + slot));
-      EXPECT_THAT(std::string(status.message()), HasSubstr("slot " + slot + " of variable a/b;"));
-      EXPECT_FALSE(Check("w/" + slot, rule).ok());
-      EXPECT_TRUE(Check("mean/" + slot, rule).ok()) << "it has no slots";
-      EXPECT_TRUE(Check(slot, rule).ok());
-      EXPECT_TRUE(Check("w/" + slot + "_", rule).ok());
+    for (const std::string& state : states) {
+      const absl::Status status = Check("a/b/" + state, rule);
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << rule << " " << state;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("variable a/b/" + state));
+      EXPECT_THAT(std::string(status.message()), HasSubstr("state " + state + " of variable a/b;"));
+      EXPECT_FALSE(Check("w/" + state, rule).ok());
+      EXPECT_TRUE(Check("mean/" + state, rule).ok()) << "it has no optimizer state";
+      EXPECT_TRUE(Check(state, rule).ok());
+      EXPECT_TRUE(Check("w/" + state + "_", rule).ok());
     }
   }
   for (const char* power : {"beta1_power", "beta2_power"}) {

@@ -1,10 +1,10 @@
-#include "server/ps/initializer.h"
+#include "lockstep/server/ps/initializer.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/philox.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +16,7 @@ struct Fans {
 
 // TensorFlow's _compute_fans (init_ops.py): a vector's length counts twice; all dimensions before the last
 // two are the receptive field.
-Fans FansOf(const VariableSpec& variable) {
+Fans FansOf(const v1::VariableSpec& variable) {
   const auto& shape = variable.shape();
   const int rank = shape.size();
   if (rank == 0) return {1, 1};
@@ -71,27 +71,27 @@ void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float>
 
 }  // namespace
 
-void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
+void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
   const Philox philox(seed, StableHash(absl::StrCat("initializer/", variable.name())));
-  const Initializer& initializer = variable.initializer();
+  const v1::Initializer& initializer = variable.initializer();
   const Fans fans = FansOf(variable);
   switch (initializer.kind_case()) {
-    case Initializer::kConstant:
+    case v1::Initializer::kConstant:
       std::fill(out.begin(), out.end(), initializer.constant().value());
       return;
-    case Initializer::kUniform:
+    case v1::Initializer::kUniform:
       return FillUniformBetween(philox, initializer.uniform().min(), initializer.uniform().max(), out);
-    case Initializer::kNormal:
+    case v1::Initializer::kNormal:
       return FillNormalAround(philox, initializer.normal().mean(), initializer.normal().stddev(), out);
-    case Initializer::kTruncatedNormal:
+    case v1::Initializer::kTruncatedNormal:
       return FillTruncatedNormal(philox, initializer.truncated_normal().mean(), initializer.truncated_normal().stddev(),
                                  out);
-    case Initializer::kGlorot:
+    case v1::Initializer::kGlorot:
       return FillScaled(philox, initializer.glorot().normal(), fans.in + fans.out, out);
-    case Initializer::kHe:
+    case v1::Initializer::kHe:
       return FillScaled(philox, initializer.he().normal(), fans.in, out);
-    case Initializer::kZeros:
-    case Initializer::KIND_NOT_SET:
+    case v1::Initializer::kZeros:
+    case v1::Initializer::KIND_NOT_SET:
       break;
   }
   std::fill(out.begin(), out.end(), 0.0f);

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/config/validation.h"  // IWYU pragma: export (ValidateInitializer)
-#include "proto/variable.pb.h"
+#include "lockstep/common/config/validation.h"  // IWYU pragma: export (ValidateInitializer)
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
@@ -14,7 +14,7 @@ namespace lockstep {
 // Fans are those of TensorFlow's variance scaling: for [in, out] those two, for a convolution
 // kernel [h, w, in, out] times h * w. Its initializer must
 // be valid (ValidateInitializer).
-void InitializeVariable(const VariableSpec& variable, uint64_t seed, absl::Span<float> out);
+void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<float> out);
 
 }  // namespace lockstep
 

@@ -1,4 +1,4 @@
-#include "server/ps/initializer.h"
+#include "lockstep/server/ps/initializer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,26 +6,26 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "common/base/philox.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::Each;
 
-VariableSpec Variable(const std::string& name, std::vector<int64_t> shape, const std::string& initializer) {
-  VariableSpec variable;
+v1::VariableSpec Variable(const std::string& name, std::vector<int64_t> shape, const std::string& initializer) {
+  v1::VariableSpec variable;
   variable.set_name(name);
-  variable.set_dtype(DT_FLOAT);
+  variable.set_dtype(v1::DT_FLOAT);
   for (const int64_t dim : shape) variable.add_shape(dim);
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(initializer, variable.mutable_initializer()));
   return variable;
 }
 
-std::vector<float> Initialize(const VariableSpec& variable, uint64_t seed) {
+std::vector<float> Initialize(const v1::VariableSpec& variable, uint64_t seed) {
   int64_t n = 1;
   for (const int64_t dim : variable.shape()) n *= dim;
   std::vector<float> values(n, -99.0f);

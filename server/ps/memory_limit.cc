@@ -1,4 +1,4 @@
-#include "server/ps/memory_limit.h"
+#include "lockstep/server/ps/memory_limit.h"
 
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ constexpr char kMembership[] = "/proc/self/cgroup";
 // More than any of these files has.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
-// The contents, or nothing when there is no such file. Files of the kernel do not tell their size, so they are read
+// The contents, or nothing when there is no such file. Files of the kernel do not report their size, so they are read
 // byte by byte up to their end.
 std::string ReadKernelFile(FileSystem* fs, const std::string& path) {
   std::string text;

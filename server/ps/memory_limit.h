@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <string>
 
-#include "common/io/file_system.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 
 // How much memory this process may use before the kernel ends it.
 struct MemoryLimit {
   uint64_t bytes = 0;
-  // Who says so: "the machine", or a control group's file.
+  // Where the limit comes from: "the machine", or a control group's file.
   std::string source;
 };
 

@@ -1,7 +1,7 @@
-#include "server/ps/memory_limit.h"
+#include "lockstep/server/ps/memory_limit.h"
 
-#include "common/io/memory_file_system.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {

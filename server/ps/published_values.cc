@@ -1,4 +1,4 @@
-#include "server/ps/published_values.h"
+#include "lockstep/server/ps/published_values.h"
 
 namespace lockstep {
 

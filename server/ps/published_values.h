@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "common/tensor/aligned_buffer.h"
-#include "common/tensor/float_chunks.h"
-#include "common/tensor/parameter_layout.h"
-#include "proto/tensor.pb.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/tensor/float_chunks.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
 
@@ -17,7 +17,7 @@ struct PublishedValues {
   // The trainable variables rounded to `type`, a 16-bit one, at the same element offsets; null when workers get
   // float32.
   std::shared_ptr<const AlignedBuffer> encoded;
-  DataType type = DT_FLOAT;
+  v1::DataType type = v1::DT_FLOAT;
 
   // Elements [segment.offset, segment.offset + segment.elements) of its variable, in memory of this.
   FloatChunks Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const;

@@ -1,9 +1,9 @@
-#include "server/ps/slot_tree.h"
+#include "lockstep/server/ps/slot_tree.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "common/tensor/rounding.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 

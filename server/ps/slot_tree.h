@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "common/sync/slot_block.h"
-#include "common/tensor/aligned_buffer.h"
-#include "common/tensor/float_chunks.h"
-#include "server/ps/buffer_pool.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/memory/buffer_pool.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/common/tensor/float_chunks.h"
 
 namespace lockstep {
 
@@ -28,7 +28,7 @@ class SlotTree {
   };
 
   // `slots` = replicas_to_aggregate; `elements` = floats of the segment. `type` = what sums are rounded to.
-  SlotTree(int64_t slots, int64_t elements, Memory memory, DataType type = DT_FLOAT)
+  SlotTree(int64_t slots, int64_t elements, Memory memory, v1::DataType type = v1::DT_FLOAT)
       : slots_(slots), elements_(elements), memory_(memory), type_(type) {}
 
   enum class Outcome {
@@ -66,7 +66,7 @@ class SlotTree {
   const int64_t slots_;
   const int64_t elements_;
   const Memory memory_;
-  const DataType type_;
+  const v1::DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;
   bool complete_ = false;

@@ -1,12 +1,12 @@
-#include "server/ps/slot_tree.h"
+#include "lockstep/server/ps/slot_tree.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "common/base/philox.h"
-#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -20,7 +20,7 @@ std::vector<float> Gradient(int64_t slot) {
 }
 
 // The sum over [begin, begin + size) cut at `slots`, straight from the definition.
-std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots, DataType type = DT_FLOAT) {
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots, v1::DataType type = v1::DT_FLOAT) {
   std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, slots, type);
   if (size > 1 && begin + size / 2 >= slots) return left;
   if (size > 1) {
@@ -99,7 +99,7 @@ TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
 
 // As the wire brings them: 16-bit numbers, in blocks of any size.
 TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
-  for (const DataType type : {DT_BFLOAT16, DT_HALF}) {
+  for (const v1::DataType type : {v1::DT_BFLOAT16, v1::DT_HALF}) {
     for (int64_t slots : {1, 3, 4, 6, 8}) {
       const std::vector<float> expected = TreeSum(0, CeilPower(slots), slots, type);
       if (slots > 1) {

@@ -1,21 +1,18 @@
-#include "server/ps/variable_store.h"
+#include "lockstep/server/ps/variable_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/rounding.h"
-#include "common/tensor/shape.h"
-#include "common/tensor/sparse_differences.h"
-#include "glog/logging.h"
-#include "server/ps/checkpoint_keys.h"
-#include "server/ps/initializer.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/server/ps/checkpoint_keys.h"
+#include "lockstep/server/ps/initializer.h"
+#include "lockstep/server/ps/read_variable.h"
+#include "lockstep/server/ps/snapshot_entries.h"
 
 namespace lockstep {
 namespace {
@@ -23,38 +20,14 @@ namespace {
 // Two versions are alive in the usual case, a third of the values while slow readers hold an old one, and of all while
 // a snapshot is written: clearing fresh memory in the update after each would cost training more than the save.
 constexpr size_t kSpareVersions = 2;
-// For each segment, beside the one that lies in the next values: contributions that arrive in order need no more
-// partial sums for up to eight slots.
+// For each segment, in addition to the one that lies in the next values: contributions that arrive in order need no
+// more partial sums for up to eight slots.
 constexpr size_t kSpareSums = 2;
-
-Shape ShapeOf(const VariableSpec& spec) {
-  return *Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
-}
-
-absl::string_view BytesOf(const AlignedBuffer& flat, const ParameterLayout::Variable& variable) {
-  return {reinterpret_cast<const char*>(flat.as<float>() + variable.flat_offset),
-          static_cast<size_t>(variable.elements) * sizeof(float)};
-}
-
-void Fold(const UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
-  for (size_t i = 0; i < value.size(); ++i) {
-    switch (op.kind()) {
-      case UpdateOpSpec::ASSIGN:
-        variable[i] = value[i];
-        break;
-      case UpdateOpSpec::ASSIGN_ADD:
-        variable[i] += value[i];
-        break;
-      default:  // MOVING_AVERAGE; ParameterLayout::Create admits no other
-        variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
-    }
-  }
-}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const ModelSpec& model,
-                                                                     const OptimizerConfig& optimizer,
+absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::ModelSpec& model,
+                                                                     const config::v1::OptimizerConfig& optimizer,
                                                                      const Compression& compression,
                                                                      int64_t replicas_to_aggregate, bool share_values) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
@@ -76,20 +49,17 @@ VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> 
       optimizer_(std::move(optimizer)),
       compression_(compression),
       replicas_to_aggregate_(replicas_to_aggregate),
-      num_estimates_(compression.top_k > 0 ? replicas_to_aggregate : 0),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), kSpareVersions, share_values),
-      slot_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
-                 kSpareVersions * optimizer_->slots().size()),
-      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), kSpareVersions),
-      estimate_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float),
-                     static_cast<size_t>(num_estimates_)),
-      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()) {}
+      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()),
+      values_(layout_, compression.values, kSpareVersions, share_values),
+      optimizer_state_(layout_, optimizer_->state(), kSpareVersions),
+      estimates_(layout_, compression.top_k > 0 ? replicas_to_aggregate : 0),
+      norms_(static_cast<int>(layout_->segments().size())) {}
 
-uint64_t VariableStore::MemoryNeeded(bool saves) const {
-  const uint64_t versions = saves ? 3 : 2;
-  const uint64_t arrays = 1 + optimizer_->slots().size() + static_cast<uint64_t>(num_estimates_);
+uint64_t VariableStore::MemoryNeeded(bool saves, bool reads) const {
+  const uint64_t versions = 2 + (saves ? 1 : 0) + (reads ? 1 : 0);
+  const uint64_t arrays = 1 + optimizer_->state().size() + static_cast<uint64_t>(estimates_.num_slots());
   uint64_t bytes = versions * arrays * sizeof(float);
-  if (compression_.values != DT_FLOAT) bytes += versions * sizeof(uint16_t);
+  if (compression_.values != v1::DT_FLOAT) bytes += versions * sizeof(uint16_t);
   // In order, contributions need a partial sum for each level of the tree of slots, and the first lies in the next
   // values.
   size_t sums = 0;
@@ -100,105 +70,45 @@ uint64_t VariableStore::MemoryNeeded(bool saves) const {
   return too_many ? std::numeric_limits<uint64_t>::max() : needed;
 }
 
-absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit) const {
-  const uint64_t needed = MemoryNeeded(saves);
+absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit, bool reads) const {
+  const uint64_t needed = MemoryNeeded(saves, reads);
   if (needed <= limit.bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the model's variables, optimizer state and sums need ", needed,
                                                    " bytes of memory, ", limit.source, " has ", limit.bytes));
 }
 
-std::shared_ptr<const PublishedValues> VariableStore::Publish(std::shared_ptr<const AlignedBuffer> flat,
-                                                              std::shared_ptr<AlignedBuffer>* encoded) {
-  if (compression_.values != DT_FLOAT) *encoded = encoded_pool_.Get();
-  auto published = std::make_shared<PublishedValues>();
-  published->flat = std::move(flat);
-  published->encoded = *encoded;
-  published->type = compression_.values;
-  return published;
-}
-
-void VariableStore::PublishAll() {
-  std::shared_ptr<AlignedBuffer> encoded;
-  published_ = Publish(values_, &encoded);
-  if (encoded == nullptr) return;
-  for (const auto& variable : layout_->variables()) {
-    if (!variable.spec.trainable()) continue;
-    Encode16(compression_.values, variable.elements, values_->as<float>() + variable.flat_offset,
-             encoded->as<uint16_t>() + variable.flat_offset);
-  }
-}
-
 void VariableStore::Clear() {
   step_ = 0;
-  values_ = pool_.Get();
-  std::memset(values_->data(), 0, values_->size());
-  slots_.clear();
-  for (const auto& slot : optimizer_->slots()) {
-    slots_.push_back(slot_pool_.Get());
-    std::fill_n(slots_.back()->as<float>(), layout_->flat_elements(), slot.initial_value);
-  }
-  auto estimates = std::make_shared<Estimates>();
-  for (int64_t slot = 0; slot < num_estimates_; ++slot) {
-    const auto zeros = estimate_pool_.Get();
-    std::memset(zeros->data(), 0, zeros->size());
-    estimates->push_back(zeros);
-  }
-  estimates_ = std::move(estimates);
+  values_.Clear();
+  optimizer_state_.Clear();
+  estimates_.Clear();
 }
 
 void VariableStore::Initialize(uint64_t seed) {
   Clear();
   for (const auto& variable : layout_->variables()) {
-    InitializeVariable(variable.spec, seed,
-                       absl::MakeSpan(values_->as<float>() + variable.flat_offset, variable.elements));
+    InitializeVariable(variable.spec, seed, absl::MakeSpan(values_.Current(variable.flat_offset), variable.elements));
   }
-  PublishAll();
+  values_.PublishCurrent();
+  StartStateAtValues();
 }
 
-absl::Status VariableStore::ReadVariable(const BundleReader& reader, const std::string& key,
-                                         const ParameterLayout::Variable& variable, AlignedBuffer* flat) const {
-  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
-  const Shape shape = ShapeOf(variable.spec);
-  if (entry.dtype != DT_FLOAT || entry.shape != shape) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ",
-                                                   NameOf(entry.dtype), entry.shape.ToString(),
-                                                   ", the model declares float32", shape.ToString()));
-  }
-  return reader.ReadInto(key, absl::MakeSpan(reinterpret_cast<char*>(flat->as<float>() + variable.flat_offset),
-                                             static_cast<size_t>(variable.elements) * sizeof(float)));
-}
-
-absl::Status VariableStore::RestoreSlots(const BundleReader& reader,
-                                         std::vector<std::shared_ptr<AlignedBuffer>>* slots) const {
-  for (size_t k = 0; k < slots->size(); ++k) {
+void VariableStore::StartStateAtValues() {
+  for (const Optimizer::State& state : optimizer_->state()) {
+    if (!state.starts_at_value) continue;
+    float* const flat = optimizer_state_.CopyCurrent(state.name);
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(ReadVariable(reader, OptimizerSlotKey(variable.spec.name(), optimizer_->slots()[k].name),
-                                   variable, (*slots)[k].get()));
+      std::copy_n(values_.Current(variable.flat_offset), variable.elements, flat + variable.flat_offset);
     }
   }
-  return absl::OkStatus();
-}
-
-absl::Status VariableStore::RestoreEstimates(const BundleReader& reader) {
-  auto estimates = std::make_shared<Estimates>();
-  for (int64_t slot = 0; slot < num_estimates_; ++slot) {
-    const auto estimate = estimate_pool_.Get();
-    for (const auto& variable : layout_->variables()) {
-      if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(ReadVariable(reader, GradientEstimateKey(variable.spec.name(), slot), variable, estimate.get()));
-    }
-    estimates->push_back(estimate);
-  }
-  estimates_ = std::move(estimates);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const BundleReader& reader) const {
   std::vector<OptimizerScalar> scalars = optimizer_->scalars();
   for (OptimizerScalar& scalar : scalars) {
     ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(scalar.name));
-    if (tensor.dtype() != DT_FLOAT || tensor.num_elements() != 1) {
+    if (tensor.dtype() != v1::DT_FLOAT || tensor.num_elements() != 1) {
       return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", scalar.name, " is ",
                                                      NameOf(tensor.dtype()), tensor.shape().ToString(),
                                                      ", expected a float32 scalar"));
@@ -210,7 +120,7 @@ absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const
 
 absl::Status VariableStore::Restore(const BundleReader& reader) {
   ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStepKey));
-  if (global_step.dtype() != DT_INT64 || global_step.num_elements() != 1) {
+  if (global_step.dtype() != v1::DT_INT64 || global_step.num_elements() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ",
                                                    NameOf(global_step.dtype()), global_step.shape().ToString(),
                                                    ", expected an int64 scalar"));
@@ -221,134 +131,145 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
   }
   Clear();
   for (const auto& variable : layout_->variables()) {
-    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
+    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
   }
-  RETURN_IF_ERROR(RestoreSlots(reader, &slots_));
-  RETURN_IF_ERROR(RestoreEstimates(reader));
+  RETURN_IF_ERROR(optimizer_state_.Restore(reader));
+  RETURN_IF_ERROR(estimates_.Restore(reader));
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
   step_ = step;
-  PublishAll();
+  values_.PublishCurrent();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> VariableStore::WarmStart(const BundleReader& reader) {
-  std::vector<std::string> missing;
-  for (const auto& variable : layout_->variables()) {
-    if (!reader.Contains(variable.spec.name())) {
-      missing.push_back(variable.spec.name());
-      continue;
-    }
-    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.get()));
+absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStartPlan& plan) {
+  for (const WarmStartPlan::Load& load : plan.loads) {
+    const auto& variable = layout_->variables()[load.variable];
+    RETURN_IF_ERROR(ReadElements(reader, load.key, variable, values_.Current(variable.flat_offset)));
   }
-  PublishAll();
-  return missing;
+  values_.PublishCurrent();
+  return absl::OkStatus();
 }
 
-void VariableStore::BeginUpdate(float learning_rate) {
-  CHECK(next_values_ == nullptr) << "an update is in progress";
+absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedValue& value) const {
+  Place place;
+  for (const auto& variable : layout_->variables()) {
+    if (variable.spec.name() == value.key) place = {&variable, ""};
+    if (!variable.spec.trainable()) continue;
+    for (const Optimizer::State& state : optimizer_->state()) {
+      if (OptimizerStateKey(variable.spec.name(), state.name) == value.key) place = {&variable, state.name};
+    }
+  }
+  if (place.variable == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no variable or optimizer state ", value.key));
+  }
+  const Shape shape = ShapeOf(place.variable->spec);
+  if (value.value.dtype() == v1::DT_FLOAT && value.value.shape() == shape) return place;
+  return absl::InvalidArgumentError(absl::StrCat(value.key, " is float32", shape.ToString(), "; the value is ",
+                                                 NameOf(value.value.dtype()), value.value.shape().ToString()));
+}
+
+absl::Status VariableStore::CheckAssign(absl::Span<const AssignedValue> values) const {
+  for (const AssignedValue& value : values) RETURN_IF_ERROR(FindAssigned(value).status());
+  return absl::OkStatus();
+}
+
+absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
+  std::vector<Place> places;
+  for (const AssignedValue& value : values) {
+    ASSIGN_OR_RETURN(Place place, FindAssigned(value));
+    places.push_back(std::move(place));
+  }
+  values_.CopyCurrent();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ParameterLayout::Variable& variable = *places[i].variable;
+    float* const flat = places[i].state.empty() ? values_.Current(0) : optimizer_state_.CopyCurrent(places[i].state);
+    const absl::Span<const float> elements = values[i].value.flat<float>();
+    std::copy(elements.begin(), elements.end(), flat + variable.flat_offset);
+  }
+  values_.PublishCurrent();
+  return absl::OkStatus();
+}
+
+absl::Status VariableStore::SetOptimizer(const config::v1::OptimizerConfig& optimizer) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
+  RETURN_IF_ERROR(CheckSameState(*optimizer_, *rule));
+  rule->RestoreScalars(optimizer_->scalars());
+  optimizer_ = std::move(rule);
+  return absl::OkStatus();
+}
+
+void VariableStore::BeginUpdate(float learning_rate, bool wants_norms) {
+  values_.BeginUpdate();
+  optimizer_state_.BeginUpdate();
+  estimates_.BeginUpdate();
   optimizer_->BeginStep(learning_rate);
-  next_values_ = pool_.Get();
-  next_published_ = Publish(next_values_, &next_encoded_);
-  for (size_t k = 0; k < slots_.size(); ++k) next_slots_.push_back(slot_pool_.Get());
-  for (int64_t slot = 0; slot < num_estimates_; ++slot) next_estimates_.push_back(estimate_pool_.Get());
+  optimizer_->SetGlobalStep(step_ + 1);
+  norms_.Begin(wants_norms);
 }
 
-float* VariableStore::NextValues(int segment) {
-  return next_values_->as<float>() + layout_->segments()[segment].flat_offset;
-}
+float* VariableStore::NextValues(int segment) { return values_.Next(layout_->segments()[segment].flat_offset); }
 
 void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   const ParameterLayout::Segment& place = layout_->segments()[segment];
-  absl::InlinedVector<const float*, 3> slots_in;
-  absl::InlinedVector<float*, 3> slots_out;
-  for (size_t k = 0; k < slots_.size(); ++k) {
-    slots_in.push_back(slots_[k]->as<float>() + place.flat_offset);
-    slots_out.push_back(next_slots_[k]->as<float>() + place.flat_offset);
-  }
-  optimizer_->Apply(place.elements, sum, divisor, values_->as<float>() + place.flat_offset, NextValues(segment),
-                    slots_in, absl::MakeConstSpan(slots_out));
-  if (next_encoded_ != nullptr) {
-    Encode16(compression_.values, place.elements, NextValues(segment),
-             next_encoded_->as<uint16_t>() + place.flat_offset);
-  }
+  const auto state_in = optimizer_state_.Current(place);
+  const auto state_out = optimizer_state_.Next(place);
+  const float* const before = values_.Current(place.flat_offset);
+  float* const after = values_.Next(place.flat_offset);
+  // Before the values, which may take the place of the sum.
+  if (norms_.gathers()) norms_.AddGradient(segment, place.elements, sum, divisor);
+  optimizer_->Apply(place.elements, sum, divisor, before, after, state_in, state_out);
+  if (norms_.gathers()) norms_.AddChange(segment, place.elements, before, after);
+  values_.EncodeNext(place);
 }
 
 const float* VariableStore::AddToEstimate(int segment, int64_t slot, absl::string_view differences) {
-  const ParameterLayout::Segment& place = layout_->segments()[segment];
-  float* const next = next_estimates_[slot]->as<float>() + place.flat_offset;
-  std::memcpy(next, (*estimates_)[slot]->as<float>() + place.flat_offset,
-              static_cast<size_t>(place.elements) * sizeof(float));
-  AddDifferences(differences, next);
-  return next;
+  return estimates_.AddToEstimate(layout_->segments()[segment], slot, differences);
 }
 
-void VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
-  for (const auto& variable : layout_->variables()) {
-    if (variable.spec.trainable()) continue;
-    std::memcpy(next_values_->as<float>() + variable.flat_offset, values_->as<float>() + variable.flat_offset,
-                static_cast<size_t>(variable.elements) * sizeof(float));
-  }
-  for (const std::vector<std::vector<float>>& slot : updates) {
-    for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
-      const auto& update_op = layout_->update_ops()[op];
-      Fold(update_op.spec, slot[op], next_values_->as<float>() + layout_->variables()[update_op.variable].flat_offset);
-    }
-  }
+absl::optional<UpdateNorms> VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
+  values_.FoldUpdates(updates);
   optimizer_->EndStep();
-  values_ = std::move(next_values_);
-  next_values_ = nullptr;
-  published_ = std::move(next_published_);
-  next_published_ = nullptr;
-  next_encoded_ = nullptr;
-  estimates_ = std::make_shared<Estimates>(next_estimates_.begin(), next_estimates_.end());
-  next_estimates_.clear();
-  slots_ = std::move(next_slots_);
-  next_slots_.clear();
+  values_.Commit();
+  estimates_.Commit();
+  optimizer_state_.Commit();
+  ++step_;
+  return norms_.gathers() ? absl::make_optional(norms_.Total()) : absl::nullopt;
+}
+
+void VariableStore::SkipUpdate() {
+  values_.DropUpdate();
+  estimates_.DropUpdate();
+  optimizer_state_.DropUpdate();
   ++step_;
 }
 
 void VariableStore::PrepareSnapshots() {
-  pool_.Fill();
-  slot_pool_.Fill();
-  if (compression_.values != DT_FLOAT) encoded_pool_.Fill();
-  estimate_pool_.Fill();
+  values_.FillSpare();
+  optimizer_state_.FillSpare();
+  estimates_.FillSpare();
 }
 
 VariableStore::Snapshot VariableStore::TakeSnapshot() const {
   Snapshot snapshot;
   snapshot.step = step_;
   snapshot.layout = layout_;
-  snapshot.values = values_;
-  for (size_t k = 0; k < slots_.size(); ++k) {
-    snapshot.slot_names.push_back(optimizer_->slots()[k].name);
-    snapshot.slots.push_back(slots_[k]);
-  }
+  snapshot.values = values_.current();
+  optimizer_state_.AddTo(&snapshot);
   snapshot.scalars = optimizer_->scalars();
-  snapshot.estimates = estimates_;
+  snapshot.estimates = estimates_.current();
   return snapshot;
 }
 
 absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer) {
-  for (const auto& variable : snapshot.layout->variables()) {
-    const Shape shape = ShapeOf(variable.spec);
-    RETURN_IF_ERROR(writer->Add(variable.spec.name(), DT_FLOAT, shape, BytesOf(*snapshot.values, variable)));
-    if (!variable.spec.trainable()) continue;
-    for (size_t k = 0; k < snapshot.slots.size(); ++k) {
-      RETURN_IF_ERROR(writer->Add(OptimizerSlotKey(variable.spec.name(), snapshot.slot_names[k]), DT_FLOAT, shape,
-                                  BytesOf(*snapshot.slots[k], variable)));
-    }
-    for (size_t slot = 0; slot < snapshot.estimates->size(); ++slot) {
-      RETURN_IF_ERROR(writer->Add(GradientEstimateKey(variable.spec.name(), static_cast<int64_t>(slot)), DT_FLOAT,
-                                  shape, BytesOf(*(*snapshot.estimates)[slot], variable)));
-    }
+  for (const SnapshotEntry& entry : EntriesOf(snapshot)) {
+    RETURN_IF_ERROR(writer->Add(entry.key, entry.dtype, entry.shape, BytesOf(snapshot, entry)));
   }
-  for (const OptimizerScalar& scalar : snapshot.scalars) {
-    RETURN_IF_ERROR(writer->Add(scalar.name, DT_FLOAT, Shape(),
-                                absl::string_view(reinterpret_cast<const char*>(&scalar.value), sizeof(scalar.value))));
+  if (!snapshot.session_state.empty()) {
+    const auto bytes = static_cast<int64_t>(snapshot.session_state.size());
+    RETURN_IF_ERROR(writer->Add(kSessionStateKey, v1::DT_UINT8, Shape({bytes}), snapshot.session_state));
   }
-  return writer->Add(kGlobalStepKey, DT_INT64, Shape(),
-                     absl::string_view(reinterpret_cast<const char*>(&snapshot.step), sizeof(snapshot.step)));
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "server/ps/variable_store.h"
+#include "lockstep/server/ps/variable_store.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "common/io/memory_file_system.h"
-#include "common/tensor/rounding.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "server/ps/initializer.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/tensor/rounding.h"
+#include "lockstep/server/ps/initializer.h"
 
 namespace lockstep {
 namespace {
@@ -35,14 +35,14 @@ constexpr char kModel[] = R"(
   update_ops { variable: "count" kind: ASSIGN_ADD }
 )";
 
-ModelSpec Model() {
-  ModelSpec model;
+v1::ModelSpec Model() {
+  v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kModel, &model));
   return model;
 }
 
-OptimizerConfig Optimizer(const std::string& text) {
-  OptimizerConfig config;
+config::v1::OptimizerConfig Optimizer(const std::string& text) {
+  config::v1::OptimizerConfig config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
   return config;
 }
@@ -146,19 +146,41 @@ void ExpectRounded(const VariableStore& store, const PublishedValues& published)
   for (const auto& segment : layout.segments()) {
     const FloatChunks chunks = published.Segment(layout, segment);
     const bool trainable = layout.variables()[segment.variable].spec.trainable();
-    EXPECT_EQ(chunks.type(), trainable ? DT_BFLOAT16 : DT_FLOAT);
+    EXPECT_EQ(chunks.type(), trainable ? v1::DT_BFLOAT16 : v1::DT_FLOAT);
     std::vector<float> values(segment.elements), expected(segment.elements);
     chunks.CopyTo(0, segment.elements, values.data());
     const float* flat = published.flat->as<float>() + segment.flat_offset;
     expected.assign(flat, flat + segment.elements);
-    if (trainable) RoundTo(DT_BFLOAT16, segment.elements, expected.data());
+    if (trainable) RoundTo(v1::DT_BFLOAT16, segment.elements, expected.data());
     EXPECT_EQ(values, expected) << "variable " << segment.variable << " from " << segment.offset;
   }
 }
 
+TEST_F(VariableStoreTest, ASkippedUpdateCountsAndChangesNothingElse) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  const auto before = store->TakeSnapshot();
+  store->BeginUpdate(0.1f);
+  ApplyAll(store.get());
+  store->SkipUpdate();
+  EXPECT_EQ(store->step(), 2);
+  EXPECT_EQ(store->next_published(), nullptr);
+  const auto skipped = store->TakeSnapshot();
+  EXPECT_EQ(skipped.step, 2);
+  EXPECT_EQ(skipped.values, before.values);
+  EXPECT_EQ(skipped.optimizer_state, before.optimizer_state);
+  ASSERT_EQ(skipped.scalars.size(), 2u);
+  for (size_t i = 0; i < skipped.scalars.size(); ++i) {
+    EXPECT_EQ(skipped.scalars[i].value, before.scalars[i].value) << skipped.scalars[i].name;
+  }
+  RunStep(store.get());
+  EXPECT_EQ(store->step(), 3);
+  EXPECT_NE(store->TakeSnapshot().values, before.values);
+}
+
 TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
   Compression compression;
-  compression.values = DT_BFLOAT16;
+  compression.values = v1::DT_BFLOAT16;
   auto store = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
   const auto plain = NewStore();
   store->Initialize(7);
@@ -181,7 +203,9 @@ TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
   ExpectRounded(*restored, *restored->published());
   auto warm = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
   warm->Initialize(9);
-  ASSERT_TRUE(warm->WarmStart(*reader).ok());
+  WarmStartPlan plan;
+  plan.loads.push_back({0, "w"});
+  ASSERT_TRUE(warm->WarmStart(*reader, plan).ok());
   ExpectRounded(*warm, *warm->published());
 }
 
@@ -272,7 +296,7 @@ TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
   const auto collect = [&] {
     const VariableStore::Snapshot snapshot = store->TakeSnapshot();
     buffers.insert(snapshot.values.get());
-    for (const auto& slot : snapshot.slots) buffers.insert(slot.get());
+    for (const auto& slot : snapshot.optimizer_state) buffers.insert(slot.get());
   };
   for (int i = 0; i < 10; ++i) {
     RunStep(store.get());
@@ -290,7 +314,7 @@ TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
 }
 
 TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
-  ModelSpec model;
+  v1::ModelSpec model;
   *model.add_variables() = Model().variables(2);
   model.mutable_variables(0)->set_shape(0, 4 << 20);  // memory of its own from the kernel
   for (const bool prepared : {false, true}) {
@@ -302,10 +326,10 @@ TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
     store->CommitUpdate({});
     const VariableStore::Snapshot next = store->TakeSnapshot();
     EXPECT_EQ(IsResident(*next.values), prepared);
-    ASSERT_EQ(next.slots.size(), 2u);
-    for (size_t i = 0; i < next.slots.size(); ++i) {
-      EXPECT_NE(next.slots[i], snapshot.slots[i]);
-      EXPECT_EQ(IsResident(*next.slots[i]), prepared);
+    ASSERT_EQ(next.optimizer_state.size(), 2u);
+    for (size_t i = 0; i < next.optimizer_state.size(); ++i) {
+      EXPECT_NE(next.optimizer_state[i], snapshot.optimizer_state[i]);
+      EXPECT_EQ(IsResident(*next.optimizer_state[i]), prepared);
     }
   }
 }
@@ -313,7 +337,7 @@ TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
 // SM-06
 TEST_F(VariableStoreTest, ARestoredStoreGoesOnWithTheSameBits) {
   for (const char* optimizer : {kAdam, "sgd {}", "momentum {}", "ftrl {}", "rms_prop { centered: true }"}) {
-    OptimizerConfig config;
+    config::v1::OptimizerConfig config;
     if (!google::protobuf::TextFormat::ParseFromString(optimizer, &config)) {
       ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("rmsprop { centered: true }", &config));
     }
@@ -347,19 +371,19 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
       {"global_step", nullptr, absl::StatusCode::kNotFound, "global_step"},
       {"w",
        [&](BundleWriter* w) {
-         return w->Add("w", DT_FLOAT, {3, 2}, six);
+         return w->Add("w", v1::DT_FLOAT, {3, 2}, six);
        },
        absl::StatusCode::kInvalidArgument, "w is float32[3,2], the model declares float32[2,3]"},
       {"w",
        [&](BundleWriter* w) {
-         return w->Add("w", DT_INT32, {2, 3}, six);
+         return w->Add("w", v1::DT_INT32, {2, 3}, six);
        },
        absl::StatusCode::kInvalidArgument, "w is int32[2,3]"},
-      {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT32, {}, "abcd"); },
+      {"global_step", [](BundleWriter* w) { return w->Add("global_step", v1::DT_INT32, {}, "abcd"); },
        absl::StatusCode::kInvalidArgument, "global_step is int32"},
-      {"global_step", [](BundleWriter* w) { return w->Add("global_step", DT_INT64, {}, std::string(8, '\xff')); },
+      {"global_step", [](BundleWriter* w) { return w->Add("global_step", v1::DT_INT64, {}, std::string(8, '\xff')); },
        absl::StatusCode::kInvalidArgument, "global_step is -1"},
-      {"beta2_power", [](BundleWriter* w) { return w->Add("beta2_power", DT_FLOAT, {2}, "abcdefgh"); },
+      {"beta2_power", [](BundleWriter* w) { return w->Add("beta2_power", v1::DT_FLOAT, {2}, "abcdefgh"); },
        absl::StatusCode::kInvalidArgument, "beta2_power is float32[2]"},
   };
   const auto store = NewStore();
@@ -383,7 +407,7 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
     const absl::Status status = restored->Restore(*reader);
     EXPECT_EQ(status.code(), test.code) << test.text << ": " << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(test.text));
-    // As after an error of the chief's: the same store may start anew.
+    // As after an error of the chief's: the same store may start over.
     restored->Initialize(7);
     EXPECT_EQ(restored->step(), 0);
     EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(NewStore()->TakeSnapshot())) << test.text;
@@ -398,34 +422,21 @@ TEST_F(VariableStoreTest, RestoreReportsDamage) {
   EXPECT_TRUE(absl::IsDataLoss(store->Restore(*reader)));
 }
 
-// WARM-09
-TEST_F(VariableStoreTest, AWarmStartTakesWhatTheCheckpointHasAndNamesTheRest) {
+// WARM-09, WARM-07
+TEST_F(VariableStoreTest, AWarmStartLoadsWhatThePlanSaysAndLeavesTheRest) {
   const std::vector<float> w = {1, 2, 3, 4, 5, 6};
   {
     auto writer = BundleWriter::Create(&fs_, "d/old").value();
-    ASSERT_TRUE(writer->Add("w", DT_FLOAT, {2, 3}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
-    ASSERT_TRUE(writer->Add("other", DT_FLOAT, {2, 3}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
+    ASSERT_TRUE(writer->Add("old_w", v1::DT_FLOAT, {6}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
     ASSERT_TRUE(writer->Finish().ok());
   }
   const auto store = NewStore();
-  const auto missing = store->WarmStart(*BundleReader::Open(&fs_, "d/old").value());
-  ASSERT_TRUE(missing.ok()) << missing.status();
-  EXPECT_THAT(*missing, ElementsAre("mean", "big", "count"));
+  WarmStartPlan plan;
+  plan.loads.push_back({0, "old_w", /*reshaped=*/true});
+  ASSERT_TRUE(store->WarmStart(*BundleReader::Open(&fs_, "d/old").value(), plan).ok());
   for (int i = 0; i < 6; ++i) EXPECT_EQ(ValueOf(*store, 0, i), w[i]);
   EXPECT_EQ(ValueOf(*store, 1, 0), 4);
   EXPECT_EQ(store->step(), 0);
-}
-
-// WARM-06
-TEST_F(VariableStoreTest, AWarmStartDoesNotReshape) {
-  {
-    auto writer = BundleWriter::Create(&fs_, "d/old").value();
-    ASSERT_TRUE(writer->Add("w", DT_FLOAT, {6}, std::string(24, '\0')).ok());
-    ASSERT_TRUE(writer->Finish().ok());
-  }
-  const auto status = NewStore()->WarmStart(*BundleReader::Open(&fs_, "d/old").value()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("float32[6]"));
 }
 
 TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
@@ -439,13 +450,15 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   const auto adam = VariableStore::Create(Model(), Optimizer(kAdam)).value();
   EXPECT_EQ(adam->MemoryNeeded(false), 6 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(true), 9 * array_bytes(*adam));
-  // Partial sums beside the one in the next values.
+  EXPECT_EQ(adam->MemoryNeeded(/*saves=*/false, /*reads=*/true), 9 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded(true, true), 12 * array_bytes(*adam));
+  // Partial sums in addition to the one in the next values.
   for (const auto& [slots, sums] : std::vector<std::pair<int64_t, uint64_t>>{{2, 0}, {3, 1}, {4, 1}, {8, 2}, {64, 2}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
     EXPECT_EQ(store->MemoryNeeded(false), (6 + sums) * array_bytes(*store)) << slots;
   }
   Compression compression;
-  compression.values = DT_BFLOAT16;
+  compression.values = v1::DT_BFLOAT16;
   const auto rounded = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
   EXPECT_EQ(rounded->MemoryNeeded(false), 7 * array_bytes(*rounded));
   compression = {};
@@ -459,6 +472,8 @@ TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
   const uint64_t needed = store->MemoryNeeded(true);
   EXPECT_TRUE(store->CheckMemory(true, {needed, "the machine"}).ok());
   EXPECT_TRUE(store->CheckMemory(false, {needed - 1, "the machine"}).ok());
+  EXPECT_TRUE(store->CheckMemory(false, {needed, "the machine"}, /*reads=*/true).ok());
+  EXPECT_FALSE(store->CheckMemory(true, {needed, "the machine"}, /*reads=*/true).ok());
   const absl::Status status = store->CheckMemory(true, {needed - 1, "/sys/fs/cgroup/memory.max"});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("need ", needed, " bytes")));
@@ -466,7 +481,7 @@ TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
 }
 
 TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
-  ModelSpec model = Model();
+  v1::ModelSpec model = Model();
   model.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
   model.mutable_variables(0)->set_shape(1, 1);
   const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
@@ -475,10 +490,10 @@ TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the machine has"));
 }
 
-// Training would go on, and every save would fail.
+// Training would continue, and every save would fail.
 TEST_F(VariableStoreTest, RefusesAModelThatCannotBeSaved) {
   for (const char* name : {"global_step", "beta1_power", "w/Adam", "big/GradientEstimate_1"}) {
-    ModelSpec model = Model();
+    v1::ModelSpec model = Model();
     model.mutable_variables(1)->set_name(name);
     model.mutable_update_ops(0)->set_variable(name);
     Compression compression;
@@ -490,7 +505,7 @@ TEST_F(VariableStoreTest, RefusesAModelThatCannotBeSaved) {
 }
 
 TEST_F(VariableStoreTest, RefusesAWrongInitializerByTheVariablesName) {
-  ModelSpec model = Model();
+  v1::ModelSpec model = Model();
   model.mutable_variables(0)->mutable_initializer()->mutable_normal()->set_stddev(-1);
   const auto status = VariableStore::Create(model, Optimizer(kAdam)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-#include "server/rpc/call_acceptor.h"
+#include "lockstep/server/rpc/call_acceptor.h"
 
 #include <utility>
 
@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 // A call that nobody serves. Owns itself.
-class RefusedCall final : public QueueEvent {
+class RefusedCall final : public CompletionTag {
  public:
   explicit RefusedCall(std::unique_ptr<IncomingCall> call) : call_(std::move(call)) {
     call_->stream.Finish(
@@ -23,8 +23,8 @@ class RefusedCall final : public QueueEvent {
 
 }  // namespace
 
-CallAcceptor::CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
-                           std::map<std::string, Handler> handlers)
+CallAcceptor::CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue,
+                           InFlightCalls* living, std::map<std::string, Handler> handlers)
     : service_(service), queue_(queue), living_(living), handlers_(std::move(handlers)) {}
 
 void CallAcceptor::Accept() {

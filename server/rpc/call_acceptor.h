@@ -8,20 +8,20 @@
 
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/async_generic_service.h"
-#include "server/rpc/incoming_call.h"
-#include "server/rpc/living_calls.h"
-#include "server/rpc/queue_event.h"
+#include "lockstep/server/rpc/completion_tag.h"
+#include "lockstep/server/rpc/in_flight_calls.h"
+#include "lockstep/server/rpc/incoming_call.h"
 
 namespace lockstep {
 
-// Waits for calls and hands each to whoever serves its method; others end with UNIMPLEMENTED. Generated services would
+// Waits for calls and hands each to the handler of its method; others end with UNIMPLEMENTED. Generated services would
 // read the message of a unary call before anybody is asked. One event at a time.
-class CallAcceptor final : public QueueEvent {
+class CallAcceptor final : public CompletionTag {
  public:
   using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
 
-  // By method, "/lockstep.ChiefService/Step". All must outlive this, and this the server.
-  CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, LivingCalls* living,
+  // By method, "/lockstep.v1.ChiefService/Step". All must outlive this, and this the server.
+  CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
                std::map<std::string, Handler> handlers);
 
   // Waits for the next call; its event waits for the one after.
@@ -32,7 +32,7 @@ class CallAcceptor final : public QueueEvent {
  private:
   grpc::AsyncGenericService* const service_;
   grpc::ServerCompletionQueue* const queue_;
-  LivingCalls* const living_;
+  InFlightCalls* const living_;
   const std::map<std::string, Handler> handlers_;
   std::unique_ptr<IncomingCall> next_;
 };

@@ -6,7 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/chief/chief.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/transport/credentials.h"
+#include "lockstep/server/chief/chief.h"
 
 namespace lockstep {
 
@@ -19,18 +21,28 @@ class ChiefServer {
     // "host:port" (port 0: any), "unix:/path" or "unix-abstract:name"; several, separated by commas.
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
-    // After so long a connection ends that does not speak HTTP/2, and a Step stream that has had no frame.
+    Executor* executor = Executor::Threads();
+    // A connection that does not speak HTTP/2 ends after this long, and so does a Step stream that has had no frame.
     absl::Duration silence_limit = absl::Seconds(10);
+    Credentials credentials;
   };
 
   // `chief` must outlive the server. Errors: Unavailable when the address cannot be bound, naming it.
   static absl::StatusOr<std::unique_ptr<ChiefServer>> Start(const Options& options, Chief* chief);
   // Ends all calls and waits for their handlers.
-  virtual ~ChiefServer() = default;
+  ~ChiefServer();
 
   // What clients connect to: the first "host:port" with the port that was bound, or else the first of all.
-  virtual const std::string& address() const = 0;
-  virtual int port() const = 0;
+  const std::string& address() const;
+  int port() const;
+  // Options::address with that port in it.
+  const std::string& listening() const;
+
+ private:
+  struct Impl;  // gRPC's part
+  explicit ChiefServer(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lockstep

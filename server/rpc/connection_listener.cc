@@ -1,4 +1,4 @@
-#include "server/rpc/connection_listener.h"
+#include "lockstep/server/rpc/connection_listener.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -20,9 +20,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "common/base/status_macros.h"
-#include "common/cluster/master_address.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/server/rpc/listen_address.h"
 
 namespace lockstep {
 namespace {
@@ -32,7 +33,7 @@ constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
 // Between two attempts to accept when there is no descriptor.
 constexpr int kRetryMilliseconds = 50;
-// What a peer has not confirmed for so long it will not: as long as gRPC waits for the answer to a ping.
+// What a peer has not confirmed for this long it never will: as long as gRPC waits for the answer to a ping.
 constexpr int kUnconfirmedMilliseconds = 5000;
 
 void SetOption(int socket, int level, int option, int value) {
@@ -110,10 +111,10 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Listen(
 }
 
 ConnectionListener::~ConnectionListener() {
-  if (thread_.joinable()) {
+  if (thread_ != nullptr) {
     const uint64_t one = 1;
     PCHECK(write(stop_, &one, sizeof(one)) == sizeof(one));
-    thread_.join();
+    thread_.reset();
   }
   for (const int listener : listeners_) close(listener);
   for (const std::string& path : paths_) RemoveSocket(path);
@@ -148,21 +149,13 @@ absl::Status ConnectionListener::BindUnix(absl::string_view address) {
 }
 
 absl::Status ConnectionListener::BindTcp(absl::string_view address) {
-  absl::string_view target = address;
-  for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
-    if (absl::ConsumePrefix(&target, scheme)) break;
-  }
-  const size_t colon = target.rfind(':');
-  if (colon == absl::string_view::npos) return CannotListen(address, "it names no port");
-  std::string host(target.substr(0, colon));
-  const std::string service(target.substr(colon + 1));
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host.empty()) host = "0.0.0.0";
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok()) return CannotListen(address, parsed.status().message());
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int failed = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
+  const int failed = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (failed != 0) return CannotListen(address, gai_strerror(failed));
   const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
   // A name may have addresses that this machine has not; all that it has get the same port.
@@ -187,10 +180,10 @@ absl::Status ConnectionListener::BindTcp(absl::string_view address) {
   return absl::OkStatus();
 }
 
-void ConnectionListener::Start(int bound, Take take) {
+void ConnectionListener::Start(int bound, Take take, Executor* executor) {
   bound_ = bound;
   take_ = std::move(take);
-  thread_ = std::thread([this] { Loop(); });
+  thread_ = executor->Start("connections", [this] { Loop(); });
 }
 
 void ConnectionListener::Loop() {

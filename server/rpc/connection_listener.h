@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "lockstep/common/base/executor.h"
 
 namespace lockstep {
 
@@ -28,10 +28,10 @@ class ConnectionListener {
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
   ~ConnectionListener();
 
-  // Of the first "host:port"; 0 when there is none.
+  // The port of the first "host:port"; 0 when there is none.
   int port() const { return port_; }
   // To be called once. Only descriptors below `bound` are given to `take`, which owns them.
-  void Start(int bound, Take take);
+  void Start(int bound, Take take, Executor* executor = Executor::Threads());
 
   // The bound that leaves a process which may have `limit` descriptors enough for its files.
   static int BoundFor(uint64_t limit);
@@ -52,7 +52,7 @@ class ConnectionListener {
   int stop_ = -1;  // readable when the thread has to end
   int bound_ = 0;
   Take take_;
-  std::thread thread_;
+  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "server/rpc/connection_listener.h"
+#include "lockstep/server/rpc/connection_listener.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 namespace {
@@ -113,6 +113,7 @@ TEST(ConnectionListenerTest, ListensAtSeveralAddresses) {
   EXPECT_NE(access(path.c_str(), F_OK), 0) << "it is removed";
 }
 
+// CL-07
 TEST(ConnectionListenerTest, NamesWhatCannotBeBound) {
   const auto first = ConnectionListener::Listen({"127.0.0.1:0"});
   ASSERT_TRUE(first.ok());

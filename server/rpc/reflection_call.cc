@@ -1,4 +1,4 @@
-#include "server/rpc/reflection_call.h"
+#include "lockstep/server/rpc/reflection_call.h"
 
 #include <set>
 #include <utility>

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
-#include "proto/reflection.grpc.pb.h"
-#include "server/rpc/incoming_call.h"
-#include "server/rpc/queue_event.h"
-#include "server/rpc/visitors.h"
+#include "lockstep/server/rpc/completion_tag.h"
+#include "lockstep/server/rpc/incoming_call.h"
+#include "lockstep/server/rpc/visitors.h"
+#include "proto/grpc/reflection.grpc.pb.h"
 
 namespace lockstep {
 
@@ -19,7 +19,7 @@ grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request, const std::vector<std::string>& services);
 
 // One stream of such questions on the server's completion queue. Owns itself while an operation is pending.
-class ReflectionCall final : public QueueEvent, public Visitor, public std::enable_shared_from_this<ReflectionCall> {
+class ReflectionCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<ReflectionCall> {
  public:
   // "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
   static std::string Method();

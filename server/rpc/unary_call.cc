@@ -1,14 +1,14 @@
-#include "server/rpc/unary_call.h"
+#include "lockstep/server/rpc/unary_call.h"
 
 #include <vector>
 
-#include "common/transport/status_conversion.h"
 #include "grpcpp/support/slice.h"
+#include "lockstep/common/transport/status_conversion.h"
 
 namespace lockstep {
 namespace {
 
-// Parsing what is longer is left to another thread's waiting, see QueueEvent.
+// Another thread waits for events while a longer message is parsed (CompletionTag).
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
@@ -21,7 +21,8 @@ void UnaryCall::Start(std::unique_ptr<IncomingCall> incoming, const Method* meth
 }
 
 bool UnaryCall::IsLong() const {
-  return state_ == State::kReading && message_.Valid() && message_.Length() >= kLongMessageBytes;
+  if (state_ != State::kReading || !message_.Valid()) return false;
+  return method_.long_reply || message_.Length() >= kLongMessageBytes;
 }
 
 void UnaryCall::OnEvent(bool ok) {

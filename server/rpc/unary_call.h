@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_RPC_UNARY_CALL_H_
 #define LOCKSTEP_SERVER_RPC_UNARY_CALL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,26 +11,29 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/transport/bounded_parse.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/rpc/incoming_call.h"
-#include "server/rpc/queue_event.h"
-#include "server/rpc/visitors.h"
+#include "lockstep/common/transport/bounded_parse.h"
+#include "lockstep/server/rpc/completion_tag.h"
+#include "lockstep/server/rpc/incoming_call.h"
+#include "lockstep/server/rpc/visitors.h"
 
 namespace lockstep {
 
 // One unary call on the server's completion queue. Owns itself to the end of the answer.
-class UnaryCall final : public QueueEvent, public Visitor, public std::enable_shared_from_this<UnaryCall> {
+// Threads: one at a time, that of the operation which has ended or the handler's; OnEvicted on any.
+class UnaryCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<UnaryCall> {
  public:
   // Called with the bytes of the reply, or with an error.
   using Done = std::function<void(absl::StatusOr<std::string>)>;
   struct Method {
-    // Of the request. What is longer is refused.
+    // Longer requests are refused.
     size_t max_bytes = 4096;
     // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block.
     std::function<void(std::string request, Done done)> handler;
     // done may be called late; meanwhile the call is no visitor.
     bool lasting = false;
+    // The handler copies as much as a long message has: another thread waits for events meanwhile.
+    bool long_reply = false;
   };
 
   // `method` and `visitors` must outlive the call.
@@ -53,8 +57,7 @@ class UnaryCall final : public QueueEvent, public Visitor, public std::enable_sh
   Visitors* const visitors_;
   grpc::ByteBuffer message_;
   State state_ = State::kReading;
-  // While an operation is pending or the handler works.
-  std::shared_ptr<UnaryCall> self_;
+  std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
 };
 
 // Parses a request of a few KiB, whose memory is bounded accordingly. Internal when it is none.
@@ -65,19 +68,34 @@ absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* req
   return absl::InternalError(absl::StrCat("unable to parse request: ", status.message()));
 }
 
-// A method whose handler fills a reply at once.
+// A method that `implementation` answers at once.
 template <typename Request, typename Reply>
-UnaryCall::Method MethodOf(std::function<absl::Status(const Request&, Reply*)> handler) {
+UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
   UnaryCall::Method method;
-  method.handler = [handler = std::move(handler), max_bytes = method.max_bytes](const std::string& bytes,
-                                                                                const UnaryCall::Done& done) {
+  method.max_bytes = max_bytes;
+  method.handler = [implementation = std::move(implementation), limit = 100 * method.max_bytes](
+                       const std::string& bytes, const UnaryCall::Done& done) {
     Request request;
-    Reply reply;
-    absl::Status status = ParseRequest(bytes, 100 * max_bytes, &request);
-    if (status.ok()) status = handler(request, &reply);
-    done(status.ok() ? absl::StatusOr<std::string>(reply.SerializeAsString()) : status);
+    const absl::Status status = ParseRequest(bytes, limit, &request);
+    if (!status.ok()) return done(status);
+    const absl::StatusOr<Reply> reply = implementation(request);
+    done(reply.ok() ? absl::StatusOr<std::string>(reply->SerializeAsString()) : reply.status());
   };
   return method;
+}
+
+// The same by a member function of `impl`, which must outlive the server.
+template <typename Request, typename Reply, typename Impl>
+UnaryCall::Method Serve(Impl* impl, absl::StatusOr<Reply> (Impl::*implementation)(const Request&),
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+  return Serve<Request, Reply>([=](const Request& request) { return (impl->*implementation)(request); }, max_bytes);
+}
+
+// The same by one that needs nothing of the request and cannot fail.
+template <typename Request, typename Reply, typename Impl>
+UnaryCall::Method Serve(Impl* impl, Reply (Impl::*implementation)() const) {
+  return Serve<Request, Reply>([=](const Request&) -> absl::StatusOr<Reply> { return (impl->*implementation)(); });
 }
 
 }  // namespace lockstep

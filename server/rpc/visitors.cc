@@ -1,4 +1,4 @@
-#include "server/rpc/visitors.h"
+#include "lockstep/server/rpc/visitors.h"
 
 #include <algorithm>
 #include <utility>

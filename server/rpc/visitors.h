@@ -5,7 +5,7 @@
 #include <list>
 #include <memory>
 
-#include "common/base/mutex.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 

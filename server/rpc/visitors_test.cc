@@ -1,4 +1,4 @@
-#include "server/rpc/visitors.h"
+#include "lockstep/server/rpc/visitors.h"
 
 #include <vector>
 

@@ -15,14 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/base/command_line.h"
-#include "common/base/process.h"
-#include "common/base/status_macros.h"
 #include "glog/logging.h"
-#include "tests/benchmark/lifecycle_benchmark.h"
-#include "tests/benchmark/spread.h"
-#include "tests/benchmark/step_benchmark.h"
-#include "tests/benchmark/training_benchmark.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/tests/benchmark/lifecycle_benchmark.h"
+#include "lockstep/tests/benchmark/spread.h"
+#include "lockstep/tests/benchmark/step_benchmark.h"
+#include "lockstep/tests/benchmark/training_benchmark.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -1,4 +1,4 @@
-#include "tests/benchmark/child.h"
+#include "lockstep/tests/benchmark/child.h"
 
 #include <fcntl.h>
 #include <poll.h>

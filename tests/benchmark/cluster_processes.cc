@@ -1,4 +1,4 @@
-#include "tests/benchmark/cluster_processes.h"
+#include "lockstep/tests/benchmark/cluster_processes.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -12,10 +12,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/status_macros.h"
-#include "common/io/file_system.h"
-#include "common/transport/grpc_chief_client.h"
 #include "google/protobuf/text_format.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -25,7 +25,7 @@ constexpr absl::Duration kLimit = absl::Minutes(2);
 
 void Nap(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
-absl::StatusOr<std::string> AwaitPort(const std::string& file) {
+absl::StatusOr<std::string> ReadPortFile(const std::string& file) {
   const absl::Time deadline = absl::Now() + kLimit;
   while (absl::Now() < deadline) {
     const auto text = ReadFile(FileSystem::Real(), file);
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const 
                    Child::Start({options.programs.chief, config, "--listen=127.0.0.1:0",
                                  absl::StrCat("--port_file=", port_file), absl::StrCat("--logdir=", options.logdir)},
                                 log));
-  ASSIGN_OR_RETURN(const std::string port, AwaitPort(port_file));
+  ASSIGN_OR_RETURN(const std::string port, ReadPortFile(port_file));
   cluster->address_ = absl::StrCat("127.0.0.1:", port);
   for (int i = 0; i < options.workers; ++i) {
     ASSIGN_OR_RETURN(auto worker,
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const 
   return cluster;
 }
 
-absl::Status ClusterProcesses::Await(const std::function<bool(const RunStatus&)>& enough) {
+absl::Status ClusterProcesses::Await(const std::function<bool(const v1::RunStatus&)>& enough) {
   const absl::Time deadline = absl::Now() + kLimit;
   while (absl::Now() < deadline) {
     const auto status = client_->GetStatus();

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/client/chief_client.h"
-#include "proto/config.pb.h"
-#include "tests/benchmark/child.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/benchmark/child.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -28,7 +28,7 @@ class ClusterProcesses {
  public:
   struct Options {
     Programs programs;
-    RunConfig config;
+    config::v1::RunSpec config;
     int workers = 1;
     // Exists; the configuration, the port file and the logs go there.
     std::string directory;
@@ -39,7 +39,7 @@ class ClusterProcesses {
   static absl::StatusOr<std::unique_ptr<ClusterProcesses>> Start(const Options& options);
 
   // Blocks until what the chief says of the run is `enough`, or for two minutes. Asks every two milliseconds.
-  absl::Status Await(const std::function<bool(const RunStatus&)>& enough);
+  absl::Status Await(const std::function<bool(const v1::RunStatus&)>& enough);
 
   const std::string& address() const { return address_; }
   pid_t chief() const { return chief_->pid(); }

@@ -1,12 +1,12 @@
-#include "tests/benchmark/contest.h"
+#include "lockstep/tests/benchmark/contest.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "tests/benchmark/spread.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/tests/benchmark/spread.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tests/benchmark/exchange.h"
-#include "tests/benchmark/process_group.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/process_group.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {
@@ -29,7 +29,7 @@ class Contest {
   // A turn lasts about `turn_seconds`: long against a wake-up, short against what else the machine does.
   explicit Contest(double turn_seconds) : turn_seconds_(turn_seconds) {}
 
-  // Starts the processes and finds out how many steps make a turn. One that is slow takes part in every so many rounds.
+  // Starts the processes and finds out how many steps make a turn. A slow one takes part in every n-th round only.
   absl::Status Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every = 1);
   // Rounds for about this long, five at least.
   absl::Status TakeTurns(double seconds);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "Eigen/Core"
-#include "tests/benchmark/training_exchange.h"
+#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/variable.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -16,7 +16,7 @@ namespace benchmark {
 // What is exchanged in one step: every worker pushes a gradient for each variable of `model`, they are summed and
 // applied (SGD), and every worker gets the new values.
 struct ExchangeSpec {
-  ModelSpec model;
+  v1::ModelSpec model;
   int workers = 1;
   // A unix socket instead of loopback TCP.
   bool unix_socket = false;
@@ -29,7 +29,7 @@ struct ExchangeSpec {
 };
 
 // Bytes of all variables.
-size_t BytesOf(const ModelSpec& model);
+size_t BytesOf(const v1::ModelSpec& model);
 
 // The serving end. Lives in a process of its own.
 class ExchangeServer {

@@ -1,4 +1,4 @@
-#include "tests/benchmark/lifecycle_benchmark.h"
+#include "lockstep/tests/benchmark/lifecycle_benchmark.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,16 +14,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cli/report/quantity.h"
-#include "common/base/clock.h"
-#include "common/base/status_macros.h"
-#include "common/io/file_system.h"
-#include "server/chief/saver.h"
-#include "server/ps/variable_store.h"
-#include "tests/benchmark/exchange.h"
-#include "tests/benchmark/process_group.h"
-#include "tests/benchmark/spread.h"
-#include "tests/benchmark/training_exchange.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/server/chief/checkpoint_writer.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/process_group.h"
+#include "lockstep/tests/benchmark/spread.h"
+#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -68,7 +68,7 @@ struct Timeline {
   std::vector<Save> saves;
 };
 
-void Record(const RunStatus& status, std::string* checkpoint, Timeline* timeline) {
+void Record(const v1::RunStatus& status, std::string* checkpoint, Timeline* timeline) {
   const absl::Time now = absl::Now();
   if (status.global_step() >= kFirstUsualStep &&
       (timeline->commits.empty() || timeline->commits.back().step < status.global_step())) {
@@ -83,13 +83,13 @@ void Record(const RunStatus& status, std::string* checkpoint, Timeline* timeline
   timeline->saves.push_back({commit->time, now});
 }
 
-// Until so many saves were seen.
+// Runs until `saves` saves were seen.
 absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves) {
   Timeline timeline;
   std::string checkpoint;
   // One at a time: Await is patient for one save, not for all.
   for (int i = 1; i <= saves; ++i) {
-    RETURN_IF_ERROR(cluster->Await([&](const RunStatus& status) {
+    RETURN_IF_ERROR(cluster->Await([&](const v1::RunStatus& status) {
       Record(status, &checkpoint, &timeline);
       return timeline.saves.size() == static_cast<size_t>(i);
     }));
@@ -152,13 +152,13 @@ absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
 }
 
 struct SavingResult {
-  // Those of a save in seconds: awaited by a caller, and beside training. Steps a second while a save is written, and
+  // Seconds of a save: awaited by a caller, and during training. Steps a second while a save is written, and
   // until the next one.
   std::vector<double> save, bare_write, restore, bare_read, paced_save, steps, usual_steps;
   double checkpoint_bytes = 0, chief_peak = 0, worker_peak = 0;
 
   // To and from the numbers that a process hands over: the first `kAwaited` of them have one for each repetition, the
-  // others one for each save beside training.
+  // others one for each save during training.
   static constexpr int kSeries = 7, kAwaited = 4;
   std::vector<double>* series(int i) {
     std::vector<double>* const all[] = {&save, &bare_write, &restore, &bare_read, &paced_save, &steps, &usual_steps};
@@ -178,7 +178,7 @@ ClusterProcesses::Options SavingCluster(const LifecycleBenchmarkOptions& options
   return cluster;
 }
 
-// Trains and saves beside it. The steps between two saves are the usual ones, for the save before and the one after.
+// Trains, and saves meanwhile. The steps between two saves are the usual ones, for the save before and the one after.
 absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   ASSIGN_OR_RETURN(auto cluster, ClusterProcesses::Start(SavingCluster(options)));
   ASSIGN_OR_RETURN(const Timeline timeline, Watch(cluster.get(), options.paced_saves));
@@ -197,31 +197,31 @@ absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult*
 
 // Saves that a caller waits for, in turns with bare writes of as many bytes.
 absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingResult* result) {
-  ModelSpec model;
-  VariableSpec* const variable = model.add_variables();
+  v1::ModelSpec model;
+  v1::VariableSpec* const variable = model.add_variables();
   variable->set_name("w");
-  variable->set_dtype(DT_FLOAT);
+  variable->set_dtype(v1::DT_FLOAT);
   variable->set_trainable(true);
   const auto bytes = static_cast<int64_t>(result->checkpoint_bytes);
   variable->add_shape(bytes / (3 * static_cast<int64_t>(sizeof(float))));  // Adam: a value and two slots
-  OptimizerConfig optimizer;
+  config::v1::OptimizerConfig optimizer;
   optimizer.mutable_adam();
   ASSIGN_OR_RETURN(const auto store, VariableStore::Create(model, optimizer));
   store->Initialize(1);
-  Saver::Options saver_options;
-  saver_options.fs = FileSystem::Real();
-  saver_options.clock = Clock::Real();
-  saver_options.directory = JoinPath(options.directory, "awaited");
-  saver_options.keep = 1;
-  RETURN_IF_ERROR(saver_options.fs->CreateDirectory(saver_options.directory));
-  ASSIGN_OR_RETURN(const auto saver, Saver::Create(saver_options));
+  CheckpointWriter::Options writer_options;
+  writer_options.fs = FileSystem::Real();
+  writer_options.clock = Clock::Real();
+  writer_options.directory = JoinPath(options.directory, "awaited");
+  writer_options.keep = 1;
+  RETURN_IF_ERROR(writer_options.fs->CreateDirectory(writer_options.directory));
+  ASSIGN_OR_RETURN(const auto checkpoint_writer, CheckpointWriter::Create(writer_options));
   for (int i = 0; i < options.repetitions; ++i) {
     VariableStore::Snapshot snapshot = store->TakeSnapshot();
     snapshot.step = i;
     absl::Status status;
     result->save.push_back(SecondsOf([&] {
-      saver->Save(std::move(snapshot));
-      status = saver->WaitUntilIdle();
+      checkpoint_writer->Save(std::move(snapshot));
+      status = checkpoint_writer->WaitUntilIdle();
     }));
     RETURN_IF_ERROR(status);
     result->bare_write.push_back(BareWriteSeconds(JoinPath(options.directory, "bare"), bytes));
@@ -320,7 +320,7 @@ absl::Status MeasureStart(const LifecycleBenchmarkOptions& options, Report* repo
     const absl::Time begin = absl::Now();
     ASSIGN_OR_RETURN(const auto processes, ClusterProcesses::Start(cluster));
     const absl::Time listening = absl::Now();
-    RETURN_IF_ERROR(processes->Await([](const RunStatus& status) { return status.global_step() > 0; }));
+    RETURN_IF_ERROR(processes->Await([](const v1::RunStatus& status) { return status.global_step() > 0; }));
     return std::vector<double>{absl::ToDoubleSeconds(listening - begin), absl::ToDoubleSeconds(absl::Now() - begin)};
   };
   std::vector<double> chief, first_step;
@@ -337,9 +337,9 @@ absl::Status MeasureStart(const LifecycleBenchmarkOptions& options, Report* repo
 absl::Status MeasureMemory(const LifecycleBenchmarkOptions& options, Report* report) {
   ExchangeSpec spec;
   spec.workers = kContributors;
-  VariableSpec* const variable = spec.model.add_variables();
+  v1::VariableSpec* const variable = spec.model.add_variables();
   variable->set_name("w");
-  variable->set_dtype(DT_FLOAT);
+  variable->set_dtype(v1::DT_FLOAT);
   variable->add_shape(options.memory_bytes / static_cast<int64_t>(sizeof(float)));
   variable->set_trainable(true);
   ASSIGN_OR_RETURN(const auto processes, ProcessGroup::Start(StaggeredExchange(kStagger), spec));

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "tests/benchmark/cluster_processes.h"
+#include "lockstep/tests/benchmark/cluster_processes.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {
@@ -17,17 +17,18 @@ struct LifecycleBenchmarkOptions {
   // Exists; checkpoints are written below it.
   std::string directory;
   int repetitions = 5;
-  // Of a run that saves beside training: so many saves, at least two, and what lies between their beginnings: more than
-  // twice what one takes, so that none is written faster than usual (SavePace). The first is made when the run starts.
+  // Saves of a run that saves while it trains: this many, at least two, and what lies between their beginnings: more
+  // than twice what one takes, so that none is written faster than usual (SavePace). The first is made when the run
+  // starts.
   int paced_saves = 2;
   absl::Duration between_saves = absl::Seconds(64);
-  // Of the two hidden layers of the perceptron that is saved; with Adam's slots, 8736 make a checkpoint of 1 GB.
+  // Units of the two hidden layers of the perceptron that is saved; with Adam's state, 8736 make a checkpoint of 1 GB.
   int64_t saved_units = 8736;
-  // Of the variable whose exchange fills the chief's memory.
+  // Elements of the variable whose exchange fills the chief's memory.
   int64_t memory_bytes = 100 << 20;
 };
 
-// Time to save a checkpoint, beside training with its steps a second and awaited, and time to restore; the memory of
+// Time to save a checkpoint, during training with its steps a second and awaited, and time to restore; the memory of
 // chief and worker.
 absl::Status MeasureSaving(const LifecycleBenchmarkOptions& options, Report* report);
 

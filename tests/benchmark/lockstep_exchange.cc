@@ -1,13 +1,14 @@
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/parameter_layout.h"
-#include "common/transport/grpc_chief_client.h"
-#include "tests/benchmark/exchange.h"
-#include "tests/benchmark/lockstep_session.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/lockstep_session.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -24,8 +25,7 @@ class LockstepWorker : public ExchangeWorker {
     ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address), spec.model, index));
     ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(spec.model));
     for (const auto& variable : layout.variables()) {
-      std::memset(worker->session_->channel()->GradientBuffer(worker->variables_++), 0,
-                  static_cast<size_t>(variable.elements) * sizeof(float));
+      worker->gradients_.push_back({nullptr, static_cast<size_t>(variable.elements) * sizeof(float)});
     }
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
@@ -36,7 +36,7 @@ class LockstepWorker : public ExchangeWorker {
   absl::Status Step(int n) override { return session_->Step(n, compute_); }
 
  private:
-  absl::Status Send(const Token& token) {
+  absl::Status Send(const v1::Token& token) {
     absl::SleepFor(stagger_ * token.first_slot());
     reports_.resize(static_cast<size_t>(token.slot_count()));
     for (size_t i = 0; i < reports_.size(); ++i) {
@@ -44,15 +44,26 @@ class LockstepWorker : public ExchangeWorker {
       reports_[i].set_loss(1.0f);
     }
     RETURN_IF_ERROR(session_->channel()->SendReports(reports_));
-    for (int i = variables_ - 1; i >= 0; --i) RETURN_IF_ERROR(session_->channel()->SendGradient(i));
+    for (int i = static_cast<int>(gradients_.size()) - 1; i >= 0; --i) {
+      Gradient& gradient = gradients_[static_cast<size_t>(i)];
+      float* const buffer = session_->channel()->GradientBuffer(i);
+      // The channel takes another while the last one is still being sent.
+      if (std::exchange(gradient.buffer, buffer) != buffer) std::memset(buffer, 0, gradient.bytes);
+      RETURN_IF_ERROR(session_->channel()->SendGradient(i));
+    }
     return absl::OkStatus();
   }
+
+  struct Gradient {
+    float* buffer = nullptr;
+    size_t bytes = 0;
+  };
 
   const absl::Duration stagger_;
   std::unique_ptr<LockstepSession> session_;
   LockstepSession::Compute compute_;
-  int variables_ = 0;
-  std::vector<SlotReport> reports_;
+  std::vector<Gradient> gradients_;  // by variable
+  std::vector<v1::SlotReport> reports_;
 };
 
 }  // namespace
@@ -66,7 +77,7 @@ Exchange LockstepExchange() {
 
 Exchange StaggeredExchange(absl::Duration stagger) {
   return {[](const ExchangeSpec& spec) {
-            RunConfig config = EndlessRun(spec.workers);
+            config::v1::RunSpec config = EndlessRun(spec.workers);
             config.mutable_optimizer()->mutable_momentum();
             return ServeLockstep(config, spec);
           },

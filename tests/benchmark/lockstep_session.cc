@@ -1,14 +1,15 @@
-#include "tests/benchmark/lockstep_session.h"
+#include "lockstep/tests/benchmark/lockstep_session.h"
 
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
-#include "common/base/status_macros.h"
-#include "server/chief/chief.h"
-#include "server/rpc/chief_server.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/contract/build_info.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/chief_server.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -16,19 +17,39 @@ namespace {
 
 class LockstepServer : public ExchangeServer {
  public:
-  LockstepServer(std::unique_ptr<Chief> chief, std::unique_ptr<ChiefServer> server)
-      : chief_(std::move(chief)), server_(std::move(server)) {}
+  LockstepServer(std::unique_ptr<Chief> chief, std::unique_ptr<ChiefServer> server, Follower follower)
+      : chief_(std::move(chief)), server_(std::move(server)) {
+    if (follower != Follower::kNone) thread_ = std::thread([this, follower] { Follow(follower); });
+  }
+  ~LockstepServer() override {
+    chief_->RequestStop();
+    chief_->Wait().IgnoreError();  // ends the follower's wait
+    if (thread_.joinable()) thread_.join();
+  }
   std::string address() const override { return server_->address(); }
 
  private:
+  void Follow(Follower follower) {
+    if (!chief_->AwaitModel().ok()) return;
+    Training* const training = chief_->training();
+    const int64_t ahead = follower == Follower::kGates ? 0 : 64;
+    for (int64_t step = 0;;) {
+      training->sync()->SetLimit(SyncReplicas::Limiter::kFollower, step + ahead);
+      const auto commit = training->log()->Await(step, absl::InfiniteFuture());
+      if (!commit.ok()) return;
+      step = commit->step();
+    }
+  }
+
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<ChiefServer> server_;
+  std::thread thread_;
 };
 
 }  // namespace
 
-RunConfig EndlessRun(int slots) {
-  RunConfig config;
+config::v1::RunSpec EndlessRun(int slots) {
+  config::v1::RunSpec config;
   config.mutable_optimizer()->mutable_sgd();
   config.mutable_optimizer()->mutable_learning_rate()->set_initial(0.01f);
   config.mutable_training()->set_steps(int64_t{1} << 40);
@@ -37,8 +58,10 @@ RunConfig EndlessRun(int slots) {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const RunConfig& config, const ExchangeSpec& spec) {
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
+                                                              const ExchangeSpec& spec, Follower follower) {
   Chief::Options options;
+  options.followed = follower != Follower::kNone;
   options.clock = Clock::Real();
   options.config = config;
   options.share_memory = spec.share_memory;
@@ -47,17 +70,24 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const RunConfig& c
   rpc.step_threads = spec.step_threads;
   if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief");
   ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));
-  return std::unique_ptr<ExchangeServer>(std::make_unique<LockstepServer>(std::move(chief), std::move(server)));
+  return std::unique_ptr<ExchangeServer>(
+      std::make_unique<LockstepServer>(std::move(chief), std::move(server), follower));
 }
 
 absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::unique_ptr<ChiefClient> client,
-                                                                       const ModelSpec& model, int index) {
+                                                                       const v1::ModelSpec& model, int index) {
   std::unique_ptr<LockstepSession> self(new LockstepSession());
   self->client_ = std::move(client);
-  OpenSessionRequest request;
+  v1::OpenSessionRequest request;
   request.set_worker(absl::StrCat("worker-", index));
   request.set_incarnation(static_cast<uint64_t>(index) + 1);
   *request.mutable_model() = model;
+  *request.mutable_build() = ThisBuildInfo();
+  // Workers that need no chief's leave to compute: the same canary for all.
+  for (const v1::VariableSpec& variable : model.variables()) {
+    if (variable.trainable()) request.add_canary_digest(1);
+  }
+  for (int i = 0; i < model.update_ops_size(); ++i) request.add_canary_digest(1);
   auto session = self->client_->OpenSession(request);
   while (absl::IsUnavailable(session.status())) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -66,11 +96,11 @@ absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::uniq
   RETURN_IF_ERROR(session.status());
   ChiefClient::StepOptions options;
   options.session_id = session->session_id();
-  options.epoch = session->epoch();
+  options.generation = session->generation();
   if (session->has_shared_memory()) options.chief_memory = session->shared_memory();
   ASSIGN_OR_RETURN(self->channel_, self->client_->OpenStepChannel(options, model));
   self->heartbeat_.set_session_id(session->session_id());
-  self->heartbeat_.set_epoch(session->epoch());
+  self->heartbeat_.set_generation(session->generation());
   PeriodicTask::Options periodic;
   periodic.clock = Clock::Real();
   periodic.period = absl::Seconds(1);

@@ -7,29 +7,35 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/periodic_task.h"
-#include "common/client/chief_client.h"
-#include "proto/config.pb.h"
-#include "proto/variable.pb.h"
-#include "tests/benchmark/exchange.h"
+#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 namespace benchmark {
 
 // A configuration for a chief: SGD, as many slots as workers, no end, no lease that could run out between two turns.
-RunConfig EndlessRun(int slots);
+config::v1::RunSpec EndlessRun(int slots);
+
+// Whether a program follows the run, as train::Session does: one whose hooks only look lets it run 64 steps ahead; one
+// whose hooks gate lets each step begin when it has seen the one before.
+enum class Follower { kNone, kLooks, kGates };
 
 // A chief and its gRPC server.
-absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const RunConfig& config, const ExchangeSpec& spec);
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
+                                                              const ExchangeSpec& spec,
+                                                              Follower follower = Follower::kNone);
 
-// One worker's session with a chief, which does as many steps as it is told. For one thread.
+// One worker's session with a chief, which takes the requested number of steps. For one thread.
 class LockstepSession {
  public:
   // Sends reports and gradients of the block.
   using Compute = std::function<absl::Status(const StepChannel::Assignment&)>;
 
   static absl::StatusOr<std::unique_ptr<LockstepSession>> Open(std::unique_ptr<ChiefClient> client,
-                                                               const ModelSpec& model, int index);
+                                                               const v1::ModelSpec& model, int index);
 
   StepChannel* channel() { return channel_.get(); }
 
@@ -45,7 +51,7 @@ class LockstepSession {
   std::unique_ptr<StepChannel> channel_;
   StepChannel::Assignment assignment_;
   int64_t target_ = 0;
-  HeartbeatRequest heartbeat_;
+  v1::HeartbeatRequest heartbeat_;
   // As every worker: they also keep the connection alive between the turns.
   std::unique_ptr<PeriodicTask> heartbeats_;
 };

@@ -3,15 +3,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
-#include "common/transport/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "tests/benchmark/exchange.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/plain_channel.h"
 #include "tests/benchmark/naive.grpc.pb.h"
-#include "tests/benchmark/plain_channel.h"
 
 namespace lockstep {
 namespace benchmark {

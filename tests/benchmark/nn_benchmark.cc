@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "common/base/philox.h"
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
-#include "worker/nn/activation_layer.h"
-#include "worker/nn/batch_norm.h"
-#include "worker/nn/conv2d.h"
-#include "worker/nn/dense.h"
-#include "worker/nn/dropout.h"
-#include "worker/nn/gemm.h"
-#include "worker/nn/graph_model.h"
-#include "worker/nn/layer_norm.h"
-#include "worker/nn/pool.h"
-#include "worker/nn/testing/gradient_check.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/worker/nn/graph/graph_model.h"
+#include "lockstep/worker/nn/kernels/gemm.h"
+#include "lockstep/worker/nn/layers/activation_layer.h"
+#include "lockstep/worker/nn/layers/batch_norm.h"
+#include "lockstep/worker/nn/layers/conv2d.h"
+#include "lockstep/worker/nn/layers/dense.h"
+#include "lockstep/worker/nn/layers/dropout.h"
+#include "lockstep/worker/nn/layers/layer_norm.h"
+#include "lockstep/worker/nn/layers/pool.h"
+#include "lockstep/worker/nn/testing/gradient_check.h"
 
 namespace lockstep {
 namespace {
@@ -36,8 +36,8 @@ constexpr char kCnn[] =
     "layer { name: 'logits' dense { units: 10 } }";
 constexpr char kSoftmaxLoss[] = " loss { softmax_cross_entropy {} }";
 
-ModelConfig Parse(const std::string& text) {
-  ModelConfig config;
+config::v1::ModelConfig Parse(const std::string& text) {
+  config::v1::ModelConfig config;
   CHECK(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
   return config;
 }
@@ -52,9 +52,9 @@ ExampleSpec Examples(std::initializer_list<int64_t> shape) {
 // Gives the layers memory for their gradients, and throws them away.
 class DiscardingSink : public GradientSink, public GradientWriter {
  public:
-  explicit DiscardingSink(const ModelSpec& spec) {
-    for (const VariableSpec& variable : spec.variables()) {
-      gradients_.emplace_back(DT_FLOAT, *Shape::Create(variable.shape()));
+  explicit DiscardingSink(const v1::ModelSpec& spec) {
+    for (const v1::VariableSpec& variable : spec.variables()) {
+      gradients_.emplace_back(v1::DT_FLOAT, *Shape::Create(variable.shape()));
     }
   }
   bool OnLoss(float) override { return true; }
@@ -88,9 +88,9 @@ BENCHMARK_CAPTURE(BM_Model, cnn, kCnn, {28, 28, 1})->Arg(64)->Arg(256);
 class LayerBench {
  public:
   LayerBench(LayerFactory factory, const std::string& config, const Shape& shape, int64_t batch) {
-    Layer layer;
+    config::v1::Layer layer;
     CHECK(google::protobuf::TextFormat::ParseFromString("name: 'x' " + config, &layer)) << config;
-    ModelSpec spec;
+    v1::ModelSpec spec;
     LayerBuilder builder(layer, absl::MakeConstSpan(&shape, 1), &spec);
     op_ = *factory(&builder);
     variables_ = std::make_unique<TestVariables>(spec, 1, 0.05f);
@@ -118,7 +118,7 @@ class LayerBench {
 
  private:
   static Tensor Random(int64_t size) {
-    Tensor tensor(DT_FLOAT, Shape{size});
+    Tensor tensor(v1::DT_FLOAT, Shape{size});
     Philox(1, 2).FillNormal(tensor.flat<float>());
     return tensor;
   }
@@ -176,9 +176,9 @@ void BM_MatrixProduct(benchmark::State& state) {
   const int64_t m = state.range(0);
   const int64_t k = state.range(1);
   const int64_t n = state.range(2);
-  Tensor a(DT_FLOAT, Shape{m, k});
-  Tensor b(DT_FLOAT, Shape{k, n});
-  Tensor c(DT_FLOAT, Shape{m, n});
+  Tensor a(v1::DT_FLOAT, Shape{m, k});
+  Tensor b(v1::DT_FLOAT, Shape{k, n});
+  Tensor c(v1::DT_FLOAT, Shape{m, n});
   Philox(1, 1).FillNormal(a.flat<float>());
   Philox(1, 2).FillNormal(b.flat<float>());
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-#include "tests/benchmark/peer_exchange.h"
+#include "lockstep/tests/benchmark/peer_exchange.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
-#include "tests/benchmark/child.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/tests/benchmark/child.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tests/benchmark/exchange.h"
-#include "tests/benchmark/training_exchange.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -1,4 +1,4 @@
-#include "tests/benchmark/process_group.h"
+#include "lockstep/tests/benchmark/process_group.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -73,7 +73,7 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   return absl::OkStatus();
 }
 
-// Ends this process when it cannot go on.
+// Ends this process when it cannot continue.
 [[noreturn]] void Exit(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "benchmark process: %s\n", status.ToString().c_str());
   std::_Exit(status.ok() ? 0 : 1);
@@ -138,9 +138,9 @@ absl::Status Fork(const std::function<void(int)>& body, pid_t* pid, int* control
 
 }  // namespace
 
-size_t BytesOf(const ModelSpec& model) {
+size_t BytesOf(const v1::ModelSpec& model) {
   size_t bytes = 0;
-  for (const VariableSpec& variable : model.variables()) {
+  for (const v1::VariableSpec& variable : model.variables()) {
     size_t elements = 1;
     for (const int64_t dimension : variable.shape()) elements *= static_cast<size_t>(dimension);
     bytes += elements * sizeof(float);

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -13,10 +13,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
-#include "common/base/status_macros.h"
-#include "common/tensor/aligned_buffer.h"
-#include "tests/benchmark/exchange.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/tests/benchmark/exchange.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -115,7 +115,7 @@ class RawServer : public ExchangeServer {
       for (size_t at = 0; at < bytes_; at += kPieceBytes) {
         const size_t n = std::min(kPieceBytes, bytes_ - at);
         if (!ReadAll(fd, gradients_[index].data() + at, n)) return;
-        // Whoever brings the last gradient of a piece sums it.
+        // The thread that brings the last gradient of a piece sums it.
         if (arrived_[at / kPieceBytes].fetch_add(1) + 1 == workers_) {
           arrived_[at / kPieceBytes] = 0;
           Sum(at, n);

@@ -8,8 +8,8 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "tests/benchmark/exchange.h"
-#include "tests/benchmark/plain_channel.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/plain_channel.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -1,13 +1,13 @@
-#include "tests/benchmark/spread.h"
+#include "lockstep/tests/benchmark/spread.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/report/text_table.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
+#include "lockstep/common/report/text_table.h"
 
 namespace lockstep {
 namespace benchmark {

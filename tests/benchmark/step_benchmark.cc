@@ -1,10 +1,10 @@
-#include "tests/benchmark/step_benchmark.h"
+#include "lockstep/tests/benchmark/step_benchmark.h"
 
 #include "absl/strings/str_cat.h"
-#include "cli/report/quantity.h"
-#include "common/base/status_macros.h"
-#include "tests/benchmark/contest.h"
-#include "tests/benchmark/exchange.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/tests/benchmark/contest.h"
+#include "lockstep/tests/benchmark/exchange.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -21,16 +21,16 @@ constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
 
-void AddVariable(const std::string& name, std::vector<int64_t> shape, ModelSpec* model) {
-  VariableSpec* const variable = model->add_variables();
+void AddVariable(const std::string& name, std::vector<int64_t> shape, v1::ModelSpec* model) {
+  v1::VariableSpec* const variable = model->add_variables();
   variable->set_name(name);
-  variable->set_dtype(DT_FLOAT);
+  variable->set_dtype(v1::DT_FLOAT);
   for (const int64_t dimension : shape) variable->add_shape(dimension);
   variable->set_trainable(true);
 }
 
-ModelSpec ModelOfSize(int64_t bytes) {
-  ModelSpec model;
+v1::ModelSpec ModelOfSize(int64_t bytes) {
+  v1::ModelSpec model;
   if (bytes == kMlpBytes) {
     const int64_t units[] = {784, 512, 512, 10};
     for (int i = 0; i < 3; ++i) {

@@ -1,10 +1,10 @@
-#include "tests/benchmark/training_benchmark.h"
+#include "lockstep/tests/benchmark/training_benchmark.h"
 
 #include "absl/strings/str_cat.h"
-#include "cli/report/quantity.h"
-#include "common/base/status_macros.h"
-#include "tests/benchmark/contest.h"
-#include "tests/benchmark/training_exchange.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/tests/benchmark/contest.h"
+#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -16,11 +16,18 @@ constexpr int kImages = 8192;
 // peers.
 constexpr double kBareLoopBar = 0.98;
 constexpr double kTwoWorkersBar = 1;
+// What a comparison may cost beyond the computing. An audited slot in a hundred has one step in fifty take twice as
+// long.
+constexpr double kDigestsBar = 1.02;
+constexpr double kAuditBar = 0.98 / 1.02;
+// What hooks may cost that have nothing to do: those that gate each step, and those that only look.
+constexpr double kGateBar = 0.97;
 constexpr double kSoftmaxPeerBar = 8;
 constexpr double kMlpPeerBar64 = 2;
 constexpr double kMlpPeerBar256 = 1.6;
 
 double StepsPerSecond(const Turn& turn) { return 1e3 / turn.milliseconds; }
+double CpuMilliseconds(const Turn& turn) { return turn.cpu_milliseconds; }
 
 struct Workload {
   std::string name;
@@ -87,6 +94,49 @@ absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Work
   return absl::OkStatus();
 }
 
+// What the digests of all gradients take, and what an audit does.
+absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
+  TrainingSpec digested = workload.training, audited = workload.training;
+  digested.digests = true;
+  audited.audit = 0.01;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("digests of all", InProcessExchange(digested), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.Enter("no digests", InProcessExchange(workload.training), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, audit of 1 %", TrainingExchange(audited), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, no audit", TrainingExchange(workload.training), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  Row* const digests =
+      AddRow(absl::StrCat(workload.name, ", ", contest.name(0)), "ms CPU/step", contest.name(1), report);
+  digests->set_group("training");
+  digests->set_at_most(kDigestsBar);
+  contest.Fill({0}, {1}, CpuMilliseconds, digests);
+  Row* const audit = AddRow(absl::StrCat(workload.name, ", ", contest.name(2)), "steps/s", contest.name(3), report);
+  audit->set_group("training");
+  audit->set_at_least(kAuditBar);
+  contest.Fill({2}, {3}, StepsPerSecond, audit);
+  return absl::OkStatus();
+}
+
+// What it takes that a program follows the run.
+absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
+  TrainingSpec looked_at = workload.training, gated = workload.training;
+  looked_at.follower = Follower::kLooks;
+  gated.follower = Follower::kGates;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("2 workers, hooks that gate", TrainingExchange(gated), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, hooks that look", TrainingExchange(looked_at), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, no hooks", TrainingExchange(workload.training), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  for (const int contestant : {0, 1}) {
+    Row* const row =
+        AddRow(absl::StrCat(workload.name, ", ", contest.name(contestant)), "steps/s", contest.name(2), report);
+    row->set_group("training");
+    if (!workload.training.hidden.empty()) row->set_at_least(kGateBar);
+    contest.Fill({contestant}, {2}, StepsPerSecond, row);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, const Peers& peers,
                                     const Workload& workload, Report* report) {
   const TrainingSpec& training = workload.training;
@@ -115,7 +165,11 @@ absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, con
 }  // namespace
 
 absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report) {
-  for (const Workload& workload : Workloads(options)) RETURN_IF_ERROR(MeasureWorkload(options, workload, report));
+  for (const Workload& workload : Workloads(options)) {
+    RETURN_IF_ERROR(MeasureWorkload(options, workload, report));
+    if (!workload.training.hidden.empty()) RETURN_IF_ERROR(MeasureAudit(options, workload, report));
+    RETURN_IF_ERROR(MeasureFollowers(options, workload, report));
+  }
   return absl::OkStatus();
 }
 

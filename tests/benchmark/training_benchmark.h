@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tests/benchmark/peer_exchange.h"
+#include "lockstep/tests/benchmark/peer_exchange.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {
 namespace benchmark {
 
 struct TrainingBenchmarkOptions {
-  // Workers in processes of their own share memory with the chief, as they do unless they are told not to.
+  // Workers in processes of their own share memory with the chief, as they do by default.
   bool share_memory = true;
   // Examples in each worker's part of a step.
   std::vector<int64_t> batches = {64, 256};

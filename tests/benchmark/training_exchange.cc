@@ -1,4 +1,4 @@
-#include "tests/benchmark/training_exchange.h"
+#include "lockstep/tests/benchmark/training_exchange.h"
 
 #include <atomic>
 #include <memory>
@@ -6,19 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
-#include "common/base/philox.h"
-#include "common/base/status_macros.h"
-#include "common/io/file_system.h"
-#include "common/tensor/parameter_layout.h"
-#include "common/transport/grpc_chief_client.h"
 #include "glog/logging.h"
-#include "server/chief/chief.h"
-#include "server/local/local_chief_client.h"
-#include "tests/benchmark/lockstep_session.h"
-#include "worker/data/idx_encoder.h"
-#include "worker/session/block_gradients.h"
-#include "worker/session/configured_task.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/local/local_chief_client.h"
+#include "lockstep/tests/benchmark/lockstep_session.h"
+#include "lockstep/worker/data/formats/idx_encoder.h"
+#include "lockstep/worker/session/block_computer.h"
+#include "lockstep/worker/session/block_gradients.h"
+#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/workload.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -27,12 +29,14 @@ namespace {
 // What a worker process does between a token and the gradients, by the same classes.
 class TrainingExchangeWorker : public ExchangeWorker {
  public:
+  explicit TrainingExchangeWorker(bool digests) : digests_(digests) {}
+
   // Opens a session by `client`.
-  absl::Status Start(const RunConfig& config, std::unique_ptr<ChiefClient> client, int index) {
-    ASSIGN_OR_RETURN(task_, MakeConfiguredTask(config, {}));
-    ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(task_.model->spec()));
+  absl::Status Start(const config::v1::RunSpec& config, std::unique_ptr<ChiefClient> client, int index) {
+    ASSIGN_OR_RETURN(workload_, LoadWorkload(config, {}));
+    ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(workload_.model->spec()));
     gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
-    ASSIGN_OR_RETURN(session_, LockstepSession::Open(std::move(client), task_.model->spec(), index));
+    ASSIGN_OR_RETURN(session_, LockstepSession::Open(std::move(client), workload_.model->spec(), index));
     compute_ = [this](const StepChannel::Assignment& assignment) { return ComputeBlock(assignment); };
     return session_->AwaitTheOthers(compute_);
   }
@@ -41,23 +45,26 @@ class TrainingExchangeWorker : public ExchangeWorker {
 
  private:
   absl::Status ComputeBlock(const StepChannel::Assignment& assignment) {
-    const Token& token = assignment.token;
+    v1::Token token = assignment.token;
+    if (digests_) token.set_digest(true);
     const int64_t end = token.first_slot() + token.slot_count();
     gradients_->BeginBlock(session_->channel(), token);
     for (int64_t slot = token.first_slot(); slot < end; ++slot) {
-      ASSIGN_OR_RETURN(const Batch batch, task_.batches->Get(token.step(), slot));
-      PrefetchFollowing(token, slot, task_.batches.get());
+      ASSIGN_OR_RETURN(const Batch batch, workload_.batches->Get(token.step(), slot));
+      PrefetchFollowing(token, slot, workload_.batches.get());
       gradients_->BeginSlot(slot);
       SlotKey key;
       key.step = token.step();
       key.slot = slot;
-      RETURN_IF_ERROR(task_.model->ComputeGradients(assignment.values, batch, key, gradients_.get()));
+      RETURN_IF_ERROR(workload_.model->ComputeGradients(assignment.values, batch, key, gradients_.get()));
       RETURN_IF_ERROR(gradients_->status());
     }
-    return absl::OkStatus();
+    gradients_->EndBlock();
+    return gradients_->status();
   }
 
-  TrainingWorker::Task task_;
+  const bool digests_;
+  Workload workload_;
   absl::optional<ParameterLayout> layout_;
   const std::atomic<bool> wanted_{true};
   std::unique_ptr<BlockGradients> gradients_;
@@ -68,7 +75,9 @@ class TrainingExchangeWorker : public ExchangeWorker {
 // A worker with a chief of its own.
 class InProcessWorker : public ExchangeWorker {
  public:
-  absl::Status Start(const RunConfig& config) {
+  explicit InProcessWorker(bool digests) : worker_(digests) {}
+
+  absl::Status Start(const config::v1::RunSpec& config) {
     Chief::Options options;
     options.clock = Clock::Real();
     options.config = config;
@@ -104,11 +113,12 @@ void WriteImages(const std::string& directory, int count) {
   write("labels", Gzip(EncodeIdx({n}, labels)));
 }
 
-RunConfig TrainingConfig(const TrainingSpec& spec, int slots) {
-  RunConfig config = EndlessRun(slots);
-  ModelConfig* const model = config.mutable_model();
+config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots) {
+  config::v1::RunSpec config = EndlessRun(slots);
+  if (spec.audit) config.mutable_audit()->set_fraction(*spec.audit);
+  config::v1::ModelConfig* const model = config.mutable_model();
   const auto add = [model](const std::string& name) {
-    Layer* const layer = model->add_layer();
+    config::v1::Layer* const layer = model->add_layer();
     layer->set_name(name);
     return layer;
   };
@@ -116,11 +126,11 @@ RunConfig TrainingConfig(const TrainingSpec& spec, int slots) {
   for (size_t i = 0; i < spec.hidden.size(); ++i) {
     auto* const dense = add(absl::StrCat("hidden", i))->mutable_dense();
     dense->set_units(spec.hidden[i]);
-    dense->set_activation(RELU);
+    dense->set_activation(config::v1::RELU);
   }
   add("logits")->mutable_dense()->set_units(kClasses);
   model->add_loss()->mutable_softmax_cross_entropy();
-  InputConfig::Split* const split = config.mutable_input()->add_split();
+  config::v1::InputConfig::Split* const split = config.mutable_input()->add_split();
   split->set_name("train");
   split->mutable_idx()->set_images(spec.images);
   split->mutable_idx()->set_labels(spec.labels);
@@ -129,10 +139,12 @@ RunConfig TrainingConfig(const TrainingSpec& spec, int slots) {
 }
 
 Exchange TrainingExchange(const TrainingSpec& training) {
-  return {[training](const ExchangeSpec& spec) { return ServeLockstep(TrainingConfig(training, spec.workers), spec); },
+  return {[training](const ExchangeSpec& spec) {
+            return ServeLockstep(TrainingConfig(training, spec.workers), spec, training.follower);
+          },
           [training](const ExchangeSpec& spec, const std::string& address,
                      int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
-            auto worker = std::make_unique<TrainingExchangeWorker>();
+            auto worker = std::make_unique<TrainingExchangeWorker>(training.digests);
             RETURN_IF_ERROR(worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address), index));
             return std::unique_ptr<ExchangeWorker>(std::move(worker));
           }};
@@ -141,7 +153,7 @@ Exchange TrainingExchange(const TrainingSpec& training) {
 Exchange InProcessExchange(const TrainingSpec& training) {
   return {ServeNothing,
           [training](const ExchangeSpec&, const std::string&, int) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
-            auto worker = std::make_unique<InProcessWorker>();
+            auto worker = std::make_unique<InProcessWorker>(training.digests);
             RETURN_IF_ERROR(worker->Start(TrainingConfig(training, 1)));
             return std::unique_ptr<ExchangeWorker>(std::move(worker));
           }};

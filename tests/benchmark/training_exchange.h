@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "proto/config.pb.h"
-#include "tests/benchmark/exchange.h"
+#include "absl/types/optional.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/lockstep_session.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -20,6 +22,11 @@ struct TrainingSpec {
   // IDX files, as WriteImages makes them.
   std::string images;
   std::string labels;
+  // The worker digests every gradient, as it does for tokens that ask for that.
+  bool digests = false;
+  // AuditConfig.fraction; nothing is audited when absent.
+  absl::optional<double> audit;
+  Follower follower = Follower::kNone;
 };
 
 constexpr int64_t kPixels = 784;
@@ -29,7 +36,7 @@ constexpr int64_t kClasses = 10;
 void WriteImages(const std::string& directory, int count);
 
 // The run: SGD, no end, no checkpoints.
-RunConfig TrainingConfig(const TrainingSpec& spec, int slots);
+config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 
 // Every ExchangeSpec::model is left empty by these.
 // The chief with a gRPC server, and workers that compute one slot each.

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/digest.h"
-#include "common/io/file_system.h"
-#include "common/tensor/dtype.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {

@@ -116,6 +116,16 @@ class ReadsOursTest(unittest.TestCase):
         self.assertEqual(histograms[0].histogram_value.num, 100)
         self.assertEqual(histograms[0].histogram_value.min, -50)
 
+    def test_images(self):
+        accumulator = event_accumulator.EventAccumulator(self.logdir)
+        accumulator.Reload()
+        for channels in (1, 2, 3, 4):
+            image, = accumulator.Images("image%d" % channels)
+            self.assertEqual((image.step, image.height, image.width), (25, 30, 40))
+            pixels = tf.io.decode_png(image.encoded_image_string).numpy()
+            wanted = np.arange(30 * 40 * channels, dtype=np.int64) ** 2 % 251
+            np.testing.assert_array_equal(pixels, wanted.reshape(30, 40, channels))
+
     def test_histogram_is_tensorflows(self):
         path, = glob.glob(os.path.join(self.logdir, "events.out.tfevents.*"))
         ours = [v.histo for e in tf1.train.summary_iterator(path) for v in e.summary.value if v.tag == "weights"][0]

@@ -1,4 +1,4 @@
-"""A whole run beside TensorFlow: it starts from TensorFlow's checkpoint, TensorFlow goes on with ours, TensorBoard
+"""A whole run together with TensorFlow: it starts from TensorFlow's checkpoint, TensorFlow continues from ours, TensorBoard
 reads its events.
 
 Argument: lockstep_main, the program.

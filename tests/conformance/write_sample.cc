@@ -1,7 +1,7 @@
 // Writes a logdir for other programs to read: write_sample DIRECTORY
 //   model.ckpt-1..4   of which the last 2 stay; 4 is saved twice
 //   wide-1            thousands of variables, so that the index has several blocks
-//   an event file     scalars, a histogram and session logs
+//   an event file     scalars, a histogram, images and session logs
 
 #include <iostream>
 #include <string>
@@ -10,13 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/clock.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/checkpoint_manager.h"
-#include "common/io/file_system.h"
-#include "common/summary/event_writer.h"
-#include "common/summary/summary_builder.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/checkpoint_manager.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/common/summary/summary_builder.h"
 
 namespace lockstep {
 namespace {
@@ -35,14 +35,21 @@ std::vector<float> Ramp(int n, float first) {
   return values;
 }
 
+// Byte i is i * i mod 251.
+std::vector<uint8_t> Pixels(int64_t n) {
+  std::vector<uint8_t> pixels;
+  for (int64_t i = 0; i < n; ++i) pixels.push_back(static_cast<uint8_t>(i * i % 251));
+  return pixels;
+}
+
 absl::Status WriteCheckpoint(FileSystem* fs, const std::string& prefix, int64_t step) {
   ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(fs, prefix));
-  RETURN_IF_ERROR(writer->Add("hidden1/kernel", DT_FLOAT, {3, 4}, BytesOf(Ramp(12, step))));
-  RETURN_IF_ERROR(writer->Add("hidden1/kernel/Momentum", DT_FLOAT, {3, 4}, BytesOf(Ramp(12, -step))));
-  RETURN_IF_ERROR(writer->Add("global_step", DT_INT64, {}, BytesOf(std::vector<int64_t>{step})));
-  RETURN_IF_ERROR(writer->Add("large", DT_FLOAT, {1000, 1000}, BytesOf(Ramp(1000000, 0))));
-  RETURN_IF_ERROR(writer->Add("none", DT_INT32, {0, 7}, ""));
-  RETURN_IF_ERROR(writer->Add("flags", DT_BOOL, {2}, absl::string_view("\1\0", 2)));
+  RETURN_IF_ERROR(writer->Add("hidden1/kernel", v1::DT_FLOAT, {3, 4}, BytesOf(Ramp(12, step))));
+  RETURN_IF_ERROR(writer->Add("hidden1/kernel/Momentum", v1::DT_FLOAT, {3, 4}, BytesOf(Ramp(12, -step))));
+  RETURN_IF_ERROR(writer->Add("global_step", v1::DT_INT64, {}, BytesOf(std::vector<int64_t>{step})));
+  RETURN_IF_ERROR(writer->Add("large", v1::DT_FLOAT, {1000, 1000}, BytesOf(Ramp(1000000, 0))));
+  RETURN_IF_ERROR(writer->Add("none", v1::DT_INT32, {0, 7}, ""));
+  RETURN_IF_ERROR(writer->Add("flags", v1::DT_BOOL, {2}, absl::string_view("\1\0", 2)));
   return writer->Finish();
 }
 
@@ -59,22 +66,25 @@ absl::Status WriteWide(FileSystem* fs, const std::string& directory) {
   ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(fs, JoinPath(directory, "wide-1")));
   for (int i = 0; i < kWideVariables; ++i) {
     const std::string name = absl::StrFormat("layer%05d/kernel", i);
-    RETURN_IF_ERROR(writer->Add(name, DT_FLOAT, {1, 2}, BytesOf(Ramp(2, i))));
+    RETURN_IF_ERROR(writer->Add(name, v1::DT_FLOAT, {1, 2}, BytesOf(Ramp(2, i))));
   }
   return writer->Finish();
 }
 
 absl::Status WriteEvents(FileSystem* fs, const std::string& directory) {
   ASSIGN_OR_RETURN(const auto writer, EventWriter::Create(fs, Clock::Real(), directory));
-  writer->WriteSessionLog(SessionLog::START, 1);
+  writer->WriteSessionLog(v1::SessionLog::START, 1);
   for (int64_t step = 1; step <= 25; ++step) {
     SummaryBuilder builder;
     builder.AddScalar("loss", 1.0f / step);
     if (step % 10 == 0) RETURN_IF_ERROR(builder.AddHistogram("weights", Ramp(100, -50)));
+    for (int64_t channels = 1; step == 25 && channels <= 4; ++channels) {
+      RETURN_IF_ERROR(builder.AddImage(absl::StrCat("image", channels), 30, 40, channels, Pixels(30 * 40 * channels)));
+    }
     writer->Write(builder.Build(step));
   }
-  writer->WriteSessionLog(SessionLog::CHECKPOINT, 25, "model.ckpt-25");
-  writer->WriteSessionLog(SessionLog::STOP, 25);
+  writer->WriteSessionLog(v1::SessionLog::CHECKPOINT, 25, "model.ckpt-25");
+  writer->WriteSessionLog(v1::SessionLog::STOP, 25);
   return writer->Close();
 }
 

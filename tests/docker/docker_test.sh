@@ -26,11 +26,14 @@ export LOCKSTEP_IMAGE="${project}" LOCKSTEP_CONFIG="${root}/tests/docker/config.
 work="$(mktemp -d)"
 passed=0
 failed=0
+prebuilt=0
 
 compose() { "${compose_command[@]}" -p "${project}" -f docker/docker-compose.yml "$@"; }
 
 clean_up() {
-  docker rm -f "${project}-alone" >/dev/null 2>&1 || true
+  docker rm -f "${project}-alone" "${project}-chief" "${project}-worker-0" "${project}-worker-1" >/dev/null 2>&1 || true
+  docker network rm "${project}-program" >/dev/null 2>&1 || true
+  docker volume rm "${project}-program" >/dev/null 2>&1 || true
   compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
   docker image rm -f "${LOCKSTEP_IMAGE}" >/dev/null 2>&1 || true
   docker image prune -f --filter "label=lockstep.prebuilt=${project}" >/dev/null 2>&1 || true
@@ -76,10 +79,11 @@ build_image() {
   local -a build=(docker build --network=host -q -t "${LOCKSTEP_IMAGE}")
   if [[ "${1:-}" != --full ]] && grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
     # The host's own binaries fit the image.
+    prebuilt=1
     ./lockstep build
     mkdir -p "${work}/context/tools"
     cp -r lockstep docker "${work}/context"
-    cp tools/install.sh tools/build.sh "${work}/context/tools"
+    cp tools/install.sh tools/build.sh tools/progress.sh tools/fuzz.sh "${work}/context/tools"
     docker/collect.sh "${work}/context/${project}"
     build+=(--build-arg "PREBUILT=${project}" -f docker/Dockerfile "${work}/context")
   else
@@ -144,7 +148,7 @@ check "the cluster trains" wait_for 60 step_is_at_least 100
 docker kill "${workers[0]}" >/dev/null
 docker network disconnect "${network}" "${workers[1]}"
 now="$(step)"
-check "one worker goes on from step ${now}, with one killed and one cut off" wait_for 60 step_is_at_least $((now + 100))
+check "one worker continues from step ${now}, with one killed and one cut off" wait_for 60 step_is_at_least $((now + 100))
 docker start "${workers[0]}" >/dev/null
 docker network connect "${network}" "${workers[1]}"
 
@@ -160,7 +164,7 @@ check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}"
 
 check "all three workers are members again" wait_for 60 has_three_workers
 
-# The workers are told first, then the chief.
+# The workers are stopped first, then the chief.
 now="$(step)"
 compose stop >/dev/null 2>&1
 check "the stopped chief ends with 143" [ "$(state "${chief}" .State.ExitCode)" == 143 ]
@@ -170,7 +174,7 @@ done
 stopped="$(docker logs "${chief}" 2>&1 | sed -n 's/.*stopped at step \([0-9]*\), saved .*/\1/p' | tail -n 1)"
 check "it has saved its last step, ${stopped:-none}, after ${now}" [ "${stopped:-0}" -ge "${now}" ]
 compose start >/dev/null 2>&1
-check "it goes on from that step" wait_for 60 restored "${stopped:-0}"
+check "it resumes from that step" wait_for 60 restored "${stopped:-0}"
 check "and trains" wait_for 60 step_is_at_least $((stopped + 10))
 
 check "every container ends when the last step is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
@@ -185,6 +189,41 @@ alone=""
 [[ "$(timeout 300 docker wait "${project}-alone")" == 0 ]] && alone="$(docker logs "${project}-alone" 2>/dev/null | digest)"
 say "cluster ${cluster:-none}, one process ${alone:-none}"
 check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
+
+# A program of one's own, as it is built here: its chief, which computes as well, and two workers, one of which is killed
+# and started again.
+run_program() {
+  local name="$1"
+  shift
+  docker run -d --name "${project}-${name}" --hostname "${name}" --network "${project}-program" --cpus 0.4 \
+    -v "${work}/program:/program:ro" -v "${project}-program:/logdir" --entrypoint /program "${LOCKSTEP_IMAGE}" "$@" >/dev/null
+}
+program_logs() { docker logs "${project}-$1" 2>&1; }
+program_is_at() {
+  local last
+  last="$(program_logs chief | sed -n 's/^step \([0-9]*\):.*/\1/p' | tail -n 1)"
+  ((${last:--1} >= $1))
+}
+if [[ "${prebuilt}" == 1 ]]; then
+  ./lockstep exec //examples:supervisor --help >/dev/null || give_up "the program cannot be built"
+  install -m 755 .bz/out/k8-opt/bin/examples/supervisor "${work}/program"
+  docker network create "${project}-program" >/dev/null
+  run_program chief --listen=0.0.0.0:2222 --logdir=/logdir --steps=30000
+  for worker in 0 1; do run_program "worker-${worker}" --master=grpc://chief:2222 "--task_index=${worker}"; done
+  check "a program's chief trains" wait_for 60 program_is_at 500
+  docker kill "${project}-worker-0" >/dev/null
+  docker start "${project}-worker-0" >/dev/null
+  ids=("${project}-chief" "${project}-worker-0" "${project}-worker-1")
+  check "its containers end when the last step is done" wait_for 120 all_have_exited "${ids[@]}"
+  for id in "${ids[@]}"; do
+    check "${id#"${project}-"} of the program ended with 0" [ "$(state "${id}" .State.ExitCode)" == 0 ]
+  done
+  cluster="$(docker run --rm --network=none -v "${project}-program:/logdir:ro" "${LOCKSTEP_IMAGE}" inspect --digest /logdir | digest)" || true
+  "${work}/program" "--logdir=${work}/alone" --steps=30000 >/dev/null 2>&1 || true
+  alone="$(./lockstep inspect --digest "${work}/alone" | digest)" || true
+  check "its weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
+  ((failed == 0)) || for id in "${ids[@]}"; do docker logs --tail=20 "${id}" 2>&1 | cut -c1-300; done
+fi
 
 ((failed == 0)) || docker logs --tail=20 "${project}-alone"
 ((failed == 0)) || compose logs --no-color --tail=30 2>/dev/null | cut -c1-300

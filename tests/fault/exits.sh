@@ -4,38 +4,8 @@
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
-WORK="$(mktemp -d)"
-readonly WORK
-pids=()
-failures=0
-
-cleanup() {
-  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null
-  rm -rf "${WORK}"
-}
-trap cleanup EXIT
-
-expect() {
-  [[ "$2" == "$3" ]] && return
-  printf 'FAILED: %s\n  expected: %s\n  is:       %s\n' "$1" "$2" "$3"
-  failures=$((failures + 1))
-}
-
-# expect_said WHAT TEXT LOG
-expect_said() {
-  grep -qF -- "$2" "$3" && return
-  printf 'FAILED: %s\n  expected: %s\n  in the log:\n' "$1" "$2"
-  tail -n 20 "$3"
-  failures=$((failures + 1))
-}
-
-# await_said TEXT LOG PROCESS: until the log has the text, or the process has ended.
-await_said() {
-  until grep -qF -- "$1" "$2"; do
-    kill -0 "$3" 2>/dev/null || break
-    sleep 0.05
-  done
-}
+# shellcheck source=tests/fault/expectations.sh
+source "$(dirname "$0")/expectations.sh"
 
 # start LOG PROGRAM ARGUMENTS...: sets PID.
 start() {
@@ -71,7 +41,7 @@ echo "waits"
 start "${WORK}/lonely.log" "${WORKER}" --master=grpc://127.0.0.1:1 --chief_wait_seconds=2
 ends "a worker gives up an absent chief" 138 "${PID}"
 expect_said "it says that it waits" "waiting for the chief at grpc://127.0.0.1:1" "${WORK}/lonely.log"
-expect_said "it names who was missing" "the chief at grpc://127.0.0.1:1 was not there for 2s" "${WORK}/lonely.log"
+expect_said "it names who was missing" "the chief at grpc://127.0.0.1:1 has been unreachable for 2s" "${WORK}/lonely.log"
 
 start_chief "${WORK}/idle.log" --logdir="${WORK}/idle"
 await_said "waiting for a worker to declare the model" "${WORK}/idle.log" "${PID}"
@@ -79,7 +49,7 @@ expect_said "a chief says that it waits" "waiting for a worker to declare the mo
 kill -TERM "${PID}"
 ends "a chief without a model is terminated" 143 "${PID}"
 
-echo "stops and goes on"
+echo "stops and resumes"
 logdir="${WORK}/run"
 start_chief "${WORK}/chief.log" --logdir="${logdir}" --steps=1000000
 chief="${PID}"
@@ -106,7 +76,7 @@ kill -CONT "${PID}"
 ends "one stop that comes as three signals" 143 "${PID}"
 expect_said "it is not a signal that ends it" "chief: terminating; Ctrl-C once more ends at once" "${WORK}/chief.log"
 
-# The newest one is damaged: the one before is taken.
+# The newest one is damaged: the previous one is restored.
 cp -r "${logdir}" "${WORK}/damaged"
 printf 'X' | dd of="${WORK}/damaged/model.ckpt-${saved}.data-00000-of-00001" bs=1 seek=1000 conv=notrunc status=none
 truncate -s -1 "$(find "${WORK}/damaged" -name '*.index' ! -name "model.ckpt-${saved}.index" | sort -V | tail -n 1)"
@@ -140,7 +110,7 @@ done
 echo "cannot see"
 # A link to itself cannot be opened, and is not absent: nothing begins again, nothing is removed.
 cp -r "${logdir}" "${WORK}/unseen"
-for file in epoch lockstep.textproto checkpoint "model.ckpt-${saved}.index"; do
+for file in generation lockstep.textproto checkpoint "model.ckpt-${saved}.index"; do
   mv "${WORK}/unseen/${file}" "${WORK}/aside"
   ln -s "${file}" "${WORK}/unseen/${file}"
   before="$(ls "${WORK}/unseen")"
@@ -186,9 +156,9 @@ for round in 1 2; do
   ends "a worker that starts after the end, while the chief lingers" 0 "${PID}"
 done
 kill -TERM "${chief}"
-ends "a chief that lingers is told to stop" 0 "${chief}"
+ends "a chief that lingers is asked to stop" 0 "${chief}"
 start "${WORK}/late.log" "${WORKER}" --master="${MASTER}" --chief_wait_seconds=1
-ends "a worker that starts when nobody is there any more" 138 "${PID}"
+ends "a worker that starts when the chief is gone" 138 "${PID}"
 
 echo "fails"
 start_chief "${WORK}/nan.log" --logdir="${WORK}/nan" --set=optimizer.learning_rate.initial=1e38
@@ -207,5 +177,61 @@ expect "a bad configuration" 2 "$?"
 expect "an address that cannot be had" 138 "$?"
 "${WORKER}" --master= >"${WORK}/bad.log" 2>&1
 expect "a worker without a master" 2 "$?"
+for master in nowhere grpc://chief:http unix: a:1,file:/b; do
+  "${WORKER}" --master="${master}" >"${WORK}/bad.log" 2>&1
+  expect "a worker with the master ${master}" 2 "$?"
+  "${LOCKSTEP}" status --master="${master}" >"${WORK}/bad.log" 2>&1
+  expect "a status of the master ${master}" 2 "$?"
+done
+"${CHIEF}" "${CONFIG}" --advertise=chief >"${WORK}/bad.log" 2>&1
+expect "a host for no address file" 2 "$?"
+
+"${LOCKSTEP}" worker "${CONFIG}" --master= --logdir="${WORK}/alone" --steps=20 >"${WORK}/alone.log" 2>&1
+expect "a worker with an empty master has its chief in the same process" 0 "$?"
+expect_said "and the run is trained" "model.ckpt-20" "${WORK}/alone.log"
+
+echo "moves"
+address="${WORK}/chief.address"
+start "${WORK}/follower.log" "${WORKER}" --master="grpc://127.0.0.1:1,unix:${WORK}/none"
+await_said "waiting for the chief" "${WORK}/follower.log" "${PID}"
+kill -TERM "${PID}"
+ends "a worker that is told to stop while it looks for a chief" 143 "${PID}"
+expect "and that is no error" 0 "$(grep -c '^E' "${WORK}/follower.log")"
+start "${WORK}/follower.log" "${WORKER}" --master="file:${address}"
+worker="${PID}"
+start_chief "${WORK}/first.log" --logdir="${WORK}/moved" --address_file="${address}" --steps=100000000
+chief="${PID}"
+first="$(cat "${address}")"
+expect "the address is in the file" "${MASTER}" "${first}"
+until step="$(global_step)" && ((step > 20)); do sleep 0.05; done
+kill -9 "${chief}"
+wait "${chief}" || true
+expect "the file keeps the address of a chief that died" "${first}" "$(cat "${address}")"
+start_chief "${WORK}/second.log" --logdir="${WORK}/moved" --address_file="${address}" --steps="$((step + 1000))"
+expect "another port, another address" "${MASTER}" "$(cat "${address}")"
+ends "the worker follows and ends" 0 "${worker}"
+ends "the chief that moved" 0 "${PID}"
+expect "the end is marked" finished "$(cat "${address}")"
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --listen=nowhere:1 --steps=100000000 \
+  >"${WORK}/bad.log" 2>&1
+expect "a chief that cannot listen" 138 "$?"
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --set=training.seed=99 >"${WORK}/bad.log" 2>&1
+expect "a chief of another configuration" 2 "$?"
+expect "a chief that does not start leaves the mark" finished "$(cat "${address}")"
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --listen=unix:/s --advertise=host \
+  >"${WORK}/bad.log" 2>&1
+expect "an address that cannot be advertised" 2 "$?"
+start "${WORK}/late.log" "${WORKER}" --master="file:${address}"
+ends "a worker that comes after the end" 0 "${PID}"
+expect_said "it says why" "the run is over, says ${address}" "${WORK}/late.log"
+start_chief "${WORK}/nan2.log" --logdir="${WORK}/nan2" --set=optimizer.learning_rate.initial=1e38 \
+  --address_file="${address}"
+chief="${PID}"
+start "${WORK}/nan_worker2.log" "${WORKER}" --master="file:${address}"
+ends "a worker of a run that failed, found by its file" 1 "${PID}"
+ends "its chief" 1 "${chief}"
+start "${WORK}/late.log" "${WORKER}" --master="file:${address}"
+ends "a worker that comes after the failure" 1 "${PID}"
+expect_said "it says which" "is not finite" "${WORK}/late.log"
 
 ((failures == 0))

@@ -67,7 +67,7 @@ must_reach() {
 busy_workers() {
   "${LOCKSTEP}" status --master="grpc://127.0.0.1:${port}" --json 2>/dev/null | awk -F'"' '
     $2 == "name" { split($4, part, "[-@]"); pid = part[2] }
-    $2 == "slot_count" { print pid }'
+    $2 == "slot_count" && ($3 $4) ~ /[1-9]/ { print pid }'
 }
 
 kill_pid() {
@@ -124,6 +124,7 @@ spare_workers() {
     must_reach "${step}"
     if ((step % 40 == 0)); then
       mapfile -t frozen < <(busy_workers)
+      [[ ${#frozen[@]} -lt ${#worker_pids[@]} ]] || { echo "every worker of ten has slots"; return 1; }
       kill -STOP "${frozen[@]}"
       must_reach $((step + 5))
       kill -CONT "${frozen[@]}"
@@ -137,9 +138,9 @@ spare_workers() {
       start_worker
     done
   done
-  # Those that start when the run is over are told so.
+  # Those that start when the run is over are notified.
   for pid in "${worker_pids[@]}"; do
-    wait "${pid}" || { echo "a worker that nobody killed ended with $?"; return 1; }
+    wait "${pid}" || { echo "a worker that was not killed ended with $?"; return 1; }
   done
   kill -TERM "${chief_pid}"
   wait "${chief_pid}"

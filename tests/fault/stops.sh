@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stops runs at random instants, in every way that a run is stopped, and goes on where each stop left off. A stop has to
-# save the last committed step, to say so with exit code 143, and not to take long; the weights at the end have to be
-# those of a run that nobody stopped. Only stops save: what one loses is not made good by a timer.
+# Stops runs at random instants, in every way that a run can be stopped, and resumes where each stop left off. A stop has
+# to save the last committed step, to say so with exit code 143, and not to take long; the weights at the end have to be
+# those of an undisturbed run. Only stops save: what one loses is not made good by a timer.
 # Usage: stops.sh STOPS CHIEF WORKER LOCKSTEP CONFIG...   (STOPS of each configuration)
 #   STOPS_SEED=N in the environment draws the same ways and delays again.
 set -uo pipefail
@@ -73,8 +73,8 @@ start_by_hand() {
   done
 }
 
-# check_stop WHAT SIGNAL PID CHIEF_LOG REPORTED BEGAN: waits for the process that was told to stop, at BEGAN, after it had
-# reported a step, and checks what its end leaves.
+# check_stop WHAT SIGNAL PID CHIEF_LOG REPORTED BEGAN: waits for the process that was asked to stop, at BEGAN, after it
+# had reported a step, and checks what its end leaves.
 check_stop() {
   local what="$1" signal="$2" pid="$3" chief_log="$4" reported="$5" began="$6"
   local code=0 took disk said
@@ -99,7 +99,7 @@ check_stop() {
   saved="${disk:-${saved}}"
 }
 
-# stop_run WORKERS DELAY SIGNAL FLAGS...: `lockstep run`, told by its terminal or its user.
+# stop_run WORKERS DELAY SIGNAL FLAGS...: `lockstep run`, stopped by its terminal or its user.
 stop_run() {
   local workers="$1" delay="$2" signal="$3" reported began
   rm -f "${logdir}/log/chief.log" "${logdir}/log/chief.port"
@@ -114,7 +114,7 @@ stop_run() {
     "${logdir}/log/chief.log" "${reported}" "${began}"
 }
 
-# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: a chief and workers; ORDER says who is told first.
+# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: a chief and workers; ORDER says which are signalled first.
 stop_by_hand() {
   local order="$1" workers="$2" delay="$3" signal="$4" reported began
   rm -f "${logdir}".*.log

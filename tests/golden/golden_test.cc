@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/simulated_clock.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/bundle_writer.h"
-#include "common/checkpoint/digest.h"
-#include "common/io/file_system.h"
-#include "common/io/memory_file_system.h"
-#include "common/summary/event_writer.h"
-#include "common/tensor/dtype.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -28,29 +28,29 @@ std::unique_ptr<BundleReader> Open(absl::string_view name) {
 
 struct Variable {
   std::string name;
-  DataType dtype;
+  v1::DataType dtype;
   Shape shape;
 };
 
 // The list BUNDLE of make_golden.py.
 std::vector<Variable> Bundle() {
   return {
-      {"bfloat16", DT_BFLOAT16, {3}},
-      {"bool", DT_BOOL, {5}},
-      {"empty", DT_FLOAT, {0, 4}},
-      {"float16", DT_HALF, {3}},
-      {"float32", DT_FLOAT, {2, 3}},
-      {"float64", DT_DOUBLE, {2, 2}},
-      {"global_step", DT_INT64, {}},
-      {"hidden1/kernel", DT_FLOAT, {4, 5}},
-      {"hidden1/kernel/Momentum", DT_FLOAT, {4, 5}},
-      {"int16", DT_INT16, {3}},
-      {"int32", DT_INT32, {3}},
-      {"int8", DT_INT8, {3}},
-      {"uint16", DT_UINT16, {3}},
-      {"uint32", DT_UINT32, {3}},
-      {"uint64", DT_UINT64, {3}},
-      {"uint8", DT_UINT8, {3}},
+      {"bfloat16", v1::DT_BFLOAT16, {3}},
+      {"bool", v1::DT_BOOL, {5}},
+      {"empty", v1::DT_FLOAT, {0, 4}},
+      {"float16", v1::DT_HALF, {3}},
+      {"float32", v1::DT_FLOAT, {2, 3}},
+      {"float64", v1::DT_DOUBLE, {2, 2}},
+      {"global_step", v1::DT_INT64, {}},
+      {"hidden1/kernel", v1::DT_FLOAT, {4, 5}},
+      {"hidden1/kernel/Momentum", v1::DT_FLOAT, {4, 5}},
+      {"int16", v1::DT_INT16, {3}},
+      {"int32", v1::DT_INT32, {3}},
+      {"int8", v1::DT_INT8, {3}},
+      {"uint16", v1::DT_UINT16, {3}},
+      {"uint32", v1::DT_UINT32, {3}},
+      {"uint64", v1::DT_UINT64, {3}},
+      {"uint8", v1::DT_UINT8, {3}},
   };
 }
 
@@ -60,21 +60,21 @@ std::string BytesOf(T value) {
 }
 
 // Element i is i % 100 + 1, or i % 2 == 0 for booleans.
-std::string Element(DataType dtype, int64_t i) {
+std::string Element(v1::DataType dtype, int64_t i) {
   const int64_t value = i % 100 + 1;
   // The patterns of 1, 2, 3, ... 5.
   const uint16_t kBfloat16[] = {0x3f80, 0x4000, 0x4040};
   const uint16_t kHalf[] = {0x3c00, 0x4000, 0x4200};
   switch (dtype) {
-    case DT_BFLOAT16:
+    case v1::DT_BFLOAT16:
       return BytesOf(kBfloat16[i]);
-    case DT_HALF:
+    case v1::DT_HALF:
       return BytesOf(kHalf[i]);
-    case DT_BOOL:
+    case v1::DT_BOOL:
       return BytesOf<uint8_t>(i % 2 == 0);
-    case DT_FLOAT:
+    case v1::DT_FLOAT:
       return BytesOf<float>(value);
-    case DT_DOUBLE:
+    case v1::DT_DOUBLE:
       return BytesOf<double>(value);
     default:
       return BytesOf(value).substr(0, SizeOf(dtype));
@@ -124,7 +124,8 @@ TEST(GoldenBundleTest, HasTheSameDigestForEver) {
 TEST(GoldenPartitionedTest, IsReadWhole) {
   const auto reader = Open("partitioned/model.ckpt-7");
   EXPECT_THAT(reader->names(), ElementsAre("columns", "rows", "step"));
-  for (const Variable& variable : {Variable{"columns", DT_FLOAT, {3, 5}}, Variable{"rows", DT_INT8, {9000, 1}}}) {
+  for (const Variable& variable :
+       {Variable{"columns", v1::DT_FLOAT, {3, 5}}, Variable{"rows", v1::DT_INT8, {9000, 1}}}) {
     const auto tensor = reader->Read(variable.name);
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     EXPECT_EQ(tensor->dtype(), variable.dtype);
@@ -141,7 +142,7 @@ TEST(GoldenObjectGraphTest, IsReadBesideItsStrings) {
                                            "v/.ATTRIBUTES/VARIABLE_VALUE"));
   EXPECT_TRUE(reader->Verify().ok()) << reader->Verify();
   EXPECT_THAT(reader->Read("v/.ATTRIBUTES/VARIABLE_VALUE")->flat<float>(), ElementsAre(1, 2));
-  EXPECT_EQ(reader->Describe("_CHECKPOINTABLE_OBJECT_GRAPH")->dtype, DT_STRING);
+  EXPECT_EQ(reader->Describe("_CHECKPOINTABLE_OBJECT_GRAPH")->dtype, v1::DT_STRING);
   EXPECT_EQ(reader->Read("_CHECKPOINTABLE_OBJECT_GRAPH").status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -150,16 +151,16 @@ TEST(GoldenEventsTest, AreWrittenInTheSameBytes) {
   SimulatedClock clock;
   const auto writer = EventWriter::Create(&fs, &clock, "logs", "host").value();
   clock.Advance(absl::Milliseconds(500));
-  writer->WriteSessionLog(SessionLog::START, 3);
+  writer->WriteSessionLog(v1::SessionLog::START, 3);
   clock.Advance(absl::Milliseconds(500));
   writer->WriteScalar("loss", 0.25, 3);
 
-  Event event;
+  v1::Event event;
   event.set_wall_time(1577836802);
   event.set_step(4);
-  Summary::Value* const weights = event.mutable_summary()->add_value();
+  v1::Summary::Value* const weights = event.mutable_summary()->add_value();
   weights->set_tag("weights");
-  HistogramProto* const histogram = weights->mutable_histo();
+  v1::HistogramProto* const histogram = weights->mutable_histo();
   histogram->set_min(-1);
   histogram->set_max(2);
   histogram->set_num(4);
@@ -171,9 +172,9 @@ TEST(GoldenEventsTest, AreWrittenInTheSameBytes) {
   }
   writer->Write(event);
   clock.Advance(absl::Seconds(2));
-  writer->WriteSessionLog(SessionLog::CHECKPOINT, 4, "logdir/model.ckpt-4");
+  writer->WriteSessionLog(v1::SessionLog::CHECKPOINT, 4, "logdir/model.ckpt-4");
   clock.Advance(absl::Seconds(1));
-  writer->WriteSessionLog(SessionLog::STOP, 5);
+  writer->WriteSessionLog(v1::SessionLog::STOP, 5);
   ASSERT_TRUE(writer->Close().ok());
   EXPECT_EQ(ReadFile(&fs, writer->path()).value(), ReadFile(FileSystem::Real(), Golden("events")).value());
 }

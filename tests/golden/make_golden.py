@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the golden files beside this script with TensorFlow 2.21, whose formats they record.
+"""Writes the golden files next to this script with TensorFlow 2.21, whose formats they record.
 
-Run it again only to add files: the ones here must stay readable for ever.
+Run it again only to add files: the ones here must stay readable forever.
 
   bundle/model.ckpt-7      one data file, every element type, a scalar, an empty tensor
   partitioned/model.ckpt-7 variables partitioned along either axis, over two data files

@@ -3,7 +3,7 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
 namespace {
@@ -13,7 +13,7 @@ constexpr int64_t kSlots = 4;
 
 TestCluster::Options SmallCluster() {
   TestCluster::Options options;
-  options.config = SmallRunConfig(kSteps, kSlots);
+  options.config = SmallRunSpec(kSteps, kSlots);
   return options;
 }
 
@@ -66,8 +66,8 @@ struct Kind {
   const char* compression;
 };
 
-RunConfig Compressed(const Kind& kind) {
-  RunConfig config = SmallRunConfig(kSteps, kSlots);
+config::v1::RunSpec Compressed(const Kind& kind) {
+  config::v1::RunSpec config = SmallRunSpec(kSteps, kSlots);
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kind.compression, config.mutable_compression()));
   return config;
 }

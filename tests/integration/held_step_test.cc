@@ -9,15 +9,16 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kElements = 70000;  // two segments
 
-ModelSpec TwoVariables() {
-  ModelSpec model;
+v1::ModelSpec TwoVariables() {
+  v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
     variables { name: "small" dtype: DT_FLOAT shape: 3 trainable: true }
     variables { name: "large" dtype: DT_FLOAT shape: 70000 trainable: true }
@@ -30,14 +31,15 @@ ModelSpec TwoVariables() {
 class Hand {
  public:
   Hand(TestCluster* cluster, const std::string& name) : client_(cluster->NewClient()) {
-    OpenSessionRequest open;
+    v1::OpenSessionRequest open;
     open.set_worker(name);
     *open.mutable_model() = TwoVariables();
+    CompleteDeclaration(&open);
     const auto session = client_->OpenSession(open);
     EXPECT_TRUE(session.ok()) << session.status();
     ChiefClient::StepOptions options;
     options.session_id = session->session_id();
-    options.epoch = session->epoch();
+    options.generation = session->generation();
     channel_ = client_->OpenStepChannel(options, TwoVariables()).value();
   }
   void AwaitToken() {
@@ -46,7 +48,7 @@ class Hand {
     assignment_ = *std::move(assignment);
   }
   void Report() {
-    std::vector<SlotReport> reports(token().slot_count());
+    std::vector<v1::SlotReport> reports(token().slot_count());
     for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token().first_slot() + static_cast<int64_t>(i));
     ASSERT_TRUE(channel_->SendReports(reports).ok());
   }
@@ -60,7 +62,7 @@ class Hand {
     Send(1);
     Send(0);
   }
-  const Token& token() const { return assignment_.token; }
+  const v1::Token& token() const { return assignment_.token; }
   // After n steps each value is -n.
   void ExpectValuesOfTheStep() const {
     for (int variable : {0, 1}) {
@@ -83,7 +85,7 @@ int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()
 
 TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
   TestCluster::Options options;
-  options.config = SmallRunConfig(/*steps=*/1000, /*slots=*/2);
+  options.config = SmallRunSpec(/*steps=*/1000, /*slots=*/2);
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }",
                                                             options.config.mutable_optimizer()));
   options.with_logdir = false;

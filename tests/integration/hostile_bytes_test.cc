@@ -1,4 +1,4 @@
-// Strangers that do not speak the protocol at all: bytes, connections and calls that mean nothing. The run goes on
+// Strangers that do not speak the protocol at all: bytes, connections and calls that mean nothing. The run continues
 // unchanged.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -23,9 +23,9 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "proto/chief.grpc.pb.h"
-#include "tests/testing/disturbed_run.h"
-#include "tests/testing/stranger.h"
+#include "lockstep/tests/testing/fault_injected_run.h"
+#include "lockstep/tests/testing/proto_only_worker.h"
+#include "lockstep/v1/chief.grpc.pb.h"
 
 namespace lockstep {
 namespace {
@@ -33,7 +33,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-constexpr char kStep[] = "/lockstep.ChiefService/Step";
+constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
 
 grpc::ByteBuffer Bytes(const std::string& bytes) {
   const grpc::Slice slice(bytes);
@@ -148,7 +148,7 @@ int ManyConnections() {
 }
 
 TEST(HostileBytesTest, MessagesThatAreNoneAreNamed) {
-  DisturbedRun run;
+  FaultInjectedRun run;
   const auto channel = NewConnection(run.address());
   const std::vector<std::pair<std::string, std::string>> steps = {
       {std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "malformed"},  // an endless number
@@ -165,18 +165,18 @@ TEST(HostileBytesTest, MessagesThatAreNoneAreNamed) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr(step.second));
   }
-  for (const char* method : {"GetRun", "OpenSession", "Heartbeat", "GetStatus"}) {
-    const grpc::Status status = SendRaw(channel, absl::StrCat("/lockstep.ChiefService/", method), "\xff\xff\xff");
+  for (const char* method : {"GetRunSpec", "OpenSession", "Heartbeat", "GetStatus", "ReadVariables"}) {
+    const grpc::Status status = SendRaw(channel, absl::StrCat("/lockstep.v1.ChiefService/", method), "\xff\xff\xff");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << method;
     EXPECT_THAT(status.error_message(), HasSubstr("nable to parse request")) << method;
   }
-  EXPECT_EQ(SendRaw(channel, "/lockstep.ChiefService/Stop", "").error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(SendRaw(channel, "/lockstep.v1.ChiefService/Stop", "").error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(SendRaw(channel, "Step", "").error_code(), grpc::StatusCode::UNIMPLEMENTED);
   run.ExpectSameWeights();
 }
 
 TEST(HostileBytesTest, RandomMessagesAreAnswered) {
-  DisturbedRun run;
+  FaultInjectedRun run;
   const auto channel = NewConnection(run.address());
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
@@ -185,20 +185,20 @@ TEST(HostileBytesTest, RandomMessagesAreAnswered) {
     EXPECT_THAT(
         SendRaw(channel, kStep, bytes).error_code(),
         AnyOf(grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::ABORTED));
-    EXPECT_THAT(SendRaw(channel, "/lockstep.ChiefService/OpenSession", bytes).error_code(),
+    EXPECT_THAT(SendRaw(channel, "/lockstep.v1.ChiefService/OpenSession", bytes).error_code(),
                 AnyOf(grpc::StatusCode::INTERNAL, grpc::StatusCode::FAILED_PRECONDITION));
-    EXPECT_THAT(SendRaw(channel, "/lockstep.ChiefService/Heartbeat", bytes).error_code(),
+    EXPECT_THAT(SendRaw(channel, "/lockstep.v1.ChiefService/Heartbeat", bytes).error_code(),
                 AnyOf(grpc::StatusCode::INTERNAL, grpc::StatusCode::ABORTED));
   }
   run.ExpectSameWeights();
 }
 
 TEST(HostileBytesTest, AMessageOverTheLimitIsRefused) {
-  DisturbedRun run;
+  FaultInjectedRun run;
   // One mebibyte, many times.
   const grpc::Slice part(std::string(1 << 20, 'x'));
   const std::vector<grpc::Slice> parts(9, part);
-  RawCall call(NewConnection(run.address()), "/lockstep.ChiefService/OpenSession");
+  RawCall call(NewConnection(run.address()), "/lockstep.v1.ChiefService/OpenSession");
   call.Write(grpc::ByteBuffer(parts.data(), parts.size()));
   const grpc::Status status = call.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
@@ -225,8 +225,8 @@ int64_t Peak() {
 void ForgetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
-  DisturbedRun run;
-  Stranger stranger(run.address(), "session", 1);
+  FaultInjectedRun run;
+  ProtoOnlyWorker stranger(run.address(), "session", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   const auto channel = NewConnection(run.address());
   constexpr size_t kBytes = (8 << 20) - 1000;
@@ -236,9 +236,10 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
       {kStep, EmptyElements('\x3a', kBytes)},  // pieces
       {kStep, EmptyElements('\x58', kBytes)},  // a message as a number
       {kStep, session + EmptyElements('\x58', kBytes)},
-      {kStep, session + EmptyElements('\x32', kBytes)},                       // of a session
-      {"/lockstep.ChiefService/OpenSession", EmptyElements('\x7a', kBytes)},  // unknown fields
-      {"/lockstep.ChiefService/GetStatus", EmptyElements('\x7a', kBytes)},
+      {kStep, session + EmptyElements('\x32', kBytes)},                          // of a session
+      {"/lockstep.v1.ChiefService/OpenSession", EmptyElements('\x7a', kBytes)},  // unknown fields
+      {"/lockstep.v1.ChiefService/GetStatus", EmptyElements('\x7a', kBytes)},
+      {"/lockstep.v1.ChiefService/ReadVariables", EmptyElements('\x0a', kBytes)},  // names
       {"/grpc.health.v1.Health/Check", EmptyElements('\x7a', kBytes)},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", EmptyElements('\x7a', kBytes)},
   };
@@ -254,14 +255,14 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
 }
 
 TEST(HostileBytesTest, CompressedMessagesAreRefused) {
-  DisturbedRun run;
-  const auto stub = ChiefService::NewStub(NewConnection(run.address()));
-  OpenSessionRequest bomb;
+  FaultInjectedRun run;
+  const auto stub = v1::ChiefService::NewStub(NewConnection(run.address()));
+  v1::OpenSessionRequest bomb;
   bomb.set_worker(std::string(100 << 20, 'x'));
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
     grpc::ClientContext context;
     context.set_compression_algorithm(algorithm);
-    OpenSessionReply reply;
+    v1::OpenSessionReply reply;
     const grpc::Status status = stub->OpenSession(&context, bomb, &reply);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
   }
@@ -269,7 +270,7 @@ TEST(HostileBytesTest, CompressedMessagesAreRefused) {
 }
 
 TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
-  DisturbedRun run;
+  FaultInjectedRun run;
   // HTTP/2 that begins a call of Step, and a message of 8 MiB of which one byte comes.
   const std::string begin("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 33);
   std::string headers;
@@ -303,12 +304,12 @@ TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
     }
   }
   run.Release();
-  Stranger stranger(run.address(), "stranger", 1);
+  ProtoOnlyWorker stranger(run.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   grpc::ClientContext context;
   const auto stream = stranger.NewStream(&context);
   ASSERT_TRUE(stream->Write(stranger.AskForToken()));
-  Token token;
+  v1::Token token;
   stranger.ReadToken(stream.get(), &token);
   context.TryCancel();
   run.ExpectSameWeights();
@@ -317,7 +318,7 @@ TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
 TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
   ChiefServer::Options server;
   server.silence_limit = absl::Seconds(2);
-  DisturbedRun run(server);
+  FaultInjectedRun run(server);
   std::mt19937 random(2);
   std::vector<std::string> greetings = {
       "GET / HTTP/1.1\r\nHost: chief\r\n\r\n",
@@ -343,7 +344,7 @@ TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
 
 TEST(HostileBytesTest, SilentConnectionsAndStreamsHoldNobodyUp) {
   const int many = ManyConnections();
-  DisturbedRun run;
+  FaultInjectedRun run;
   std::vector<std::unique_ptr<Socket>> sockets;
   for (int i = 0; i < many; ++i) sockets.push_back(std::make_unique<Socket>(run.address()));
   std::vector<std::unique_ptr<RawCall>> streams;
@@ -358,7 +359,7 @@ TEST(HostileBytesTest, SilentConnectionsEnd) {
   const int many = ManyConnections();
   ChiefServer::Options server;
   server.silence_limit = absl::Seconds(1);
-  DisturbedRun run(server);
+  FaultInjectedRun run(server);
   std::vector<std::unique_ptr<Socket>> sockets;
   for (int i = 0; i < many; ++i) sockets.push_back(std::make_unique<Socket>(run.address()));
   for (const auto& socket : sockets) socket->ReadToTheEnd();
@@ -369,7 +370,7 @@ TEST(HostileBytesTest, SilentStreamsEnd) {
   ChiefServer::Options server;
   // Not shorter: the connection itself must stay, however busy the machine is.
   server.silence_limit = absl::Seconds(8);
-  DisturbedRun run(server);
+  FaultInjectedRun run(server);
   const auto channel = NewConnection(run.address());
   std::vector<std::unique_ptr<RawCall>> streams;
   for (int k = 0; k < 50; ++k) streams.push_back(std::make_unique<RawCall>(channel, kStep));
@@ -382,22 +383,22 @@ TEST(HostileBytesTest, SilentStreamsEnd) {
 }
 
 TEST(HostileBytesTest, AFloodOfCallsHoldsNobodyUp) {
-  DisturbedRun run({}, /*held=*/false);
-  Stranger stranger(run.address(), "stranger", 1);
+  FaultInjectedRun run({}, /*held=*/false);
+  ProtoOnlyWorker stranger(run.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   std::vector<std::thread> flooders;
   for (uint64_t flooder = 0; flooder < 4; ++flooder) {
     flooders.emplace_back([&, flooder] {
-      const auto stub = ChiefService::NewStub(NewConnection(run.address()));
-      OpenSessionRequest open = stranger.open_request();
+      const auto stub = v1::ChiefService::NewStub(NewConnection(run.address()));
+      v1::OpenSessionRequest open = stranger.open_request();
       // More sessions than the chief keeps.
       for (uint64_t i = 0; i < 1100; ++i) {
         grpc::ClientContext open_context, run_context;
         open.set_incarnation(flooder << 32 | i);
-        OpenSessionReply opened;
+        v1::OpenSessionReply opened;
         EXPECT_TRUE(stub->OpenSession(&open_context, open, &opened).ok());
-        GetRunReply reply;
-        EXPECT_TRUE(stub->GetRun(&run_context, GetRunRequest(), &reply).ok());
+        v1::GetRunSpecReply reply;
+        EXPECT_TRUE(stub->GetRunSpec(&run_context, v1::GetRunSpecRequest(), &reply).ok());
       }
     });
   }

@@ -1,4 +1,5 @@
-// Workers that break a rule of proto/chief.proto, one rule each: the answer names it, and the run goes on unchanged.
+// Workers that break a rule of proto/lockstep/v1/chief.proto, one rule each: the answer names it, and the run continues
+// unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -7,14 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/disturbed_run.h"
-#include "tests/testing/stranger.h"
+#include "lockstep/tests/testing/fault_injected_run.h"
+#include "lockstep/tests/testing/proto_only_worker.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using Frames = std::vector<StepRequest>;
+using Frames = std::vector<v1::StepRequest>;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
@@ -23,15 +24,15 @@ constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 // step would be over.
 struct Fault {
   std::string name;
-  // What is sent in place of a whole contribution.
-  std::function<Frames(const StepRequest& whole)> frames;
+  // What is sent instead of a whole contribution.
+  std::function<Frames(const v1::StepRequest& whole)> frames;
   grpc::StatusCode code;
   std::string text;
 };
 
-Fault Changed(const std::string& name, std::function<void(StepRequest*)> change, grpc::StatusCode code,
+Fault Changed(const std::string& name, std::function<void(v1::StepRequest*)> change, grpc::StatusCode code,
               const std::string& text) {
-  const auto frames = [change](StepRequest whole) {
+  const auto frames = [change](v1::StepRequest whole) {
     change(&whole);
     return Frames{whole};
   };
@@ -39,9 +40,9 @@ Fault Changed(const std::string& name, std::function<void(StepRequest*)> change,
 }
 
 // The wrong piece comes first, alone with the reports.
-Fault WrongPiece(const std::string& name, std::function<void(TensorPiece*)> change, const std::string& text) {
-  const auto frames = [change](StepRequest whole) {
-    const TensorPiece piece = whole.gradient(0);
+Fault WrongPiece(const std::string& name, std::function<void(v1::TensorPiece*)> change, const std::string& text) {
+  const auto frames = [change](v1::StepRequest whole) {
+    const v1::TensorPiece piece = whole.gradient(0);
     whole.clear_gradient();
     *whole.add_gradient() = piece;
     change(whole.mutable_gradient(0));
@@ -51,12 +52,12 @@ Fault WrongPiece(const std::string& name, std::function<void(TensorPiece*)> chan
 }
 
 // The first part of a contribution, then another.
-Fault Twice(const std::string& name, std::function<void(StepRequest* second)> change, grpc::StatusCode code,
+Fault Twice(const std::string& name, std::function<void(v1::StepRequest* second)> change, grpc::StatusCode code,
             const std::string& text) {
-  const auto frames = [change](StepRequest whole) {
+  const auto frames = [change](v1::StepRequest whole) {
     whole.set_end(false);
     whole.clear_gradient();
-    StepRequest second = whole;
+    v1::StepRequest second = whole;
     change(&second);
     return Frames{whole, second};
   };
@@ -67,7 +68,7 @@ std::vector<Fault> NamesAndNumbers() {
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   constexpr auto kPrecondition = grpc::StatusCode::FAILED_PRECONDITION;
   const auto block = [](int64_t step, int64_t first, int64_t count) {
-    return [=](StepRequest* f) {
+    return [=](v1::StepRequest* f) {
       f->set_step(f->step() + step);
       f->set_first_slot(first);
       f->set_slot_count(count);
@@ -75,11 +76,12 @@ std::vector<Fault> NamesAndNumbers() {
   };
   return {
       Changed(
-          "OldEpoch", [](StepRequest* f) { f->set_epoch(0); }, grpc::StatusCode::ABORTED, "epoch 0 is over"),
+          "OldGeneration", [](v1::StepRequest* f) { f->set_generation(0); }, grpc::StatusCode::ABORTED,
+          "generation 0 is over"),
       Changed(
-          "HugeEpoch", [](StepRequest* f) { f->set_epoch(kMax); }, grpc::StatusCode::ABORTED, "is over"),
+          "HugeGeneration", [](v1::StepRequest* f) { f->set_generation(kMax); }, grpc::StatusCode::ABORTED, "is over"),
       Changed(
-          "ForeignSession", [](StepRequest* f) { f->set_session_id(12345); }, kInvalid, "a frame of session 12345"),
+          "ForeignSession", [](v1::StepRequest* f) { f->set_session_id(12345); }, kInvalid, "a frame of session 12345"),
       Changed("LaterStep", block(1, 0, 4), kPrecondition, "without a token for it"),
       Changed("EarlierStep", block(-1, 0, 4), kPrecondition, "without a token for it"),
       Changed("NegativeSlot", block(0, -4, 4), kPrecondition, "without a token for it"),
@@ -92,12 +94,12 @@ std::vector<Fault> NamesAndNumbers() {
       Twice("OtherBlockInTheMiddle", block(0, 0, 2), kInvalid, "inside a contribution to slots [0,4)"),
       Twice(
           "AskingInTheMiddle",
-          [block](StepRequest* f) {
+          [block](v1::StepRequest* f) {
             f->clear_report();
             block(0, 0, 0)(f);
             f->set_end(true);
           },
-          kInvalid, "the contribution before was not ended"),
+          kInvalid, "the previous contribution was not finished"),
   };
 }
 
@@ -105,31 +107,31 @@ std::vector<Fault> Reports() {
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   return {
       Changed(
-          "PiecesBeforeReports", [](StepRequest* f) { f->clear_report(); }, kInvalid,
+          "PiecesBeforeReports", [](v1::StepRequest* f) { f->clear_report(); }, kInvalid,
           "gradients came before the reports"),
       Changed(
-          "ReportMissing", [](StepRequest* f) { f->mutable_report()->RemoveLast(); }, kInvalid,
+          "ReportMissing", [](v1::StepRequest* f) { f->mutable_report()->RemoveLast(); }, kInvalid,
           "3 reports in a contribution to slots [0,4), expected 4"),
       Changed(
-          "ReportOfAForeignSlot", [](StepRequest* f) { f->mutable_report(3)->set_slot(4); }, kInvalid,
+          "ReportOfAForeignSlot", [](v1::StepRequest* f) { f->mutable_report(3)->set_slot(4); }, kInvalid,
           "a report for slot 4 in a contribution to slots [0,4)"),
       Changed(
-          "ReportOfANegativeSlot", [](StepRequest* f) { f->mutable_report(0)->set_slot(kMin); }, kInvalid,
+          "ReportOfANegativeSlot", [](v1::StepRequest* f) { f->mutable_report(0)->set_slot(kMin); }, kInvalid,
           "a report for slot -9223372036854775808"),
       Changed(
-          "ReportTwiceInAFrame", [](StepRequest* f) { f->mutable_report(1)->set_slot(0); }, kInvalid,
+          "ReportTwiceInAFrame", [](v1::StepRequest* f) { f->mutable_report(1)->set_slot(0); }, kInvalid,
           "two reports for slot 0"),
       Twice(
-          "ReportsTwice", [](StepRequest*) {}, kInvalid, "reports were sent twice"),
+          "ReportsTwice", [](v1::StepRequest*) {}, kInvalid, "reports were sent twice"),
       Changed(
-          "UpdateMissing", [](StepRequest* f) { f->mutable_report(2)->mutable_update()->RemoveLast(); }, kInvalid,
+          "UpdateMissing", [](v1::StepRequest* f) { f->mutable_report(2)->mutable_update()->RemoveLast(); }, kInvalid,
           "the report of slot 2 has 1 update values; the model has 2 update ops"),
       Changed(
-          "UpdateTooMany", [](StepRequest* f) { f->mutable_report(2)->add_update("1234"); }, kInvalid,
+          "UpdateTooMany", [](v1::StepRequest* f) { f->mutable_report(2)->add_update("1234"); }, kInvalid,
           "the report of slot 2 has 3 update values"),
       Changed(
-          "UpdateOfAnotherSize", [](StepRequest* f) { f->mutable_report(0)->mutable_update(1)->pop_back(); }, kInvalid,
-          "for slot 0 has 23999 bytes, expected 24000"),
+          "UpdateOfAnotherSize", [](v1::StepRequest* f) { f->mutable_report(0)->mutable_update(1)->pop_back(); },
+          kInvalid, "for slot 0 has 23999 bytes, expected 24000"),
   };
 }
 
@@ -137,35 +139,35 @@ std::vector<Fault> Pieces() {
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   return {
       WrongPiece(
-          "ForeignVariable", [](TensorPiece* p) { p->set_variable(99); }, "a gradient for variable number 99"),
+          "ForeignVariable", [](v1::TensorPiece* p) { p->set_variable(99); }, "a gradient for variable number 99"),
       WrongPiece(
-          "LastVariableNumber", [](TensorPiece* p) { p->set_variable(4294967295u); }, "number 4294967295"),
+          "LastVariableNumber", [](v1::TensorPiece* p) { p->set_variable(4294967295u); }, "number 4294967295"),
       WrongPiece(
-          "NotTrainable", [](TensorPiece* p) { p->set_variable(4); }, "is for a variable that is not trainable"),
+          "NotTrainable", [](v1::TensorPiece* p) { p->set_variable(4); }, "is for a variable that is not trainable"),
       WrongPiece(
-          "Empty", [](TensorPiece* p) { p->clear_content(); }, "with 0 bytes has no whole number"),
+          "Empty", [](v1::TensorPiece* p) { p->clear_content(); }, "with 0 bytes has no whole number"),
       WrongPiece(
-          "HalfAnElement", [](TensorPiece* p) { p->mutable_content()->pop_back(); }, "has no whole number"),
+          "HalfAnElement", [](v1::TensorPiece* p) { p->mutable_content()->pop_back(); }, "has no whole number"),
       WrongPiece(
-          "AnElementShort", [](TensorPiece* p) { p->mutable_content()->resize(p->content().size() - 4); },
+          "AnElementShort", [](v1::TensorPiece* p) { p->mutable_content()->resize(p->content().size() - 4); },
           "is not made of whole pieces of 65536 elements"),
       WrongPiece(
-          "LongerThanItsVariable", [](TensorPiece* p) { p->mutable_content()->resize(72001 * 4); },
+          "LongerThanItsVariable", [](v1::TensorPiece* p) { p->mutable_content()->resize(72001 * 4); },
           "does not lie within its 72000 elements"),
       WrongPiece(
-          "OffsetInsideASegment", [](TensorPiece* p) { p->set_offset(1); }, "is not made of whole pieces"),
+          "OffsetInsideASegment", [](v1::TensorPiece* p) { p->set_offset(1); }, "is not made of whole pieces"),
       WrongPiece(
-          "OffsetAtTheEnd", [](TensorPiece* p) { p->set_offset(72000); }, "does not lie within"),
+          "OffsetAtTheEnd", [](v1::TensorPiece* p) { p->set_offset(72000); }, "does not lie within"),
       WrongPiece(
-          "HugeOffset", [](TensorPiece* p) { p->set_offset(kMax); }, "does not lie within"),
+          "HugeOffset", [](v1::TensorPiece* p) { p->set_offset(kMax); }, "does not lie within"),
       WrongPiece(
-          "OffsetBeyondAnyNumber", [](TensorPiece* p) { p->set_offset(~uint64_t{0}); }, "field 7 is malformed"),
+          "OffsetBeyondAnyNumber", [](v1::TensorPiece* p) { p->set_offset(~uint64_t{0}); }, "field 7 is malformed"),
       Changed(
-          "PieceTwice", [](StepRequest* f) { *f->mutable_gradient(f->gradient_size() - 1) = f->gradient(0); }, kInvalid,
-          "from element 0 was sent twice"),
+          "PieceTwice", [](v1::StepRequest* f) { *f->mutable_gradient(f->gradient_size() - 1) = f->gradient(0); },
+          kInvalid, "from element 0 was sent twice"),
       Changed(
           "PiecesThatOverlap",
-          [](StepRequest* f) {
+          [](v1::StepRequest* f) {
             // The whole variable, one part of which has come.
             const std::string whole = f->gradient(0).content() + f->gradient(1).content();
             f->mutable_gradient(0)->set_content(whole);
@@ -173,25 +175,25 @@ std::vector<Fault> Pieces() {
           },
           kInvalid, "from element 65536 was sent twice"),
       Changed(
-          "PieceMissing", [](StepRequest* f) { f->mutable_gradient()->RemoveLast(); }, kInvalid, "pieces of 65536"),
+          "PieceMissing", [](v1::StepRequest* f) { f->mutable_gradient()->RemoveLast(); }, kInvalid, "pieces of 65536"),
       Changed(
-          "EndWithoutPieces", [](StepRequest* f) { f->clear_gradient(); }, kInvalid, "has 0 of"),
+          "EndWithoutPieces", [](v1::StepRequest* f) { f->clear_gradient(); }, kInvalid, "has 0 of"),
       Changed(
           "EndWithoutAnything",
-          [](StepRequest* f) {
+          [](v1::StepRequest* f) {
             f->clear_gradient();
             f->clear_report();
           },
           kInvalid, "has 0 of"),
       {"MorePiecesThanThereAre",
-       [](StepRequest whole) {
+       [](v1::StepRequest whole) {
          whole.clear_gradient();
          for (int i = 0; i < 1000000; ++i) whole.add_gradient();
          return Frames{whole};
        },
        grpc::StatusCode::RESOURCE_EXHAUSTED, "pieces in one message"},
       {"MoreReportsThanThereAre",
-       [](StepRequest whole) {
+       [](v1::StepRequest whole) {
          whole.clear_gradient();
          for (int i = 0; i < 1000000; ++i) whole.add_report();
          return Frames{whole};
@@ -200,16 +202,16 @@ std::vector<Fault> Pieces() {
   };
 }
 
-void ExpectNamed(Stranger* stranger, const Fault& fault) {
+void ExpectNamed(ProtoOnlyWorker* stranger, const Fault& fault) {
   SCOPED_TRACE(fault.name);
   grpc::ClientContext context;
   const auto stream = stranger->NewStream(&context);
   ASSERT_TRUE(stream->Write(stranger->AskForToken()));
   // Every slot is the good worker's, which is stuck: this one gets a second copy.
-  Token token;
+  v1::Token token;
   ASSERT_TRUE(stranger->ReadToken(stream.get(), &token));
   ASSERT_EQ(token.slot_count(), 4);
-  for (const StepRequest& frame : fault.frames(stranger->Compute(token))) stream->Write(frame);
+  for (const v1::StepRequest& frame : fault.frames(stranger->Compute(token))) stream->Write(frame);
   EXPECT_FALSE(stranger->ReadToken(stream.get(), &token));
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), fault.code) << status.error_message();
@@ -217,8 +219,8 @@ void ExpectNamed(Stranger* stranger, const Fault& fault) {
 }
 
 void ExpectAllNamed(const std::vector<Fault>& faults) {
-  DisturbedRun run;
-  Stranger stranger(run.address(), "wrong", 1);
+  FaultInjectedRun run;
+  ProtoOnlyWorker stranger(run.address(), "wrong", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   for (const Fault& fault : faults) ASSERT_NO_FATAL_FAILURE(ExpectNamed(&stranger, fault));
   run.ExpectSameWeights();
@@ -229,20 +231,20 @@ TEST(HostileFramesTest, WrongReportsAreNamed) { ExpectAllNamed(Reports()); }
 TEST(HostileFramesTest, WrongPiecesAreNamed) { ExpectAllNamed(Pieces()); }
 
 TEST(HostileFramesTest, FramesWithoutASessionOrATokenAreNamed) {
-  DisturbedRun run;
-  Stranger stranger(run.address(), "hasty", 1);
+  FaultInjectedRun run;
+  ProtoOnlyWorker stranger(run.address(), "hasty", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
-  Token token;
-  token.set_step(DisturbedRun::kHeldStep);
+  v1::Token token;
+  token.set_step(FaultInjectedRun::kHeldStep);
   token.set_slot_count(4);
-  StepRequest unknown = stranger.AskForToken();
+  v1::StepRequest unknown = stranger.AskForToken();
   unknown.set_session_id(987654321);
-  StepRequest old = stranger.AskForToken();
-  old.set_epoch(old.epoch() - 1);
-  const std::vector<std::pair<StepRequest, std::string>> cases = {
-      {unknown, "session 987654321 of epoch 1 is unknown"},
-      {old, "of epoch 0 is unknown; the chief's epoch is 1"},
-      {StepRequest(), "session 0 of epoch 0 is unknown"},
+  v1::StepRequest old = stranger.AskForToken();
+  old.set_generation(old.generation() - 1);
+  const std::vector<std::pair<v1::StepRequest, std::string>> cases = {
+      {unknown, "session 987654321 of generation 1 is unknown"},
+      {old, "of generation 0 is unknown; the chief's generation is 1"},
+      {v1::StepRequest(), "session 0 of generation 0 is unknown"},
       {stranger.NewRequest(token),
        "a contribution to slots [0,4) of step 20 without a token for it; the session's last token is none"},
   };
@@ -257,39 +259,40 @@ TEST(HostileFramesTest, FramesWithoutASessionOrATokenAreNamed) {
 }
 
 TEST(HostileFramesTest, AnotherModelIsRefusedByTheFirstDifference) {
-  DisturbedRun run;
-  Stranger stranger(run.address(), "other", 1);
+  FaultInjectedRun run;
+  ProtoOnlyWorker stranger(run.address(), "other", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
-  const auto open = [&](std::function<void(ModelSpec*)> change) {
-    OpenSessionRequest request = stranger.open_request();
+  const auto open = [&](std::function<void(v1::ModelSpec*)> change) {
+    v1::OpenSessionRequest request = stranger.open_request();
     change(request.mutable_model());
-    OpenSessionReply reply;
+    v1::OpenSessionReply reply;
     grpc::ClientContext context;
     const grpc::Status status = stranger.stub()->OpenSession(&context, request, &reply);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
     return status.error_message();
   };
-  EXPECT_THAT(open([](ModelSpec* m) { m->mutable_variables(0)->set_name("other"); }), HasSubstr("variables[0].name"));
-  EXPECT_THAT(open([](ModelSpec* m) { m->mutable_variables(1)->set_dtype(DT_INT64); }),
+  EXPECT_THAT(open([](v1::ModelSpec* m) { m->mutable_variables(0)->set_name("other"); }),
+              HasSubstr("variables[0].name"));
+  EXPECT_THAT(open([](v1::ModelSpec* m) { m->mutable_variables(1)->set_dtype(v1::DT_INT64); }),
               HasSubstr("variables[1].dtype"));
-  EXPECT_THAT(open([](ModelSpec* m) { m->mutable_variables(0)->set_shape(0, -1); }),
+  EXPECT_THAT(open([](v1::ModelSpec* m) { m->mutable_variables(0)->set_shape(0, -1); }),
               HasSubstr("variables[0].shape[0]"));
-  EXPECT_THAT(open([](ModelSpec* m) { m->mutable_variables()->RemoveLast(); }), HasSubstr("deleted: variables"));
-  EXPECT_THAT(open([](ModelSpec* m) { m->Clear(); }), HasSubstr("deleted: variables[0]"));
+  EXPECT_THAT(open([](v1::ModelSpec* m) { m->mutable_variables()->RemoveLast(); }), HasSubstr("deleted: variables"));
+  EXPECT_THAT(open([](v1::ModelSpec* m) { m->Clear(); }), HasSubstr("deleted: variables[0]"));
   run.ExpectSameWeights();
 }
 
 TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
-  DisturbedRun run;
-  Stranger stranger(run.address(), "half", 1);
+  FaultInjectedRun run;
+  ProtoOnlyWorker stranger(run.address(), "half", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   grpc::ClientContext context;
   const auto stream = stranger.NewStream(&context);
   ASSERT_TRUE(stream->Write(stranger.AskForToken()));
-  Token token;
+  v1::Token token;
   ASSERT_TRUE(stranger.ReadToken(stream.get(), &token));
-  StepRequest half = stranger.Compute(token);
-  StepRequest rest = half;
+  v1::StepRequest half = stranger.Compute(token);
+  v1::StepRequest rest = half;
   half.set_end(false);
   half.mutable_gradient()->DeleteSubrange(1, half.gradient_size() - 1);
   rest.clear_report();
@@ -301,23 +304,23 @@ TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
   ASSERT_TRUE(stream->Write(half));
   while (received() == asked) std::this_thread::yield();
   run.Release();
-  while (run.chief()->GetStatus().global_step() < DisturbedRun::kHeldStep + 2) std::this_thread::yield();
-  // What comes too late is not wanted, and no fault.
+  while (run.chief()->GetStatus().global_step() < FaultInjectedRun::kHeldStep + 2) std::this_thread::yield();
+  // What arrives too late is dropped, and is no fault.
   ASSERT_TRUE(stream->Write(rest));
   while (stranger.fates().empty() && stranger.ReadToken(stream.get(), &token)) {
   }
-  EXPECT_EQ(stranger.fates().count(DUPLICATE) + stranger.fates().count(ACCEPTED), 1u);
+  EXPECT_EQ(stranger.fates().count(v1::CONTRIBUTION_DUPLICATE) + stranger.fates().count(v1::CONTRIBUTION_ACCEPTED), 1u);
   context.TryCancel();
   run.ExpectSameWeights();
 }
 
 TEST(HostileFramesTest, AWorkerThatNeverReadsHoldsNobodyUp) {
-  DisturbedRun run;
-  std::vector<std::unique_ptr<Stranger>> strangers;
+  FaultInjectedRun run;
+  std::vector<std::unique_ptr<ProtoOnlyWorker>> strangers;
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::unique_ptr<Stranger::Stream>> streams;
+  std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
   for (uint64_t i = 0; i < 3; ++i) {
-    strangers.push_back(std::make_unique<Stranger>(run.address(), "deaf", i));
+    strangers.push_back(std::make_unique<ProtoOnlyWorker>(run.address(), "deaf", i));
     ASSERT_NO_FATAL_FAILURE(strangers.back()->Open());
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     streams.push_back(strangers.back()->NewStream(contexts.back().get()));

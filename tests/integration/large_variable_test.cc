@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/defaults.h"
-#include "common/io/file_system.h"
 #include "google/protobuf/text_format.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "proto/chief.grpc.pb.h"
-#include "server/chief/chief.h"
-#include "server/rpc/chief_server.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/v1/chief.grpc.pb.h"
 
 namespace lockstep {
 namespace {
@@ -44,7 +45,7 @@ int64_t AvailableBytes() {
 class LargeRun {
  public:
   LargeRun(const std::string& logdir, int64_t steps) {
-    RunConfig config;
+    config::v1::RunSpec config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
         "optimizer { sgd {} learning_rate { initial: 1 } } checkpoint { keep: 1 }", &config));
     config.mutable_training()->set_steps(steps);
@@ -61,30 +62,31 @@ class LargeRun {
     server_ = ChiefServer::Start(ChiefServer::Options(), chief_.get()).value();
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = ChiefService::NewStub(
+    stub_ = v1::ChiefService::NewStub(
         grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
   // Gets the values of `first`, the chief's step. Computes all steps to the run's end, unless `only_look`.
   void Train(int64_t first, bool only_look) {
-    OpenSessionRequest open;
+    v1::OpenSessionRequest open;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
         absl::StrCat("variables { name: 'large' dtype: DT_FLOAT shape: ", kElements, " trainable: true }"),
         open.mutable_model()));
+    CompleteDeclaration(&open);
     grpc::ClientContext open_context, context;
     const grpc::Status opened = stub_->OpenSession(&open_context, open, &session_);
     ASSERT_TRUE(opened.ok()) << opened.error_message();
     EXPECT_EQ(session_.global_step(), first);
     const auto stream = stub_->Step(&context);
-    StepRequest ask;
+    v1::StepRequest ask;
     ask.set_session_id(session_.session_id());
-    ask.set_epoch(session_.epoch());
-    StepRequest leave = ask;
+    ask.set_generation(session_.generation());
+    v1::StepRequest leave = ask;
     ask.set_end(true);
     leave.set_leave(true);
     EXPECT_TRUE(stream->Write(ask));
     std::thread waiter([&] { EXPECT_EQ(chief_->Wait().ok(), !only_look); });
-    StepReply reply;
+    v1::StepReply reply;
     while (stream->Read(&reply) && !reply.finished()) {
       Check(reply);
       if (!reply.has_token()) continue;
@@ -100,8 +102,8 @@ class LargeRun {
   }
 
  private:
-  void Check(const StepReply& reply) {
-    for (const TensorPiece& piece : reply.value()) {
+  void Check(const v1::StepReply& reply) {
+    for (const v1::TensorPiece& piece : reply.value()) {
       std::vector<float> values(piece.content().size() / sizeof(float));
       std::memcpy(values.data(), piece.content().data(), piece.content().size());
       for (size_t i = 0; i < values.size(); ++i) {
@@ -112,17 +114,17 @@ class LargeRun {
     }
   }
 
-  void Push(const Token& token, grpc::ClientReaderWriter<StepRequest, StepReply>* stream) {
+  void Push(const v1::Token& token, grpc::ClientReaderWriter<v1::StepRequest, v1::StepReply>* stream) {
     for (int64_t offset = 0; offset < kElements; offset += kFrameElements) {
-      StepRequest frame;
+      v1::StepRequest frame;
       frame.set_session_id(session_.session_id());
-      frame.set_epoch(session_.epoch());
+      frame.set_generation(session_.generation());
       frame.set_step(token.step());
       frame.set_slot_count(1);
       if (offset == 0) frame.add_report();
       const std::vector<float> gradient(std::min(kFrameElements, kElements - offset),
                                         static_cast<float>(offset / kFrameElements + 1));
-      TensorPiece* const piece = frame.add_gradient();
+      v1::TensorPiece* const piece = frame.add_gradient();
       piece->set_offset(static_cast<uint64_t>(offset));
       piece->set_content(gradient.data(), gradient.size() * sizeof(float));
       frame.set_end(offset + kFrameElements >= kElements);
@@ -132,8 +134,8 @@ class LargeRun {
 
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<ChiefServer> server_;
-  std::unique_ptr<ChiefService::Stub> stub_;
-  OpenSessionReply session_;
+  std::unique_ptr<v1::ChiefService::Stub> stub_;
+  v1::OpenSessionReply session_;
   std::map<int64_t, int64_t> received_;  // elements of each step
 };
 

@@ -4,13 +4,16 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/mutex.h"
-#include "common/config/defaults.h"
-#include "common/io/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/tests/testing/test_cluster.h"
+#include "lockstep/worker/data/dataset_registry.h"
 
 namespace lockstep {
 namespace {
@@ -19,8 +22,8 @@ using ::testing::ContainsRegex;
 
 constexpr char kFile[] = "/data.csv";
 
-RunConfig CsvRunConfig() {
-  RunConfig config;
+config::v1::RunSpec CsvRunSpec() {
+  config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
     model { layer { name: "logits" dense { units: 2 } } loss { softmax_cross_entropy {} } }
     input {
@@ -37,10 +40,33 @@ RunConfig CsvRunConfig() {
   return config;
 }
 
+// An input of a program's own: each byte of a file is an example.
+class ByteDataset : public Dataset {
+ public:
+  ByteDataset(const ExampleSpec& spec, const std::string& bytes)
+      : Dataset(spec, static_cast<int64_t>(bytes.size()), false, ExtendCrc32c(StartOfDigest(spec, false), bytes)),
+        bytes_(bytes) {}
+
+ private:
+  absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      out->features.flat<float>()[i] = static_cast<float>(bytes_[indices[i]]);
+      out->labels.flat<int32_t>()[i] = bytes_[indices[i]] % 2;
+    }
+    return absl::OkStatus();
+  }
+  const std::string bytes_;
+};
+
+REGISTER_DATASET("bytes", [](const DatasetRequest& request) -> absl::StatusOr<std::unique_ptr<Dataset>> {
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(request.options.fs, request.source.file(0)));
+  return std::make_unique<ByteDataset>(ExampleSpec{v1::DT_FLOAT, Shape({1}), v1::DT_INT32, Shape(), 2}, bytes);
+});
+
 class OtherDataTest : public ::testing::TestWithParam<bool> {
  protected:
   OtherDataTest() {
-    options_.config = CsvRunConfig();
+    options_.config = CsvRunSpec();
     options_.local = GetParam();
     options_.data = &data_;
   }
@@ -51,7 +77,7 @@ class OtherDataTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(WriteFileAtomically(&data_, kFile, text).ok());
   }
 
-  // Of a run that nothing happens to.
+  // The digest of an undisturbed run.
   std::string Undisturbed() {
     TestCluster cluster(options_);
     WriteRows(100);
@@ -63,9 +89,11 @@ class OtherDataTest : public ::testing::TestWithParam<bool> {
 
   static void ExpectRefused(const absl::Status& status, const std::string& worker) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                ContainsRegex(worker + " reads 101 examples with CRC32C [0-9a-f]{8}, the run 100 examples with CRC32C "
-                                       "[0-9a-f]{8}"));
+    EXPECT_THAT(
+        std::string(status.message()),
+        ContainsRegex(worker +
+                      " on host-[0-9]+ reads 101 examples with CRC32C [0-9a-f]{8}, the run 100 examples with CRC32C "
+                      "[0-9a-f]{8}"));
   }
 
   MemoryFileSystem data_;
@@ -125,6 +153,40 @@ TEST_P(OtherDataTest, AResumeWithOtherDataIsRefusedAndOneWithTheSameGoesOn) {
   EXPECT_TRUE(cluster.Wait().ok());
   EXPECT_TRUE(cluster.JoinWorker(last).ok());
   EXPECT_EQ(cluster.Digest().value(), expected);
+}
+
+TEST_P(OtherDataTest, AFileOfTheSameSizeWithAnotherNumberIsRefused) {
+  TestCluster cluster(options_);
+  WriteRows(100);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const int first = cluster.StartWorker();
+  while (cluster.chief()->GetStatus().global_step() < 1) std::this_thread::yield();
+  cluster.KillWorker(first);
+  std::string text = ReadFile(&data_, kFile).value();
+  text[text.size() - 4] ^= 1;  // the last x
+  ASSERT_TRUE(WriteFileAtomically(&data_, kFile, text).ok());
+  const absl::Status status = cluster.JoinWorker(cluster.StartWorker());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ContainsRegex("worker-1 on host-1 reads 100 examples .*, the run 100 examples .*worker-0 on host-0"));
+}
+
+TEST_P(OtherDataTest, AWorkerWhoseRegisteredInputIsAnotherIsRefused) {
+  auto* source = options_.config.mutable_input()->mutable_split(0)->mutable_registered();
+  source->set_name("bytes");
+  source->add_file(kFile);
+  options_.config.mutable_training()->set_steps(1 << 30);  // not over before the first worker is killed
+  TestCluster cluster(options_);
+  ASSERT_TRUE(WriteFileAtomically(&data_, kFile, "some bytes").ok());
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const int first = cluster.StartWorker();
+  while (cluster.chief()->GetStatus().global_step() < 1) std::this_thread::yield();
+  cluster.KillWorker(first);
+  ASSERT_TRUE(WriteFileAtomically(&data_, kFile, "same bytes").ok());
+  const absl::Status status = cluster.JoinWorker(cluster.StartWorker());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ContainsRegex("worker-1 on host-1 reads 10 examples .*, the run 10 examples .*worker-0 on host-0"));
 }
 
 }  // namespace

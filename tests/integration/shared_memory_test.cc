@@ -1,5 +1,5 @@
 // Chief and workers of one machine hand tensors over in memory that both have mapped.
-#include "common/tensor/shared_memory.h"
+#include "lockstep/common/memory/shared_memory.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,13 +9,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "common/client/chief_client.h"
-#include "common/tensor/parameter_layout.h"
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/stranger.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/tests/testing/proto_only_worker.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 TestCluster::Options SharingCluster(int64_t slots) {
   TestCluster::Options options;
-  options.config = SmallRunConfig(/*steps=*/40, slots);
+  options.config = SmallRunSpec(/*steps=*/40, slots);
   options.share_memory = true;
   return options;
 }
@@ -39,9 +39,9 @@ TEST(SharedMemoryTest, TheBitsAreThoseOfTheOtherWays) {
   }
 }
 
-// Of slot 0, with zeros for the update ops.
-SlotReport ReportOf(const ParameterLayout& layout) {
-  SlotReport report;
+// The report of slot 0, with zeros for the update ops.
+v1::SlotReport ReportOf(const ParameterLayout& layout) {
+  v1::SlotReport report;
   for (const auto& op : layout.update_ops()) {
     report.add_update(std::string(static_cast<size_t>(layout.variables()[op.variable].elements) * sizeof(float), '\0'));
   }
@@ -58,13 +58,13 @@ Carried CarriedInAStep(bool share, int64_t* model_bytes) {
   cluster_options.config.mutable_model()->mutable_layer(0)->mutable_dense()->set_units(2000);
   TestCluster cluster(cluster_options);
   EXPECT_TRUE(cluster.StartChief().ok());
-  Stranger stranger(cluster.address(), "model", 1);
+  ProtoOnlyWorker stranger(cluster.address(), "model", 1);
   stranger.Open();
   const ParameterLayout layout = ParameterLayout::Create(stranger.model()).value();
   *model_bytes = layout.flat_elements() * static_cast<int64_t>(sizeof(float));
   ChiefClient::StepOptions options;
   options.session_id = stranger.session().session_id();
-  options.epoch = stranger.session().epoch();
+  options.generation = stranger.session().generation();
   EXPECT_TRUE(stranger.session().has_shared_memory());
   if (share) options.chief_memory = stranger.session().shared_memory();
   const auto client = cluster.NewClient();
@@ -81,8 +81,8 @@ Carried CarriedInAStep(bool share, int64_t* model_bytes) {
   const auto next = channel->AwaitToken();
   EXPECT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(next->token.step(), 1);
-  EXPECT_EQ(next->fate, ACCEPTED);
-  const RunStatus status = cluster.chief()->GetStatus();
+  EXPECT_EQ(next->result, v1::CONTRIBUTION_ACCEPTED);
+  const v1::RunStatus status = cluster.chief()->GetStatus();
   EXPECT_EQ(status.worker_size(), 1);
   const Carried carried = {status.worker(0).bytes_received(), status.worker(0).bytes_sent()};
   channel->Leave();
@@ -99,13 +99,13 @@ TEST(SharedMemoryTest, TensorsDoNotTravel) {
 }
 
 // A stream of a stranger that has sent its first frame.
-class StrangerStream {
+class ProtoOnlyStream {
  public:
-  StrangerStream(TestCluster* cluster, const SharedMemoryHandle* gradient_memory)
-      : stranger_(cluster->address(), "stranger", 1) {
+  ProtoOnlyStream(TestCluster* cluster, const v1::SharedMemoryHandle* gradient_memory)
+      : stranger_(cluster->address(), "proto_only_worker", 1) {
     stranger_.Open();
     stream_ = stranger_.NewStream(&context_);
-    StepRequest ask = stranger_.AskForToken();
+    v1::StepRequest ask = stranger_.AskForToken();
     if (gradient_memory != nullptr) *ask.mutable_gradient_memory() = *gradient_memory;
     EXPECT_TRUE(stream_->Write(ask));
     EXPECT_TRUE(stranger_.ReadToken(stream_.get(), &token_));
@@ -113,41 +113,41 @@ class StrangerStream {
 
   bool values_are_shared() const { return stranger_.reply().has_values_memory(); }
   // A frame with reports and one piece that lies there.
-  StepRequest Piece(uint64_t offset, uint64_t bytes) {
-    StepRequest request = stranger_.NewRequest(token_);
+  v1::StepRequest Piece(uint64_t offset, uint64_t bytes) {
+    v1::StepRequest request = stranger_.NewRequest(token_);
     *request.add_report() = ReportOf(ParameterLayout::Create(stranger_.model()).value());
-    TensorPiece* const piece = request.add_gradient();
+    v1::TensorPiece* const piece = request.add_gradient();
     piece->mutable_shared()->set_offset(offset);
     piece->mutable_shared()->set_bytes(bytes);
     return request;
   }
   // How the stream ends after the frame.
-  grpc::Status EndAfter(const StepRequest& request) {
+  grpc::Status EndAfter(const v1::StepRequest& request) {
     stream_->Write(request);
-    Token token;
+    v1::Token token;
     EXPECT_FALSE(stranger_.ReadToken(stream_.get(), &token));
     return stream_->Finish();
   }
 
  private:
-  Stranger stranger_;
+  ProtoOnlyWorker stranger_;
   grpc::ClientContext context_;
-  std::unique_ptr<Stranger::Stream> stream_;
-  Token token_;
+  std::unique_ptr<ProtoOnlyWorker::Stream> stream_;
+  v1::Token token_;
 };
 
 TEST(SharedMemoryTest, MemoryOutOfReachIsAnsweredWithBytes) {
   TestCluster cluster(SharingCluster(1));
   ASSERT_TRUE(cluster.StartChief().ok());
   const auto memory = SharedMemory::Create(64).value();
-  SharedMemoryHandle handle = memory->handle();
+  v1::SharedMemoryHandle handle = memory->handle();
   handle.set_machine("another");
-  EXPECT_FALSE(StrangerStream(&cluster, &handle).values_are_shared());
+  EXPECT_FALSE(ProtoOnlyStream(&cluster, &handle).values_are_shared());
   handle = memory->handle();
   handle.set_inode(handle.inode() + 1);
-  EXPECT_FALSE(StrangerStream(&cluster, &handle).values_are_shared());
-  EXPECT_TRUE(StrangerStream(&cluster, &memory->handle()).values_are_shared());
-  EXPECT_FALSE(StrangerStream(&cluster, nullptr).values_are_shared());
+  EXPECT_FALSE(ProtoOnlyStream(&cluster, &handle).values_are_shared());
+  EXPECT_TRUE(ProtoOnlyStream(&cluster, &memory->handle()).values_are_shared());
+  EXPECT_FALSE(ProtoOnlyStream(&cluster, nullptr).values_are_shared());
 }
 
 TEST(SharedMemoryTest, AChiefThatDoesNotShareTakesNoMemory) {
@@ -156,7 +156,7 @@ TEST(SharedMemoryTest, AChiefThatDoesNotShareTakesNoMemory) {
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
   const auto memory = SharedMemory::Create(64).value();
-  StrangerStream stream(&cluster, &memory->handle());
+  ProtoOnlyStream stream(&cluster, &memory->handle());
   EXPECT_FALSE(stream.values_are_shared());
   const grpc::Status status = stream.EndAfter(stream.Piece(0, 4));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -180,14 +180,14 @@ TEST(SharedMemoryTest, APieceThatDoesNotLieInTheMemoryIsNamed) {
                {0, 3, "with 3 bytes has no whole number"},
                {0, 64, "is not made of whole pieces of 65536 elements"}};
   for (const auto& test : cases) {
-    StrangerStream stream(&cluster, &memory->handle());
+    ProtoOnlyStream stream(&cluster, &memory->handle());
     const grpc::Status status = stream.EndAfter(stream.Piece(test.offset, test.bytes));
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr(test.text));
   }
 }
 
-// Counts the lines of the log that contain a text, while it exists.
+// Counts the lines of the log that contain a string, while it exists.
 class LogCounter : public google::LogSink {
  public:
   explicit LogCounter(std::string text) : text_(std::move(text)) { google::AddLogSink(this); }
@@ -206,10 +206,10 @@ class LogCounter : public google::LogSink {
 TEST(SharedMemoryTest, AHandleIsLookedAtWhenTheSessionIsKnown) {
   TestCluster cluster(SharingCluster(1));
   ASSERT_TRUE(cluster.StartChief().ok());
-  Stranger stranger(cluster.address(), "stranger", 1);
+  ProtoOnlyWorker stranger(cluster.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   const auto memory = SharedMemory::Create(1000).value();
-  StepRequest request = stranger.AskForToken();
+  v1::StepRequest request = stranger.AskForToken();
   *request.mutable_gradient_memory() = memory->handle();
   request.mutable_gradient_memory()->set_bytes(5);  // it has another size
   for (const bool known : {false, true}) {
@@ -218,7 +218,7 @@ TEST(SharedMemoryTest, AHandleIsLookedAtWhenTheSessionIsKnown) {
     grpc::ClientContext context;
     const auto stream = stranger.NewStream(&context);
     ASSERT_TRUE(stream->Write(request));
-    Token token;
+    v1::Token token;
     EXPECT_EQ(stranger.ReadToken(stream.get(), &token), known);
     EXPECT_EQ(refused.count(), known ? 1 : 0);
     request.set_session_id(stranger.session().session_id());

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/config/defaults.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
 namespace {
@@ -37,15 +37,15 @@ constexpr char kConfig[] = R"(
 using Variables = std::map<std::string, std::vector<float>>;
 
 // What is merged into kConfig.
-RunConfig Config(const std::string& more) {
-  RunConfig config;
+config::v1::RunSpec Config(const std::string& more) {
+  config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kConfig, &config));
   EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(more, &config)) << more;
   return config;
 }
 
 // The variables after the last step.
-Variables Train(RunConfig config) {
+Variables Train(config::v1::RunSpec config) {
   ApplyDefaults(&config);
   TestCluster::Options options;
   options.config = config;
@@ -68,13 +68,13 @@ Variables Train(RunConfig config) {
 }
 
 // The variables before the first step: after one that is too small to change them.
-Variables Initial(RunConfig config) {
+Variables Initial(config::v1::RunSpec config) {
   config.mutable_optimizer()->mutable_learning_rate()->set_initial(1e-30f);
   return Train(config);
 }
 
 // What the step subtracted, which is the gradient.
-Variables GradientOf(const RunConfig& config) {
+Variables GradientOf(const config::v1::RunSpec& config) {
   Variables before = Initial(config);
   for (auto& [name, values] : Train(config)) {
     for (size_t i = 0; i < values.size(); ++i) before[name][i] -= values[i];
@@ -178,9 +178,10 @@ TEST(TrainingOptionsTest, RegularizeTheVariablesThatMatch) {
 }
 
 TEST(TrainingOptionsTest, AddSeveralLosses) {
-  RunConfig both = Config("model { loss { mean_squared_error {} weight: 0.5 } loss { input: 'y' hinge {} } }");
+  config::v1::RunSpec both =
+      Config("model { loss { mean_squared_error {} weight: 0.5 } loss { input: 'y' hinge {} } }");
   const auto alone = [&](int loss) {
-    RunConfig config = both;
+    config::v1::RunSpec config = both;
     config.mutable_model()->clear_loss();
     *config.mutable_model()->add_loss() = both.model().loss(loss);
     return GradientOf(config);
@@ -209,7 +210,7 @@ std::string WeightedCsv(const std::string& name, const std::vector<float>& weigh
 }
 
 Variables GradientOfCsv(const std::string& csv) {
-  RunConfig config = Config(kOneSlot);
+  config::v1::RunSpec config = Config(kOneSlot);
   EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(csv, config.mutable_input()->mutable_split(0)));
   config.mutable_input()->set_batch_size(6);
   return GradientOf(config);

@@ -1,20 +1,21 @@
-// A stranger's client, made from proto/chief.proto alone.
+// A stranger's client, made from proto/lockstep/v1/chief.proto alone.
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/stranger.h"
-#include "tests/testing/test_cluster.h"
+#include "lockstep/tests/testing/proto_only_worker.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
 namespace {
 
 // To the end of the run.
-void Train(TestCluster* cluster, Stranger* stranger) {
+void Train(TestCluster* cluster, ProtoOnlyWorker* stranger) {
   absl::Status waited;
   std::thread waiter([&] { waited = cluster->Wait(); });
   stranger->Train();
@@ -23,42 +24,69 @@ void Train(TestCluster* cluster, Stranger* stranger) {
   ASSERT_TRUE(waited.ok()) << waited;
 }
 
-void ExpectTheSameBits(const RunConfig& config) {
+void ExpectTheSameBits(const config::v1::RunSpec& config) {
   TestCluster::Options options;
   options.config = config;
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
-  Stranger stranger(cluster.address(), "stranger", 1);
+  ProtoOnlyWorker stranger(cluster.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   ASSERT_NO_FATAL_FAILURE(Train(&cluster, &stranger));
-  EXPECT_EQ(stranger.fates()[ACCEPTED], config.training().steps());
+  EXPECT_EQ(stranger.fates()[v1::CONTRIBUTION_ACCEPTED], config.training().steps());
   EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
 }
 
 TEST(WireTest, AStrangersClientTrainsToTheSameBits) {
-  for (const int64_t slots : {1, 3}) ExpectTheSameBits(SmallRunConfig(/*steps=*/25, slots));
+  for (const int64_t slots : {1, 3}) ExpectTheSameBits(SmallRunSpec(/*steps=*/25, slots));
 }
 
 TEST(WireTest, AStrangersClientSpeaksBfloat16) {
-  RunConfig config = SmallRunConfig(/*steps=*/25, /*slots=*/3);
-  config.mutable_compression()->set_gradients(CompressionConfig::BFLOAT16);
-  config.mutable_compression()->set_values(CompressionConfig::BFLOAT16);
+  config::v1::RunSpec config = SmallRunSpec(/*steps=*/25, /*slots=*/3);
+  config.mutable_compression()->set_gradients(config::v1::CompressionConfig::BFLOAT16);
+  config.mutable_compression()->set_values(config::v1::CompressionConfig::BFLOAT16);
   ExpectTheSameBits(config);
+}
+
+// Another worker of the run is Lockstep's own: the canary and the digests of both are compared.
+TEST(WireTest, AStrangersDigestsAreThoseOfOurWorkers) {
+  TestCluster::Options options;
+  options.config = SmallRunSpec(/*steps=*/200, /*slots=*/2);
+  options.config.mutable_compression()->set_gradients(config::v1::CompressionConfig::BFLOAT16);
+  options.config.mutable_audit()->set_fraction(1);
+  options.config.mutable_audit()->set_on_mismatch(config::v1::AuditConfig::FAIL);
+  std::atomic<bool> together{false};
+  options.before_batch = [&together](int64_t step) {
+    while (step >= 1 && !together.load()) std::this_thread::yield();
+  };
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  ProtoOnlyWorker stranger(cluster.address(), "proto_only_worker", 1);
+  ASSERT_NO_FATAL_FAILURE(stranger.Open());
+  stranger.AllowOthers();
+  cluster.StartWorker();
+  std::thread watch([&] {
+    while (cluster.chief()->GetStatus().worker_size() < 2) std::this_thread::yield();
+    together = true;
+  });
+  Train(&cluster, &stranger);
+  watch.join();
+  EXPECT_GT(cluster.chief()->GetStatus().audit().compared(), 0);
+  EXPECT_EQ(cluster.chief()->GetStatus().audit().differences(), 0);
 }
 
 TEST(WireTest, AChiefListensOnSeveralAddresses) {
   const std::string socket = absl::StrCat("unix-abstract:lockstep-wire-test-", getpid());
   TestCluster::Options options;
-  options.config = SmallRunConfig(/*steps=*/5, /*slots=*/1);
+  options.config = SmallRunSpec(/*steps=*/5, /*slots=*/1);
   options.server.address = absl::StrCat(socket, ",127.0.0.1:0,127.0.0.1:0");
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
   EXPECT_THAT(cluster.address(), testing::MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*")) << "the first that has a port";
-  Stranger by_port(cluster.address(), "by port", 1), by_name(socket, "by name", 2);
+  ProtoOnlyWorker by_port(cluster.address(), "by port", 1), by_name(socket, "by name", 2);
   ASSERT_NO_FATAL_FAILURE(by_port.Open());
   ASSERT_NO_FATAL_FAILURE(by_name.Open());
   ASSERT_NO_FATAL_FAILURE(Train(&cluster, &by_name));
-  EXPECT_EQ(by_name.fates()[ACCEPTED], 5);
+  EXPECT_EQ(by_name.fates()[v1::CONTRIBUTION_ACCEPTED], 5);
 }
 
 }  // namespace

@@ -1,18 +1,20 @@
-#include "tests/testing/test_cluster.h"
+#include "lockstep/tests/testing/test_cluster.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "common/checkpoint/bundle_reader.h"
-#include "common/checkpoint/checkpoint_state.h"
-#include "common/checkpoint/digest.h"
-#include "common/config/defaults.h"
-#include "common/transport/grpc_chief_client.h"
+#include "absl/strings/str_replace.h"
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
-#include "server/local/local_chief_client.h"
-#include "worker/session/configured_task.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/transport/grpc_connector.h"
+#include "lockstep/server/local/local_chief_client.h"
+#include "lockstep/worker/session/configured_workload.h"
 
 namespace lockstep {
 namespace {
@@ -38,8 +40,8 @@ class ObservedBatches : public BatchSource {
 
 constexpr char TestCluster::kLogdir[];
 
-RunConfig SmallRunConfig(int64_t steps, int64_t slots) {
-  RunConfig config;
+config::v1::RunSpec SmallRunSpec(int64_t steps, int64_t slots) {
+  config::v1::RunSpec config;
   CHECK(google::protobuf::TextFormat::ParseFromString(R"(
     model {
       layer { name: "hidden" dense { units: 24 } }
@@ -77,6 +79,7 @@ absl::Status TestCluster::StartChief() {
   chief.clock = options_.clock;
   if (options_.with_logdir) chief.logdir = kLogdir;
   chief.config = options_.config;
+  chief.host = "host-chief";
   chief.share_memory = options_.share_memory;
   chief.housekeeping_period = options_.housekeeping_period;
   ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(chief)));
@@ -99,31 +102,41 @@ void TestCluster::KillChief() {
 }
 
 std::unique_ptr<ChiefClient> TestCluster::NewClient() {
-  return options_.local ? NewLocalChiefClient(chief_.get()) : NewGrpcChiefClient(address_);
+  if (options_.local) return NewLocalChiefClient(chief_.get());
+  // A unix socket is a master by itself.
+  const std::string chief =
+      IsUnixAddress(address_) ? address_ : absl::StrReplaceAll(options_.master, {{"CHIEF", address_}});
+  const auto master = ParseMasterAddress(chief);
+  CHECK(master.ok()) << master.status();
+  return GrpcConnector(&fs_).Connect(*master).value();
 }
 
 int TestCluster::StartWorker(int compute_threads) {
   auto worker = std::make_unique<Worker>();
   worker->client = NewClient();
   TrainingWorker::Options options;
-  options.name = absl::StrCat("worker-", workers_.size());
+  const auto index = static_cast<int>(workers_.size());
+  options.name = absl::StrCat("worker-", index);
+  options.host = absl::StrCat("host-", index);
   options.clock = Clock::Real();
   options.chief_address = address_;
-  options.make_task = [this, compute_threads](const RunConfig& config) -> absl::StatusOr<TrainingWorker::Task> {
-    ConfiguredTaskOptions task_options;
-    task_options.fs = options_.data;
-    task_options.compute_threads = compute_threads;
-    ASSIGN_OR_RETURN(TrainingWorker::Task task, MakeConfiguredTask(config, task_options));
+  options.make_workload = [this, index,
+                           compute_threads](const config::v1::RunSpec& config) -> absl::StatusOr<Workload> {
+    WorkloadOptions workload_options;
+    workload_options.fs = options_.data;
+    workload_options.compute_threads = compute_threads;
+    ASSIGN_OR_RETURN(Workload workload, LoadWorkload(config, workload_options));
     if (options_.before_batch) {
-      task.batches = std::make_unique<ObservedBatches>(std::move(task.batches), options_.before_batch);
+      workload.batches = std::make_unique<ObservedBatches>(std::move(workload.batches), options_.before_batch);
     }
-    return task;
+    if (options_.change_workload) options_.change_workload(index, &workload);
+    return workload;
   };
   worker->worker = std::make_unique<TrainingWorker>(std::move(options), worker->client.get());
   Worker* const started = worker.get();
   worker->thread = std::thread([started] { started->status = started->worker->Run(); });
   workers_.push_back(std::move(worker));
-  return static_cast<int>(workers_.size()) - 1;
+  return index;
 }
 
 void TestCluster::KillWorker(int index) {

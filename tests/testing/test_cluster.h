@@ -9,36 +9,40 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/clock.h"
-#include "common/client/chief_client.h"
-#include "common/io/file_system.h"
-#include "common/io/memory_file_system.h"
-#include "proto/config.pb.h"
-#include "server/chief/chief.h"
-#include "server/rpc/chief_server.h"
-#include "worker/session/training_worker.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {
 
 // A small configuration with batch norm, dropout and Adam over synthetic data, which trains in milliseconds a step.
-RunConfig SmallRunConfig(int64_t steps, int64_t slots);
+config::v1::RunSpec SmallRunSpec(int64_t steps, int64_t slots);
 
 // A chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints lie in a memory
 // file system that outlives a chief, so that a chief can be killed and started again. For one thread.
 class TestCluster {
  public:
   struct Options {
-    RunConfig config;
+    config::v1::RunSpec config;
     Clock* clock = Clock::Real();
     // Where workers read data.
     FileSystem* data = FileSystem::Real();
     // No sockets: workers call the chief directly.
     bool local = false;
+    // The master string of the workers; CHIEF in it stands for the chief's address, a file is one of fs().
+    std::string master = "grpc://CHIEF";
     bool with_logdir = true;
     bool share_memory = false;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
     // Called by a worker before it reads the batch of a slot of this step; may block.
     std::function<void(int64_t step)> before_batch;
+    // Makes a worker one that computes something else. Worker i is on host-i, the chief on host-chief.
+    std::function<void(int index, Workload*)> change_workload;
     ChiefServer::Options server;
   };
 
@@ -46,8 +50,10 @@ class TestCluster {
   // Stops everything.
   ~TestCluster();
 
-  // Starts the chief, on the port of the one before.
+  // Starts the chief, on the port of the previous one.
   absl::Status StartChief();
+  // The next one takes another port.
+  void MoveChief() { address_ = options_.server.address; }
   // Ends the chief without a save or a goodbye, as kill -9 does.
   void KillChief();
   Chief* chief() const { return chief_.get(); }
@@ -57,6 +63,9 @@ class TestCluster {
   // Cancels a worker without a goodbye and waits for its thread.
   void KillWorker(int index);
 
+  // TrainingWorker::RequestEnd.
+  absl::Status RequestEnd(int index, const std::string& reason) { return workers_[index]->worker->RequestEnd(reason); }
+
   // Waits until a worker has ended by itself and returns its status.
   absl::Status JoinWorker(int index);
 
@@ -65,7 +74,7 @@ class TestCluster {
   // The statuses with which the workers ended, after Wait.
   std::vector<absl::Status> JoinWorkers();
 
-  // Of the newest checkpoint.
+  // The digest of the newest checkpoint.
   absl::StatusOr<std::string> Digest();
 
   MemoryFileSystem* fs() { return &fs_; }

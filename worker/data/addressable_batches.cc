@@ -1,4 +1,4 @@
-#include "worker/data/addressable_batches.h"
+#include "lockstep/worker/data/addressable_batches.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
-#include "worker/data/augmentation.h"
-#include "worker/data/normalization.h"
-#include "worker/data/permutation.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/worker/data/augmentation.h"
+#include "lockstep/worker/data/normalization.h"
+#include "lockstep/worker/data/permutation.h"
 
 namespace lockstep {
 namespace {
@@ -21,7 +21,7 @@ constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
 class AddressableBatches : public BatchSource {
  public:
-  AddressableBatches(std::shared_ptr<const Dataset> dataset, const InputConfig& config,
+  AddressableBatches(std::shared_ptr<const Dataset> dataset, const config::v1::InputConfig& config,
                      const BatchSourceOptions& options, int64_t examples_per_epoch, Augmentation augmentation)
       : dataset_(std::move(dataset)),
         options_(options),
@@ -76,7 +76,8 @@ class AddressableBatches : public BatchSource {
   const Augmentation augmentation_;
 };
 
-absl::Status CheckSizes(const Dataset& dataset, const InputConfig& config, const BatchSourceOptions& options) {
+absl::Status CheckSizes(const Dataset& dataset, const config::v1::InputConfig& config,
+                        const BatchSourceOptions& options) {
   const int64_t elements = dataset.spec().features_shape.num_elements() + dataset.spec().labels_shape.num_elements();
   const int64_t max_batch = kMaxBatchElements / elements;
   if (config.batch_size() <= 0 || config.batch_size() > max_batch) {
@@ -97,11 +98,11 @@ absl::Status CheckSizes(const Dataset& dataset, const InputConfig& config, const
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<const Dataset> dataset,
-                                                               const InputConfig& config,
+                                                               const config::v1::InputConfig& config,
                                                                const BatchSourceOptions& options) {
   RETURN_IF_ERROR(CheckSizes(*dataset, config, options));
   int64_t examples_per_epoch = dataset->size();
-  if (config.last_batch() == InputConfig::DROP) {
+  if (config.last_batch() == config::v1::InputConfig::DROP) {
     const int64_t global_batch = options.replicas_to_aggregate * config.batch_size();
     examples_per_epoch -= examples_per_epoch % global_batch;
     if (examples_per_epoch == 0) {

@@ -5,29 +5,30 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "proto/input.pb.h"
-#include "worker/data/batch_source.h"
-#include "worker/data/dataset.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/data/dataset.h"
 
 namespace lockstep {
 
 struct BatchSourceOptions {
   // R: slots of each step, at least 1.
   int64_t replicas_to_aggregate = 1;
-  // Of shuffling and augmentation.
+  // The seed of shuffling and augmentation.
   uint64_t seed = 0;
   // The input ends after this many epochs, and a batch that reaches beyond is OutOfRange; 0: it never ends.
   int64_t epochs = 0;
 };
 
 // The batches of `dataset` by (step, slot). Example i of a batch of B stands at position
-// p = (step * R + slot) * B + i of an endless stream of epochs, each a permutation of its own (or file order, with
+// p = (step * R + slot) * B + i of an endless stream of epochs, each with its own permutation (or file order, with
 // no_shuffle). SPAN: every epoch has all n examples. DROP: every epoch has the first n - n mod (R * B) of its order.
-// The result computes a batch when it is asked for; PrefetchedBatches adds a thread.
+// Batches are computed on demand; PrefetchedBatches adds a thread.
 // Errors: InvalidArgument for a batch_size that is not positive or too large, DROP with less than R * B examples,
-// and augmentation of what is no image. Get: InvalidArgument for a step or slot out of range; those of the dataset.
+// and augmentation of examples that are not images. Get: InvalidArgument for a step or slot out of range; those of the
+// dataset.
 absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<const Dataset> dataset,
-                                                               const InputConfig& config,
+                                                               const config::v1::InputConfig& config,
                                                                const BatchSourceOptions& options);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "worker/data/addressable_batches.h"
+#include "lockstep/worker/data/addressable_batches.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/data/synthetic.h"
+#include "lockstep/worker/data/formats/synthetic.h"
 
 namespace lockstep {
 namespace {
@@ -25,7 +25,7 @@ class Numbers : public Dataset {
  private:
   static ExampleSpec Spec() {
     ExampleSpec spec;
-    spec.features_dtype = DT_INT32;
+    spec.features_dtype = v1::DT_INT32;
     spec.features_shape = Shape({1});
     spec.classes = 1;
     return spec;
@@ -40,8 +40,9 @@ class Numbers : public Dataset {
   }
 };
 
-InputConfig Config(int64_t batch_size, InputConfig::LastBatch last_batch = InputConfig::SPAN) {
-  InputConfig config;
+config::v1::InputConfig Config(int64_t batch_size,
+                               config::v1::InputConfig::LastBatch last_batch = config::v1::InputConfig::SPAN) {
+  config::v1::InputConfig config;
   config.set_batch_size(batch_size);
   config.set_last_batch(last_batch);
   return config;
@@ -54,7 +55,8 @@ BatchSourceOptions Options(int64_t replicas, uint64_t seed = 1) {
   return options;
 }
 
-std::unique_ptr<BatchSource> Create(int64_t examples, const InputConfig& config, const BatchSourceOptions& options) {
+std::unique_ptr<BatchSource> Create(int64_t examples, const config::v1::InputConfig& config,
+                                    const BatchSourceOptions& options) {
   auto source = CreateBatchSource(std::make_shared<Numbers>(examples), config, options);
   EXPECT_TRUE(source.ok()) << source.status();
   return *std::move(source);
@@ -98,7 +100,7 @@ TEST(AddressableBatchesTest, EveryEpochHasEveryExampleOnce) {
 
 TEST(AddressableBatchesTest, DropLeavesOutWhatDoesNotFillTheLastGlobalBatch) {
   // Global batches of 6 from 20 examples: 3 steps an epoch, 2 examples left out.
-  auto source = Create(20, Config(3, InputConfig::DROP), Options(2));
+  auto source = Create(20, Config(3, config::v1::InputConfig::DROP), Options(2));
   std::map<int, int> left_out;
   for (int epoch = 0; epoch < 30; ++epoch) {
     std::vector<int> count(20);
@@ -116,7 +118,7 @@ TEST(AddressableBatchesTest, DropLeavesOutWhatDoesNotFillTheLastGlobalBatch) {
 }
 
 TEST(AddressableBatchesTest, KeepsFileOrderWithoutShuffling) {
-  InputConfig config = Config(3);
+  config::v1::InputConfig config = Config(3);
   config.set_no_shuffle(true);
   auto source = Create(5, config, Options(2));
   EXPECT_THAT(Get(source.get(), 0, 0), ElementsAre(0, 1, 2));
@@ -125,11 +127,11 @@ TEST(AddressableBatchesTest, KeepsFileOrderWithoutShuffling) {
 }
 
 TEST(AddressableBatchesTest, ABatchDependsOnItsAddressAlone) {
-  InputConfig::Synthetic synthetic;
+  config::v1::InputConfig::Synthetic synthetic;
   synthetic.set_examples(50);
   synthetic.set_classes(3);
   for (const int dim : {8, 8, 1}) synthetic.add_shape(dim);
-  InputConfig config = Config(4);
+  config::v1::InputConfig config = Config(4);
   config.mutable_augmentation()->set_flip(true);
   config.mutable_augmentation()->set_crop_padding(1);
   std::vector<std::pair<int64_t, int64_t>> addresses;
@@ -186,14 +188,14 @@ TEST(AddressableBatchesTest, RefusesAddressesThatDoNotExist) {
 }
 
 TEST(AddressableBatchesTest, RefusesSizesThatMakeNoSense) {
-  const auto status = [](const InputConfig& config, const BatchSourceOptions& options) {
+  const auto status = [](const config::v1::InputConfig& config, const BatchSourceOptions& options) {
     return CreateBatchSource(std::make_shared<Numbers>(10), config, options).status();
   };
   EXPECT_THAT(std::string(status(Config(0), Options(1)).message()), HasSubstr("input.batch_size is 0"));
   EXPECT_THAT(std::string(status(Config(INT64_MAX), Options(1)).message()), HasSubstr("input.batch_size is 9223"));
   EXPECT_THAT(std::string(status(Config(1), Options(0)).message()), HasSubstr("replicas_to_aggregate is 0"));
   EXPECT_THAT(std::string(status(Config(4), Options(INT64_MAX)).message()), HasSubstr("replicas_to_aggregate is 9223"));
-  EXPECT_THAT(std::string(status(Config(6, InputConfig::DROP), Options(2)).message()),
+  EXPECT_THAT(std::string(status(Config(6, config::v1::InputConfig::DROP), Options(2)).message()),
               HasSubstr("10 examples, one step needs 12"));
 }
 

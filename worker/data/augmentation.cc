@@ -1,10 +1,10 @@
-#include "worker/data/augmentation.h"
+#include "lockstep/worker/data/augmentation.h"
 
 #include <algorithm>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/philox.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 namespace {
@@ -55,8 +55,9 @@ int64_t Shift(uint32_t bits, int64_t padding) {
 
 }  // namespace
 
-absl::StatusOr<Augmentation> Augmentation::Create(const InputConfig::Augmentation& config, const ExampleSpec& spec,
-                                                  const Normalization& normalization, uint64_t seed) {
+absl::StatusOr<Augmentation> Augmentation::Create(const config::v1::InputConfig::Augmentation& config,
+                                                  const ExampleSpec& spec, const Normalization& normalization,
+                                                  uint64_t seed) {
   Augmentation augmentation;
   augmentation.flip_ = config.flip();
   augmentation.padding_ = config.crop_padding();
@@ -66,7 +67,7 @@ absl::StatusOr<Augmentation> Augmentation::Create(const InputConfig::Augmentatio
     return absl::InvalidArgumentError(absl::StrCat("input.augmentation.crop_padding is ", config.crop_padding(),
                                                    ", must be in [0, ", kMaxPadding, "]"));
   }
-  const bool images = spec.features_dtype == DT_FLOAT && spec.features_shape.rank() == 3;
+  const bool images = spec.features_dtype == v1::DT_FLOAT && spec.features_shape.rank() == 3;
   if (!images && (config.flip() || config.crop_padding() > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.augmentation needs float images [rows, columns, channels], the examples are ",
@@ -81,7 +82,7 @@ void Augmentation::Apply(int64_t step, int64_t slot, Batch* batch) const {
   const Image image = {shape.dim(1), shape.dim(2), shape.dim(3)};
   const int64_t elements = image.rows * image.columns * image.channels;
   const Philox philox = Philox::ForSlot(seed_, "augmentation", step, slot);
-  Tensor result(DT_FLOAT, shape);
+  Tensor result(v1::DT_FLOAT, shape);
   const float* in = batch->features.flat<float>().data();
   float* out = result.flat<float>().data();
   for (int64_t i = 0; i < batch->size; ++i, in += elements, out += elements) {

@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "proto/input.pb.h"
-#include "worker/data/batch.h"
-#include "worker/data/batch_source.h"
-#include "worker/data/normalization.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/data/normalization.h"
 
 namespace lockstep {
 
@@ -16,9 +16,10 @@ namespace lockstep {
 // Images are normalized already, so the padding is what zero becomes. Constant after construction, thread-safe.
 class Augmentation {
  public:
-  // InvalidArgument when something is asked for and the examples are not images, DT_FLOAT [rows, columns, channels].
-  static absl::StatusOr<Augmentation> Create(const InputConfig::Augmentation& config, const ExampleSpec& spec,
-                                             const Normalization& normalization, uint64_t seed);
+  // InvalidArgument when there is something to do and the examples are not images, DT_FLOAT [rows, columns, channels].
+  static absl::StatusOr<Augmentation> Create(const config::v1::InputConfig::Augmentation& config,
+                                             const ExampleSpec& spec, const Normalization& normalization,
+                                             uint64_t seed);
 
   // Replaces batch->features.
   void Apply(int64_t step, int64_t slot, Batch* batch) const;

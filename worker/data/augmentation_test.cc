@@ -1,4 +1,4 @@
-#include "worker/data/augmentation.h"
+#include "lockstep/worker/data/augmentation.h"
 
 #include <set>
 #include <string>
@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-InputConfig::Augmentation Config(bool flip, int64_t crop_padding) {
-  InputConfig::Augmentation config;
+config::v1::InputConfig::Augmentation Config(bool flip, int64_t crop_padding) {
+  config::v1::InputConfig::Augmentation config;
   config.set_flip(flip);
   config.set_crop_padding(crop_padding);
   return config;
@@ -29,7 +29,7 @@ ExampleSpec ImageSpec(Shape shape) {
 Batch Images(Shape shape) {
   Batch batch;
   batch.size = shape.dim(0);
-  batch.features = Tensor(DT_FLOAT, shape);
+  batch.features = Tensor(v1::DT_FLOAT, shape);
   for (int64_t i = 0; i < batch.features.num_elements(); ++i) batch.features.flat<float>()[i] = 1.0f + i;
   return batch;
 }
@@ -67,7 +67,7 @@ TEST(AugmentationTest, FlipsAboutHalfOfTheImages) {
 }
 
 TEST(AugmentationTest, CropsEveryPlaceOfThePaddedImage) {
-  InputConfig::Normalization normalization;
+  config::v1::InputConfig::Normalization normalization;
   normalization.set_mean(1.0f);
   normalization.set_stddev(0.5f);
   const Augmentation crop =
@@ -103,7 +103,7 @@ TEST(AugmentationTest, IsRefusedForWhatIsNoImage) {
   EXPECT_EQ(Augmentation::Create(Config(true, 0), ImageSpec({4}), Normalization(), 1).status().code(),
             absl::StatusCode::kInvalidArgument);
   ExampleSpec ids = ImageSpec({4, 4, 1});
-  ids.features_dtype = DT_INT32;
+  ids.features_dtype = v1::DT_INT32;
   EXPECT_EQ(Augmentation::Create(Config(false, 1), ids, Normalization(), 1).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(Augmentation::Create(Config(false, 0), ids, Normalization(), 1).ok());

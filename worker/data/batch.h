@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/tensor/tensor.h"
+#include "lockstep/common/tensor/tensor.h"
 
 namespace lockstep {
 

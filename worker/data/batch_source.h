@@ -4,18 +4,18 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "common/tensor/shape.h"
-#include "worker/data/batch.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/worker/data/batch.h"
 
 namespace lockstep {
 
 // What every example of a split looks like; models are built against it.
 struct ExampleSpec {
   // DT_FLOAT or DT_INT32, and the shape without the batch dimension.
-  DataType features_dtype = DT_FLOAT;
+  v1::DataType features_dtype = v1::DT_FLOAT;
   Shape features_shape;
   // DT_INT32 with shape [] and `classes` > 0, or DT_FLOAT with shape [outputs] and `classes` 0.
-  DataType labels_dtype = DT_INT32;
+  v1::DataType labels_dtype = v1::DT_INT32;
   Shape labels_shape;
   int64_t classes = 0;
 };

@@ -8,19 +8,20 @@
 #include <utility>
 
 #include "benchmark/benchmark.h"
-#include "common/io/memory_file_system.h"
 #include "glog/logging.h"
-#include "worker/data/addressable_batches.h"
-#include "worker/data/idx.h"
-#include "worker/data/idx_encoder.h"
-#include "worker/data/open_dataset.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/worker/data/addressable_batches.h"
+#include "lockstep/worker/data/formats/idx.h"
+#include "lockstep/worker/data/formats/idx_encoder.h"
+#include "lockstep/worker/data/formats/open_dataset.h"
 
 namespace lockstep {
 namespace {
 
 constexpr uint32_t kExamples = 10000;
 
-void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>> dataset, const InputConfig& config) {
+void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>> dataset,
+                const config::v1::InputConfig& config) {
   // As the worker does: freed batches are kept.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -31,7 +32,7 @@ void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>
   for (auto _ : state) CHECK((*source)->Get(step++, 0).ok());
 }
 
-void Run(benchmark::State& state, FileSystem* fs, const InputConfig& config) {
+void Run(benchmark::State& state, FileSystem* fs, const config::v1::InputConfig& config) {
   DatasetOptions options;
   options.fs = fs;
   GetBatches(state, OpenDataset(config, "", 1, options), config);
@@ -42,7 +43,7 @@ void Idx(benchmark::State& state, bool gzipped, bool augmented) {
   const std::string images = EncodeIdx({kExamples, 28, 28}, std::string(kExamples * 784, 'x'));
   CHECK(WriteFileAtomically(&fs, "images", gzipped ? Gzip(images) : images).ok());
   CHECK(WriteFileAtomically(&fs, "labels", EncodeIdx({kExamples}, std::string(kExamples, 9))).ok());
-  InputConfig config;
+  config::v1::InputConfig config;
   config.set_batch_size(64);
   config.add_split()->mutable_idx()->set_images("images");
   config.mutable_split(0)->mutable_idx()->set_labels("labels");
@@ -63,7 +64,7 @@ void IdxOnDisk(benchmark::State& state) {
   CHECK(WriteFileAtomically(fs, labels, EncodeIdx({kExamples}, std::string(kExamples, 9))).ok());
   IdxOptions options;
   options.held_bytes = 0;
-  InputConfig config;
+  config::v1::InputConfig config;
   config.set_batch_size(64);
   GetBatches(state, OpenIdxDataset(fs, images, labels, options), config);
   for (const std::string& path : {images, labels}) CHECK(fs->Remove(path).ok());
@@ -72,9 +73,9 @@ void IdxOnDisk(benchmark::State& state) {
 
 void Synthetic(benchmark::State& state) {
   MemoryFileSystem fs;
-  InputConfig config;
+  config::v1::InputConfig config;
   config.set_batch_size(64);
-  InputConfig::Synthetic* synthetic = config.add_split()->mutable_synthetic();
+  config::v1::InputConfig::Synthetic* synthetic = config.add_split()->mutable_synthetic();
   synthetic->set_examples(kExamples);
   synthetic->set_classes(10);
   synthetic->add_shape(784);

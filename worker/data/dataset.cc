@@ -1,17 +1,18 @@
-#include "worker/data/dataset.h"
+#include "lockstep/worker/data/dataset.h"
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "common/io/crc32c.h"
-#include "common/tensor/dtype.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/v1/data.pb.h"
 
 namespace lockstep {
 
-Dataset::Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c)
-    : spec_(spec), size_(size), has_weights_(has_weights), crc32c_(crc32c) {}
+Dataset::Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c, bool has_labels)
+    : spec_(spec), size_(size), has_weights_(has_weights), has_labels_(has_labels), crc32c_(crc32c) {}
 
-DataDigest Dataset::digest() const {
-  DataDigest digest;
+v1::DataDigest Dataset::digest() const {
+  v1::DataDigest digest;
   digest.set_examples(size_);
   digest.set_crc32c(crc32c_);
   return digest;
@@ -27,7 +28,7 @@ absl::Status Dataset::Read(absl::Span<const int64_t> indices, Batch* out) const 
   out->size = size;
   out->features = Tensor(spec_.features_dtype, WithBatchDimension(size, spec_.features_shape));
   out->labels = Tensor(spec_.labels_dtype, WithBatchDimension(size, spec_.labels_shape));
-  out->weights = has_weights_ ? Tensor(DT_FLOAT, Shape({size})) : Tensor();
+  out->weights = has_weights_ ? Tensor(v1::DT_FLOAT, Shape({size})) : Tensor();
   return ReadExamples(indices, out);
 }
 

@@ -5,10 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/tensor/shape.h"
-#include "proto/input.pb.h"
-#include "worker/data/batch.h"
-#include "worker/data/batch_source.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/data/batch_source.h"
 
 namespace lockstep {
 
@@ -26,8 +27,10 @@ class Dataset {
   int64_t size() const { return size_; }
   // Whether batches carry a weight for each example.
   bool has_weights() const { return has_weights_; }
-  // Other examples, or the same in another order, have another one. Normalization is no part of it.
-  DataDigest digest() const;
+  // False where labels are optional (DatasetOptions) and the data have none: all are 0, of one class.
+  bool has_labels() const { return has_labels_; }
+  // Other examples, or the same in another order, have another digest. Normalization is not part of it.
+  v1::DataDigest digest() const;
 
   // The examples with these numbers, in this order, repetitions allowed, in new tensors.
   // Errors: InvalidArgument for a number outside [0, size()); DataLoss names a damaged file and record.
@@ -35,7 +38,7 @@ class Dataset {
 
  protected:
   // `crc32c` is of all examples, as digest() gives it: see StartOfDigest.
-  Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c);
+  Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c, bool has_labels = true);
 
  private:
   // `out` has the right tensors, uninitialized; every index is in range.
@@ -44,6 +47,7 @@ class Dataset {
   const ExampleSpec spec_;
   const int64_t size_;
   const bool has_weights_;
+  const bool has_labels_;
   const uint32_t crc32c_;
 };
 

@@ -1,4 +1,4 @@
-#include "worker/data/normalization.h"
+#include "lockstep/worker/data/normalization.h"
 
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 #include "Eigen/Core"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
@@ -27,7 +27,8 @@ inline __m256 FractionsOf255(const uint8_t* in) {
 class NormalizedDataset : public Dataset {
  public:
   NormalizedDataset(std::unique_ptr<Dataset> dataset, Normalization normalization)
-      : Dataset(dataset->spec(), dataset->size(), dataset->has_weights(), dataset->digest().crc32c()),
+      : Dataset(dataset->spec(), dataset->size(), dataset->has_weights(), dataset->digest().crc32c(),
+                dataset->has_labels()),
         dataset_(std::move(dataset)),
         normalization_(normalization) {}
 
@@ -44,7 +45,7 @@ class NormalizedDataset : public Dataset {
 
 }  // namespace
 
-absl::StatusOr<Normalization> Normalization::Create(const InputConfig::Normalization& config) {
+absl::StatusOr<Normalization> Normalization::Create(const config::v1::InputConfig::Normalization& config) {
   const float stddev = config.has_stddev() ? config.stddev() : 1.0f;
   if (!std::isfinite(config.mean()) || !std::isfinite(stddev) || stddev <= 0.0f) {
     return absl::InvalidArgumentError(absl::StrCat("input.normalization has mean ", config.mean(), " and stddev ",
@@ -67,7 +68,7 @@ void Normalization::FromBytes(absl::Span<const uint8_t> bytes, float* out) const
 }
 
 std::unique_ptr<Dataset> NormalizeFeatures(std::unique_ptr<Dataset> dataset, Normalization normalization) {
-  if (normalization.identity() || dataset->spec().features_dtype != DT_FLOAT) return dataset;
+  if (normalization.identity() || dataset->spec().features_dtype != v1::DT_FLOAT) return dataset;
   return std::make_unique<NormalizedDataset>(std::move(dataset), normalization);
 }
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/input.pb.h"
-#include "worker/data/dataset.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/dataset.h"
 
 namespace lockstep {
 
@@ -18,7 +18,7 @@ class Normalization {
   Normalization() = default;
 
   // InvalidArgument unless mean is finite and stddev is finite and positive.
-  static absl::StatusOr<Normalization> Create(const InputConfig::Normalization& config);
+  static absl::StatusOr<Normalization> Create(const config::v1::InputConfig::Normalization& config);
 
   bool identity() const { return mean_ == 0.0f && stddev_ == 1.0f; }
   float operator()(float x) const { return (x - mean_) / stddev_; }

@@ -1,4 +1,4 @@
-#include "worker/data/normalization.h"
+#include "lockstep/worker/data/normalization.h"
 
 #include <cmath>
 #include <limits>
@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-InputConfig::Normalization Config(float mean, float stddev) {
-  InputConfig::Normalization config;
+config::v1::InputConfig::Normalization Config(float mean, float stddev) {
+  config::v1::InputConfig::Normalization config;
   config.set_mean(mean);
   config.set_stddev(stddev);
   return config;
@@ -22,7 +22,7 @@ InputConfig::Normalization Config(float mean, float stddev) {
 
 TEST(NormalizationTest, ByDefaultChangesNothing) {
   EXPECT_TRUE(Normalization().identity());
-  EXPECT_TRUE(Normalization::Create(InputConfig::Normalization())->identity());
+  EXPECT_TRUE(Normalization::Create(config::v1::InputConfig::Normalization())->identity());
   EXPECT_EQ(Normalization()(0.3f), 0.3f);
 }
 

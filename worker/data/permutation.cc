@@ -1,6 +1,6 @@
-#include "worker/data/permutation.h"
+#include "lockstep/worker/data/permutation.h"
 
-#include "common/base/philox.h"
+#include "lockstep/common/base/philox.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/data/permutation.h"
+#include "lockstep/worker/data/permutation.h"
 
 #include <algorithm>
 #include <cmath>

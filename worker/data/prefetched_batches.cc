@@ -1,12 +1,14 @@
-#include "worker/data/prefetched_batches.h"
+#include "lockstep/worker/data/prefetched_batches.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace lockstep {
 
-PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity)
-    : source_(std::move(source)), capacity_(static_cast<size_t>(std::max(capacity, 1))), thread_([this] { Run(); }) {}
+PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity, Executor* executor)
+    : source_(std::move(source)),
+      capacity_(static_cast<size_t>(std::max(capacity, 1))),
+      thread_(executor->Start("batches", [this] { Run(); })) {}
 
 PrefetchedBatches::~PrefetchedBatches() {
   {
@@ -14,7 +16,7 @@ PrefetchedBatches::~PrefetchedBatches() {
     stopping_ = true;
     work_.Signal();
   }
-  thread_.join();
+  thread_->Join();
 }
 
 absl::StatusOr<Batch> PrefetchedBatches::Get(int64_t step, int64_t slot) {

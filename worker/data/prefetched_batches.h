@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <thread>
 
 #include "absl/types/optional.h"
-#include "common/base/mutex.h"
-#include "worker/data/batch_source.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/worker/data/batch_source.h"
 
 namespace lockstep {
 
@@ -18,7 +18,8 @@ namespace lockstep {
 // a tenth of its time. The destructor waits for the batch in preparation, no Get may run then. Thread-safe.
 class PrefetchedBatches : public BatchSource {
  public:
-  explicit PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity = 3);
+  explicit PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity = 3,
+                             Executor* executor = Executor::Threads());
   ~PrefetchedBatches() override;
 
   const ExampleSpec& spec() const override { return source_->spec(); }
@@ -26,12 +27,9 @@ class PrefetchedBatches : public BatchSource {
   absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Prefetch(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until every hint is prepared or displaced.
-  void AwaitIdle() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Batches that Get found prepared or in preparation.
-  int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
-
  private:
+  friend class PrefetchedBatchesTest;
+
   enum class State { kHinted, kInPreparation, kPrepared };
   struct Entry {
     int64_t step;
@@ -40,6 +38,10 @@ class PrefetchedBatches : public BatchSource {
     absl::optional<absl::StatusOr<Batch>> result = absl::nullopt;
   };
 
+  // For tests: blocks until every hint is prepared or displaced.
+  void AwaitIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+  // For tests: the batches that Get found prepared or in preparation.
+  int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   std::list<Entry>::iterator Find(int64_t step, int64_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator NextHint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -61,7 +63,7 @@ class PrefetchedBatches : public BatchSource {
   // Callers of AwaitIdle.
   int awaiting_idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  const std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "worker/data/prefetched_batches.h"
+#include "lockstep/worker/data/prefetched_batches.h"
 
 #include <atomic>
 #include <string>
@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "worker/data/addressable_batches.h"
-#include "worker/data/synthetic.h"
+#include "lockstep/worker/data/addressable_batches.h"
+#include "lockstep/worker/data/formats/synthetic.h"
 
 namespace lockstep {
 namespace {
 
-// A batch tells its address. Steps from `blocked_step` on wait in Get until Open().
+// A batch holds its address. Steps from `blocked_step` on wait in Get until Open().
 class FakeSource : public BatchSource {
  public:
   const ExampleSpec& spec() const override { return spec_; }
@@ -57,6 +57,8 @@ class FakeSource : public BatchSource {
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+}  // namespace
+
 class PrefetchedBatchesTest : public ::testing::Test {
  protected:
   PrefetchedBatchesTest() {
@@ -64,27 +66,31 @@ class PrefetchedBatchesTest : public ::testing::Test {
     fake_ = fake.get();
     batches_ = std::make_unique<PrefetchedBatches>(std::move(fake));
   }
+  void AwaitIdle() { batches_->AwaitIdle(); }
+  int64_t hits() const { return batches_->hits(); }
 
   FakeSource* fake_;
   std::unique_ptr<PrefetchedBatches> batches_;
 };
 
+namespace {
+
 TEST_F(PrefetchedBatchesTest, GetTakesThePreparedBatch) {
   batches_->Prefetch(1, 2);
-  batches_->AwaitIdle();
+  AwaitIdle();
   EXPECT_EQ(fake_->calls(), 1);
   EXPECT_EQ(batches_->Get(1, 2)->size, 102);
   EXPECT_EQ(fake_->calls(), 1);
-  EXPECT_EQ(batches_->hits(), 1);
+  EXPECT_EQ(hits(), 1);
   // It was handed out: asked again, it is computed again.
   EXPECT_EQ(batches_->Get(1, 2)->size, 102);
   EXPECT_EQ(fake_->calls(), 2);
-  EXPECT_EQ(batches_->hits(), 1);
+  EXPECT_EQ(hits(), 1);
 }
 
 TEST_F(PrefetchedBatchesTest, GetComputesWhatWasNotHinted) {
   EXPECT_EQ(batches_->Get(7, 1)->size, 701);
-  EXPECT_EQ(batches_->hits(), 0);
+  EXPECT_EQ(hits(), 0);
 }
 
 TEST_F(PrefetchedBatchesTest, GetWaitsForTheBatchInPreparation) {
@@ -95,13 +101,13 @@ TEST_F(PrefetchedBatchesTest, GetWaitsForTheBatchInPreparation) {
   EXPECT_EQ(batches_->Get(1, 0)->size, 100);
   opener.join();
   EXPECT_EQ(fake_->calls(), 1);
-  EXPECT_EQ(batches_->hits(), 1);
+  EXPECT_EQ(hits(), 1);
 }
 
 TEST_F(PrefetchedBatchesTest, ANewHintDisplacesTheOldest) {
   for (int64_t step = 0; step < 5; ++step) {
     batches_->Prefetch(step, 0);
-    batches_->AwaitIdle();
+    AwaitIdle();
   }
   EXPECT_EQ(fake_->calls(), 5);
   EXPECT_EQ(batches_->Get(4, 0)->size, 400);
@@ -114,25 +120,25 @@ TEST_F(PrefetchedBatchesTest, ANewHintDisplacesTheOldest) {
 
 TEST_F(PrefetchedBatchesTest, AHintWaitsForAnotherWhileABatchIsReady) {
   batches_->Prefetch(1, 0);
-  batches_->AwaitIdle();
+  AwaitIdle();
   batches_->Prefetch(2, 0);
   EXPECT_EQ(fake_->calls(), 1);
   batches_->Prefetch(3, 0);
   fake_->AwaitCalls(3);
   EXPECT_EQ(batches_->Get(1, 0)->size, 100);
-  batches_->AwaitIdle();
+  AwaitIdle();
   EXPECT_EQ(batches_->Get(3, 0)->size, 300);
-  EXPECT_EQ(batches_->hits(), 2);
+  EXPECT_EQ(hits(), 2);
 }
 
 TEST_F(PrefetchedBatchesTest, AHintWaitsNoLongerWhenNoBatchIsReady) {
   batches_->Prefetch(1, 0);
-  batches_->AwaitIdle();
+  AwaitIdle();
   batches_->Prefetch(2, 0);
   EXPECT_EQ(batches_->Get(1, 0)->size, 100);
   fake_->AwaitCalls(2);
   EXPECT_EQ(batches_->Get(2, 0)->size, 200);
-  EXPECT_EQ(batches_->hits(), 2);
+  EXPECT_EQ(hits(), 2);
 }
 
 TEST_F(PrefetchedBatchesTest, ARepeatedHintIsOneHint) {
@@ -140,13 +146,13 @@ TEST_F(PrefetchedBatchesTest, ARepeatedHintIsOneHint) {
   for (int i = 0; i < 10; ++i) batches_->Prefetch(3, 3);
   fake_->AwaitCalls(1);
   fake_->Open();
-  batches_->AwaitIdle();
+  AwaitIdle();
   EXPECT_EQ(fake_->calls(), 1);
 }
 
 TEST_F(PrefetchedBatchesTest, ErrorsAreHandedOnToo) {
   batches_->Prefetch(13, 4);
-  batches_->AwaitIdle();
+  AwaitIdle();
   EXPECT_EQ(batches_->Get(13, 4).status(), absl::DataLossError("slot 4"));
   EXPECT_EQ(fake_->calls(), 1);
 }
@@ -162,11 +168,11 @@ TEST_F(PrefetchedBatchesTest, StopsWithHintsLeft) {
 }
 
 TEST(PrefetchedBatchesBitsTest, ManyCallersGetTheBitsOfTheSource) {
-  InputConfig::Synthetic synthetic;
+  config::v1::InputConfig::Synthetic synthetic;
   synthetic.set_examples(100);
   synthetic.set_classes(3);
   synthetic.add_shape(16);
-  InputConfig config;
+  config::v1::InputConfig config;
   config.set_batch_size(8);
   const auto create = [&] {
     return *CreateBatchSource(*CreateSyntheticDataset(synthetic, 1), config, BatchSourceOptions());

@@ -2,14 +2,18 @@
 #define LOCKSTEP_WORKER_NN_MODEL_H_
 
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/tensor/tensor.h"
-#include "proto/variable.pb.h"
-#include "worker/data/batch.h"
+#include "lockstep/common/base/instruction_set.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/v1/event.pb.h"
+#include "lockstep/v1/variable.pb.h"
+#include "lockstep/worker/data/batch.h"
 
 namespace lockstep {
 
@@ -31,12 +35,20 @@ class GradientSink {
  public:
   virtual ~GradientSink() = default;
 
-  // The mean loss of the batch, regularizers included. When this returns false nobody
-  // wants the gradients any more: stop with Cancelled.
+  // The mean loss of the batch, regularizers included. When this returns false the gradients
+  // are no longer wanted: stop with Cancelled.
   virtual bool OnLoss(float loss) = 0;
 
   // The value reported for update op `index` (ModelSpec.update_ops); its variable's elements.
   virtual void OnUpdate(int index, absl::Span<const float> value) = 0;
+
+  // Before the first gradient, any number of times: what the chief is to write into its event file for this slot, at
+  // the global step that the slot's step makes. All of a slot's together have up to 64 KiB.
+  virtual void OnSummary(const v1::Summary& summary) {}
+
+  // Before the first gradient: the run is to end when the slot's step is committed. A function of the arguments of
+  // ComputeGradients alone: then every run ends at the same step.
+  virtual void RequestStop() {}
 
   // Where to write the gradient of trainable variable `variable`: its elements, aligned, not
   // initialized. The same address until OnGradient(variable).
@@ -56,7 +68,16 @@ class Model {
   virtual ~Model() = default;
 
   // Variables and update ops, constant; the order is the order of VariableValues and on the wire.
-  virtual const ModelSpec& spec() const = 0;
+  virtual const v1::ModelSpec& spec() const = 0;
+
+  // What the model computes beyond what spec() says of it, part by part. A worker is refused by a run whose workers
+  // have other parts, and the first one that differs is named. Override it in a model of your own: a version that you
+  // raise when its results change, such as {{"my model", "2"}}. Without that only the canary tells such workers apart.
+  struct Part {
+    std::string name;     // for people
+    std::string content;  // anything; compared by a digest
+  };
+  virtual std::vector<Part> Fingerprint() const { return {}; }
 
   // Forward and backward pass of one slot.
   // Errors: InvalidArgument when the batch does not fit the model; Cancelled, see OnLoss.

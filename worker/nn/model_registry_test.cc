@@ -1,10 +1,10 @@
-#include "worker/nn/model_registry.h"
+#include "lockstep/worker/nn/model_registry.h"
 
 #include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/nn/graph_model.h"
+#include "lockstep/worker/nn/graph/graph_model.h"
 
 namespace lockstep {
 namespace {
@@ -16,30 +16,30 @@ using ::testing::HasSubstr;
 class SquareModel : public Model {
  public:
   explicit SquareModel(std::string variable) {
-    VariableSpec* spec = spec_.add_variables();
+    v1::VariableSpec* spec = spec_.add_variables();
     spec->set_name(std::move(variable));
-    spec->set_dtype(DT_FLOAT);
+    spec->set_dtype(v1::DT_FLOAT);
     spec->set_trainable(true);
   }
 
-  const ModelSpec& spec() const override { return spec_; }
+  const v1::ModelSpec& spec() const override { return spec_; }
   absl::Status ComputeGradients(VariableValues values, const Batch&, const SlotKey&, GradientSink* sink) override {
     if (!sink->OnLoss(*values[0] * *values[0] / 2)) return absl::CancelledError();
     *sink->GradientBuffer(0) = *values[0];
     sink->OnGradient(0);
     return absl::OkStatus();
   }
-  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return Tensor(DT_FLOAT, Shape{0, 1}); }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return Tensor(v1::DT_FLOAT, Shape{0, 1}); }
   absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch&) override {
     return *values[0] * *values[0] / 2;
   }
 
  private:
-  ModelSpec spec_;
+  v1::ModelSpec spec_;
 };
 
 REGISTER_MODEL("square",
-               [](const ModelConfig& config, const ExampleSpec&,
+               [](const config::v1::ModelConfig& config, const ExampleSpec&,
                   const ModelOptions&) -> absl::StatusOr<std::unique_ptr<Model>> {
                  const auto name = config.parameter().find("variable");
                  if (name == config.parameter().end())
@@ -48,7 +48,7 @@ REGISTER_MODEL("square",
                });
 
 TEST(ModelRegistryTest, CreatesARegisteredModelWithItsParameters) {
-  ModelConfig config;
+  config::v1::ModelConfig config;
   config.set_registered("square");
   (*config.mutable_parameter())["variable"] = "w";
   const absl::StatusOr<std::unique_ptr<Model>> model = CreateModel(config, ExampleSpec());
@@ -57,7 +57,7 @@ TEST(ModelRegistryTest, CreatesARegisteredModelWithItsParameters) {
 }
 
 TEST(ModelRegistryTest, ReturnsTheErrorOfTheFactory) {
-  ModelConfig config;
+  config::v1::ModelConfig config;
   config.set_registered("square");
   EXPECT_EQ(CreateModel(config, ExampleSpec()).status(), absl::InvalidArgumentError("parameter 'variable' is missing"));
 }
@@ -73,7 +73,7 @@ TEST(ModelRegistryTest, NamesTheRegisteredModelsWhenOneIsUnknown) {
 TEST(ModelRegistryTest, RefusesANameTwice) { EXPECT_TRUE(absl::IsAlreadyExists(RegisterModel("square", nullptr))); }
 
 TEST(ModelRegistryTest, RefusesARegisteredModelWithLayers) {
-  ModelConfig config;
+  config::v1::ModelConfig config;
   config.set_registered("square");
   config.add_layer();
   const absl::Status status = CreateModel(config, ExampleSpec()).status();

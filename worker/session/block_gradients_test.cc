@@ -1,25 +1,26 @@
-#include "worker/session/block_gradients.h"
+#include "lockstep/worker/session/block_gradients.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "common/base/philox.h"
-#include "common/tensor/rounding.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kElements = 5;
 
-ModelSpec OneVariable() {
-  ModelSpec model;
+v1::ModelSpec OneVariable(int64_t elements = kElements) {
+  v1::ModelSpec model;
   auto* variable = model.add_variables();
   variable->set_name("w");
-  variable->set_dtype(DT_FLOAT);
-  variable->add_shape(kElements);
+  variable->set_dtype(v1::DT_FLOAT);
+  variable->add_shape(elements);
   variable->set_trainable(true);
   return model;
 }
@@ -28,7 +29,7 @@ ModelSpec OneVariable() {
 class RecordingChannel : public StepChannel {
  public:
   absl::StatusOr<Assignment> AwaitToken() override { return absl::UnimplementedError("not used"); }
-  absl::Status SendReports(absl::Span<const SlotReport> reports) override {
+  absl::Status SendReports(absl::Span<const v1::SlotReport> reports) override {
     EXPECT_EQ(sends, 0) << "reports come before gradients";
     num_reports = reports.size();
     return absl::OkStatus();
@@ -39,19 +40,33 @@ class RecordingChannel : public StepChannel {
     return absl::OkStatus();
   }
   absl::Status SendDifferences(int64_t slot, int, int64_t offset, absl::string_view bytes) override {
-    EXPECT_EQ(offset, 0);
+    if (offset > 0) {
+      EXPECT_TRUE(later_segments.emplace(offset, bytes).second);
+      return absl::OkStatus();
+    }
     EXPECT_GT(num_reports, 0u) << "reports come before differences";
     differences[slot] = std::string(bytes);
+    return absl::OkStatus();
+  }
+  absl::Status SendEndOfInput() override {
+    ADD_FAILURE() << "the block is computed";
+    return absl::OkStatus();
+  }
+  absl::Status SendDigests(absl::Span<const uint64_t> of_gradients) override {
+    EXPECT_GT(sends + differences.size(), 0u) << "digests come after gradients";
+    digests.assign(of_gradients.begin(), of_gradients.end());
     return absl::OkStatus();
   }
   void Leave() override {}
   void Interrupt() override {}
   void Cancel() override {}
 
-  AlignedBuffer buffer{kElements * sizeof(float)};
+  AlignedBuffer buffer{(ParameterLayout::kSegmentElements + kElements) * sizeof(float)};
   size_t num_reports = 0;
   int sends = 0;
-  std::map<int64_t, std::string> differences;
+  std::map<int64_t, std::string> differences;     // of the first segment, by slot
+  std::map<int64_t, std::string> later_segments;  // by offset
+  std::vector<uint64_t> digests;
 };
 
 std::vector<float> Gradient(int64_t slot) {
@@ -60,7 +75,7 @@ std::vector<float> Gradient(int64_t slot) {
   return gradient;
 }
 
-std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, DataType type) {
+std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, v1::DataType type) {
   std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, end, type);
   if (size > 1 && begin + size / 2 >= end) return left;
   if (size > 1) {
@@ -71,10 +86,10 @@ std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, DataType ty
   return left;
 }
 
-class BlockGradientsTypeTest : public ::testing::TestWithParam<DataType> {};
+class BlockGradientsTypeTest : public ::testing::TestWithParam<v1::DataType> {};
 
 TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
-  const DataType type = GetParam();
+  const v1::DataType type = GetParam();
   const auto layout = *ParameterLayout::Create(OneVariable());
   const std::atomic<bool> wanted(true);
   Compression compression;
@@ -83,7 +98,7 @@ TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
   for (int64_t count = 1; count <= 17; ++count) {
     for (int64_t first : {int64_t{0}, int64_t{32}}) {
       RecordingChannel channel;
-      Token token;
+      v1::Token token;
       token.set_first_slot(first);
       token.set_slot_count(count);
       sink.BeginBlock(&channel, token);
@@ -102,7 +117,7 @@ TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(DT_FLOAT, DT_BFLOAT16, DT_HALF));
+INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(v1::DT_FLOAT, v1::DT_BFLOAT16, v1::DT_HALF));
 
 TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEstimatesForward) {
   const auto layout = *ParameterLayout::Create(OneVariable());
@@ -113,7 +128,7 @@ TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEst
   RecordingChannel channel;
   float estimates[2][kElements] = {{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}};
   float* const pointers[2] = {estimates[0], estimates[1]};
-  Token token;
+  v1::Token token;
   token.set_first_slot(2);
   token.set_slot_count(2);
   const float gradient[kElements] = {1, -3, 2, 0, 5};
@@ -140,12 +155,38 @@ TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEst
   for (const auto& estimate : estimates) EXPECT_EQ(std::memcmp(estimate, gradient, sizeof(gradient)), 0);
 }
 
+TEST(BlockGradientsTest, TopKComparesEachSegmentWithItsOwnEstimate) {
+  constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
+  const auto layout = *ParameterLayout::Create(OneVariable(kSegment + kElements));
+  const std::atomic<bool> wanted(true);
+  Compression compression;
+  compression.top_k = 0.2;  // one of the second segment's five
+  BlockGradients sink(&layout, &wanted, compression);
+  RecordingChannel channel;
+  std::vector<float> estimate(kSegment + kElements, 1);
+  float* const pointers[] = {estimate.data()};
+  v1::Token token;
+  token.set_slot_count(1);
+  sink.BeginBlock(&channel, token, pointers);
+  sink.BeginSlot(0);
+  EXPECT_TRUE(sink.OnLoss(1));
+  std::fill_n(sink.GradientBuffer(0), kSegment + kElements, 1.0f);
+  sink.GradientBuffer(0)[kSegment + 3] = 6;
+  sink.OnGradient(0);
+  EXPECT_TRUE(channel.differences.at(0).empty());
+  std::string expected("\x03\0", 2);  // the index in the segment, and what is to be added
+  const float difference = 5;
+  expected.append(reinterpret_cast<const char*>(&difference), sizeof(difference));
+  EXPECT_EQ(channel.later_segments.at(kSegment), expected);
+  EXPECT_EQ(estimate[kSegment + 3], 6);
+}
+
 TEST(BlockGradientsTest, TellsTheModelWhenNobodyWantsTheGradients) {
   const auto layout = *ParameterLayout::Create(OneVariable());
   const std::atomic<bool> wanted(false);
   BlockGradients sink(&layout, &wanted);
   RecordingChannel channel;
-  Token token;
+  v1::Token token;
   token.set_slot_count(1);
   sink.BeginBlock(&channel, token);
   sink.BeginSlot(0);

@@ -7,23 +7,25 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "proto/optimizer.pb.h"
-#include "proto/variable.pb.h"
-#include "worker/nn/model.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/v1/variable.pb.h"
+#include "lockstep/worker/nn/model.h"
 
 namespace lockstep {
 
 // What optimizer.multipliers and optimizer.clip do to the gradients of a slot, on their way from the model to `sink`:
-// multiply, clip by value, by norm, by global norm. Each variable goes on as soon as it is final, but with a global
-// norm all go on together, after the last one. A norm that is not finite makes every gradient it scales NaN.
-// For one thread.
+// multiply, clip by value, by norm, by global norm. Each variable is passed on as soon as it is final, but with a
+// global norm all are passed on together, after the last one. A norm that is not finite makes every gradient it scales
+// NaN. For one thread.
 class GradientTransforms : public GradientSink {
  public:
   // `sink` must outlive this. InvalidArgument for a multiplier that matches no trainable variable.
-  static absl::StatusOr<std::unique_ptr<GradientTransforms>> Create(const OptimizerConfig& config,
-                                                                    const ModelSpec& model, GradientSink* sink);
+  static absl::StatusOr<std::unique_ptr<GradientTransforms>> Create(const config::v1::OptimizerConfig& config,
+                                                                    const v1::ModelSpec& model, GradientSink* sink);
 
   bool OnLoss(float loss) override;
+  void OnSummary(const v1::Summary& summary) override { sink_->OnSummary(summary); }
+  void RequestStop() override { sink_->RequestStop(); }
   void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
   float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
   void OnGradient(int variable) override;
@@ -34,13 +36,13 @@ class GradientTransforms : public GradientSink {
     float factor = 1;
   };
 
-  GradientTransforms(const OptimizerConfig::Clip& clip, const ModelSpec& model, GradientSink* sink);
-  absl::Status Multiply(const OptimizerConfig::Multiplier& multiplier, const ModelSpec& model);
+  GradientTransforms(const config::v1::OptimizerConfig::Clip& clip, const v1::ModelSpec& model, GradientSink* sink);
+  absl::Status Multiply(const config::v1::OptimizerConfig::Multiplier& multiplier, const v1::ModelSpec& model);
   absl::Span<float> Gradient(int variable);
   // Scales the held gradients and hands them on in the order of their coming.
   void ReleaseHeld();
 
-  const OptimizerConfig::Clip clip_;
+  const config::v1::OptimizerConfig::Clip clip_;
   GradientSink* const sink_;
   // By index; those that are not trained have no gradients.
   std::vector<Variable> variables_;

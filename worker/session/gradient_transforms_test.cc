@@ -1,4 +1,4 @@
-#include "worker/session/gradient_transforms.h"
+#include "lockstep/worker/session/gradient_transforms.h"
 
 #include <cmath>
 #include <limits>
@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 // "a" of two elements, "mean" that is not trained, "b" of three.
-ModelSpec ThreeVariables() {
-  ModelSpec model;
+v1::ModelSpec ThreeVariables() {
+  v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "variables { name: 'a/kernel' shape: 2 trainable: true } variables { name: 'mean' shape: 2 } "
       "variables { name: 'b/kernel' shape: 3 trainable: true }",
@@ -26,8 +26,8 @@ ModelSpec ThreeVariables() {
   return model;
 }
 
-OptimizerConfig Parse(const std::string& text) {
-  OptimizerConfig config;
+config::v1::OptimizerConfig Parse(const std::string& text) {
+  config::v1::OptimizerConfig config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
   return config;
 }
@@ -111,14 +111,14 @@ TEST(GradientTransformsTest, HoldGradientsBackForTheGlobalNormAlone) {
 
 TEST(GradientTransformsTest, PassUpdatesOn) {
   Sink sink;
-  const auto transforms = GradientTransforms::Create(OptimizerConfig(), ThreeVariables(), &sink);
+  const auto transforms = GradientTransforms::Create(config::v1::OptimizerConfig(), ThreeVariables(), &sink);
   ASSERT_TRUE(transforms.ok());
   (*transforms)->OnUpdate(0, {5.0f});
   EXPECT_THAT(sink.updates, ElementsAre(5));
 }
 
 TEST(GradientTransformsTest, SumLongGradientsToTheEnd) {
-  ModelSpec model;
+  v1::ModelSpec model;
   model.add_variables()->set_trainable(true);
   model.mutable_variables(0)->add_shape(1003);
   Sink sink;

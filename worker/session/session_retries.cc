@@ -1,8 +1,10 @@
-#include "worker/session/session_retries.h"
+#include "lockstep/worker/session/session_retries.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/cluster/end_of_run.h"
 
 namespace lockstep {
 namespace {
@@ -42,6 +44,8 @@ void SessionRetries::OnProgress() {
 
 absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& status, absl::Time now,
                                                          absl::Duration limit) {
+  if (IsEndOfRun(status)) return OnEndOfRun(status, now, limit);
+  over_since_.reset();
   if (!Survives(status)) return status;
   const bool answered = std::exchange(answered_, false);
   const bool fruitless = std::exchange(open_, false) || IsTransportsWord(status);
@@ -53,13 +57,20 @@ absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& sta
     fruitless_since_ = now;
   }
   if (absence_ >= limit) {
-    return absl::UnavailableError(absl::StrCat("the chief at ", chief_, " was not there for ",
+    return absl::UnavailableError(absl::StrCat("the chief at ", chief_, " has been unreachable for ",
                                                absl::FormatDuration(limit), ": ", status.message()));
   }
   if (fruitless_since_ && now - *fruitless_since_ >= limit) {
     return absl::UnavailableError(absl::StrCat("no session with the chief at ", chief_, " has brought anything for ",
                                                absl::FormatDuration(limit), ": ", status.message()));
   }
+  return backoff_.Next();
+}
+
+absl::StatusOr<absl::Duration> SessionRetries::OnEndOfRun(const absl::Status& status, absl::Time now,
+                                                          absl::Duration limit) {
+  if (!over_since_) over_since_ = now;
+  if (had_session_ || now - *over_since_ >= std::min<absl::Duration>(kEndGrace, limit)) return status;
   return backoff_.Next();
 }
 

@@ -8,14 +8,18 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/backoff.h"
+#include "lockstep/common/base/backoff.h"
 
 namespace lockstep {
 
-// Decides when a worker whose session has ended opens another one, and when it gives up: when nobody answers, or
-// sessions bring nothing, for as long as it may wait for a chief. Pure: no lock, no clock, no I/O.
+// Decides when a worker whose session has ended opens another one, and when it gives up: when there is no answer, or
+// sessions bring nothing, for as long as it may wait for a chief, or when the address file says that the run is over
+// (IsEndOfRun). A worker that never had a session believes that only when it is still said after kEndGrace: a chief
+// that is to continue the run may be starting at the same time. Pure: no lock, no clock, no I/O.
 class SessionRetries {
  public:
+  static constexpr absl::Duration kEndGrace = absl::Seconds(3);
+
   // The chief at address `chief` is looked for since `now`.
   SessionRetries(std::string chief, absl::Time now, uint64_t seed);
 
@@ -26,20 +30,23 @@ class SessionRetries {
   // The chief answered a call; a session is open; the session brings something: a block was taken, or the worker waits
   // for a token and is known to the chief.
   void OnAnswer() { answered_ = true; }
-  void OnOpen() { open_ = true; }
+  void OnOpen() { had_session_ = open_ = true; }
   void OnProgress();
 
   // A session, or the attempt to open one, ended with `status`. Returns how long to wait before the next attempt, or
-  // the error with which to give up: `status` if nothing survives it, Unavailable after `limit` without success.
+  // the error with which to give up: `status` if nothing survives it or it is the end of the run, Unavailable after
+  // `limit` without success.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status, absl::Time now, absl::Duration limit);
 
   // How long nobody has answered, at the last failure.
   absl::Duration absence() const { return absence_; }
 
  private:
+  absl::StatusOr<absl::Duration> OnEndOfRun(const absl::Status& status, absl::Time now, absl::Duration limit);
+
   const std::string chief_;
   Backoff backoff_;
-  // Of the attempt under way.
+  // About the attempt under way.
   bool answered_ = false;
   bool open_ = false;
   // The first failure since the chief answered.
@@ -47,6 +54,9 @@ class SessionRetries {
   absl::Duration absence_;
   // The first of the sessions that were opened, one after the other, and brought nothing.
   absl::optional<absl::Time> fruitless_since_;
+  bool had_session_ = false;
+  // The first of the attempts, one after the other, that found the run to be over.
+  absl::optional<absl::Time> over_since_;
 };
 
 }  // namespace lockstep

@@ -1,9 +1,11 @@
-#include "worker/session/session_retries.h"
+#include "lockstep/worker/session/session_retries.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
@@ -42,13 +44,42 @@ TEST_F(SessionRetriesTest, SurvivesWhatARestartOfTheChiefCauses) {
   }
 }
 
+absl::Status EndOfRun() {
+  MemoryFileSystem fs;
+  EXPECT_TRUE(fs.CreateDirectory("/run").ok());
+  EXPECT_TRUE(WriteFileAtomically(&fs, "/run/chief", EndLine(absl::OkStatus())).ok());
+  return FindTargets(&fs, ParseMasterAddress("file:/run/chief").value()).status();
+}
+
+TEST_F(SessionRetriesTest, TheEndOfTheRunIsBelievedWhenItIsStillSaidAfterAWhile) {
+  EXPECT_TRUE(FailAfter(kLimit / 2, EndOfRun()).ok());
+  EXPECT_TRUE(FailAfter(SessionRetries::kEndGrace - absl::Milliseconds(1), EndOfRun()).ok());
+  EXPECT_EQ(FailAfter(absl::Milliseconds(1), EndOfRun()).status(), EndOfRun());
+}
+
+TEST_F(SessionRetriesTest, AnEndThatWasTakenBackIsForgotten) {
+  EXPECT_TRUE(FailAfter(absl::ZeroDuration(), EndOfRun()).ok());
+  EXPECT_TRUE(FailAfter(SessionRetries::kEndGrace, absl::UnavailableError("no chief has written it yet")).ok());
+  EXPECT_TRUE(FailAfter(absl::ZeroDuration(), EndOfRun()).ok());
+}
+
+TEST_F(SessionRetriesTest, AfterASessionTheEndIsBelievedAtOnce) {
+  EXPECT_TRUE(FailOpenAfter(absl::ZeroDuration(), absl::UnavailableError("gone")).ok());
+  EXPECT_EQ(FailAfter(absl::ZeroDuration(), EndOfRun()).status(), EndOfRun());
+}
+
+TEST_F(SessionRetriesTest, AnEndIsNotLookedAtForLongerThanAChiefIsWaitedFor) {
+  EXPECT_TRUE(retries_.OnFailure(EndOfRun(), now_, absl::Seconds(1)).ok());
+  EXPECT_EQ(retries_.OnFailure(EndOfRun(), now_ + absl::Seconds(1), absl::Seconds(1)).status(), EndOfRun());
+}
+
 TEST_F(SessionRetriesTest, AbsenceBeginsWithTheFirstFailureHoweverLongTheSessionWas) {
   EXPECT_TRUE(FailOpenAfter(absl::Hours(3), absl::UnavailableError("gone")).ok());
   EXPECT_TRUE(FailAfter(kLimit - absl::Milliseconds(1), absl::UnavailableError("gone")).ok());
   const auto given_up = FailAfter(absl::Milliseconds(1), absl::UnavailableError("connection refused"));
   EXPECT_TRUE(absl::IsUnavailable(given_up.status()));
   EXPECT_THAT(std::string(given_up.status().message()),
-              HasSubstr("the chief at grpc://chief:1 was not there for 10s: connection refused"));
+              HasSubstr("the chief at grpc://chief:1 has been unreachable for 10s: connection refused"));
 }
 
 TEST_F(SessionRetriesTest, AChiefThatIsNeverThereIsGivenUpAfterTheLimit) {
@@ -59,7 +90,7 @@ TEST_F(SessionRetriesTest, AChiefThatIsNeverThereIsGivenUpAfterTheLimit) {
 TEST_F(SessionRetriesTest, AChiefThatRestoresForLongIsWaitedForWithGrowingDelays) {
   absl::Duration last;
   for (int i = 0; i < 100; ++i) {
-    retries_.OnAnswer();  // to GetRun
+    retries_.OnAnswer();  // to GetRunSpec
     const auto delay = FailAfter(absl::Seconds(1), absl::UnavailableError("the chief is initializing the model"));
     ASSERT_TRUE(delay.ok()) << delay.status();
     last = *delay;

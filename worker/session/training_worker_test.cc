@@ -1,4 +1,4 @@
-#include "worker/session/training_worker.h"
+#include "lockstep/worker/session/training_worker.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/mutex.h"
-#include "common/base/simulated_clock.h"
-#include "common/client/testing/fake_chief_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/worker/session/testing/tiny_workload.h"
 
 namespace lockstep {
 namespace {
@@ -21,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // A clock on which every wait is over at once, and time has passed.
-class HastyClock : public Clock {
+class AutoAdvancingClock : public Clock {
  public:
   absl::Time Now() override {
     MutexLock lock(&mutex_);
@@ -39,47 +42,6 @@ class HastyClock : public Clock {
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1000);
 };
 
-class EmptyBatches : public BatchSource {
- public:
-  explicit EmptyBatches(int64_t end) : end_(end) {}
-  const ExampleSpec& spec() const override { return spec_; }
-  absl::StatusOr<Batch> Get(int64_t step, int64_t) override {
-    if (step >= end_) return absl::OutOfRangeError("the input has ended");
-    return Batch();
-  }
-
- private:
-  const int64_t end_;
-  ExampleSpec spec_;
-};
-
-// One variable, one number; calls `on_slot` before each slot's loss, `on_backward` after it.
-class TinyModel : public Model {
- public:
-  TinyModel(std::function<void()> on_slot, std::function<void()> on_backward)
-      : on_slot_(std::move(on_slot)), on_backward_(std::move(on_backward)) {
-    VariableSpec* const variable = spec_.add_variables();
-    variable->set_name("w");
-    variable->set_dtype(DT_FLOAT);
-    variable->set_trainable(true);
-  }
-  const ModelSpec& spec() const override { return spec_; }
-  absl::Status ComputeGradients(VariableValues, const Batch&, const SlotKey&, GradientSink* sink) override {
-    if (on_slot_) on_slot_();
-    if (!sink->OnLoss(1)) return absl::CancelledError("nobody wants the gradients any more");
-    if (on_backward_) on_backward_();
-    *sink->GradientBuffer(0) = 1;
-    sink->OnGradient(0);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
-  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
-
- private:
-  const std::function<void()> on_slot_, on_backward_;
-  ModelSpec spec_;
-};
-
 class TrainingWorkerTest : public ::testing::Test {
  protected:
   TrainingWorker::Options NewOptions() {
@@ -88,13 +50,10 @@ class TrainingWorkerTest : public ::testing::Test {
     options.clock = &clock_;
     options.chief_address = "grpc://chief:2222";
     options.chief_wait = absl::Seconds(10);
-    options.make_task = [this](const RunConfig&) -> absl::StatusOr<TrainingWorker::Task> {
-      ++tasks_made_;
-      if (!task_status_.ok()) return task_status_;
-      TrainingWorker::Task task;
-      task.batches = std::make_unique<EmptyBatches>(input_end_);
-      task.model = std::make_unique<TinyModel>(on_slot_, on_backward_);
-      return task;
+    options.make_workload = [this](const config::v1::RunSpec&) -> absl::StatusOr<Workload> {
+      ++workloads_made_;
+      if (!workload_status_.ok()) return workload_status_;
+      return TinyWorkload(on_slot_, on_backward_, input_end_);
     };
     return options;
   }
@@ -122,10 +81,10 @@ class TrainingWorkerTest : public ::testing::Test {
   FakeChiefClient client_;
   std::unique_ptr<TrainingWorker> worker_;
   std::function<void()> on_slot_, on_backward_;
-  absl::Status task_status_;
+  absl::Status workload_status_;
   int64_t input_end_ = 1000;
   absl::Duration chief_wait_ = absl::InfiniteDuration();
-  int tasks_made_ = 0;
+  int workloads_made_ = 0;
 };
 
 TEST_F(TrainingWorkerTest, ComputesItsBlocksUntilTheRunIsOver) {
@@ -155,19 +114,19 @@ TEST_F(TrainingWorkerTest, ARunThatFailedFailsTheWorker) {
 // SM-08
 TEST_F(TrainingWorkerTest, AnAbsentChiefIsLookedForUntilTheLimitAndThenNamed) {
   client_.get_run = {absl::UnavailableError("connection refused")};
-  HastyClock clock;
+  AutoAdvancingClock clock;
   const absl::Time start = clock.Now();
   TrainingWorker::Options options = NewOptions();
   options.clock = &clock;
   const absl::Status status = TrainingWorker(options, &client_).Run();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the chief at grpc://chief:2222 was not there for 10s"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the chief at grpc://chief:2222 has been unreachable for 10s"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("connection refused"));
   EXPECT_GE(clock.Now() - start, absl::Seconds(10));
   EXPECT_LE(clock.Now() - start, absl::Seconds(11));
   EXPECT_GE(client_.calls().get_run, 10);
   EXPECT_LE(client_.calls().get_run, 30) << "it backs off";
-  EXPECT_EQ(tasks_made_, 0);
+  EXPECT_EQ(workloads_made_, 0);
 }
 
 TEST_F(TrainingWorkerTest, AChiefThatComesLateIsFound) {
@@ -177,18 +136,19 @@ TEST_F(TrainingWorkerTest, AChiefThatComesLateIsFound) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
   EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
   EXPECT_EQ(client_.calls().get_run, 5);
-  EXPECT_EQ(tasks_made_, 1) << "the task is kept";
+  EXPECT_EQ(workloads_made_, 1) << "the workload is kept";
 }
 
-TEST_F(TrainingWorkerTest, ANewEpochIsANewSession) {
-  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("epoch 1 is over"))},
-                     {FakeChiefClient::Fails(absl::UnavailableError("the stream broke"))},
-                     {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
+TEST_F(TrainingWorkerTest, ANewGenerationIsANewSession) {
+  client_.streams = {
+      {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("generation 1 is over"))},
+      {FakeChiefClient::Fails(absl::UnavailableError("the stream broke"))},
+      {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
   EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
   const auto calls = client_.calls();
   EXPECT_EQ(calls.streams.size(), 3u);
   EXPECT_EQ(worker_->slots_computed(), 2);
-  EXPECT_EQ(tasks_made_, 1);
+  EXPECT_EQ(workloads_made_, 1);
   ASSERT_EQ(calls.open_session.size(), 3u);
   EXPECT_EQ(calls.open_session[0].incarnation(), calls.open_session[2].incarnation());
 }
@@ -198,7 +158,7 @@ TEST_F(TrainingWorkerTest, AnotherConfigurationIsAnotherTask) {
   client_.streams[0] = {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("restarted"))};
   on_slot_ = [this] { client_.config.mutable_training()->set_seed(99); };
   EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
-  EXPECT_EQ(tasks_made_, 2);
+  EXPECT_EQ(workloads_made_, 2);
 }
 
 TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
@@ -208,7 +168,7 @@ TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
   client_.open_session.clear();
   client_.streams = {{FakeChiefClient::Fails(absl::InvalidArgumentError("a wrong piece"))}};
   EXPECT_TRUE(absl::IsInvalidArgument(Run()));
-  task_status_ = absl::NotFoundError("no such file: train-images.gz");
+  workload_status_ = absl::NotFoundError("no such file: train-images.gz");
   EXPECT_TRUE(absl::IsNotFound(Run()));
 }
 
@@ -231,16 +191,17 @@ TEST_F(TrainingWorkerTest, AStreamThatTheTransportEndsInItsOwnWordsIsFollowedByA
 }
 
 TEST_F(TrainingWorkerTest, ItsOwnFailureIsNotTakenForTheChiefsAbsence) {
-  task_status_ = absl::UnavailableError("the file server does not answer");
-  EXPECT_EQ(Run(), task_status_);
+  workload_status_ = absl::UnavailableError("the file server does not answer");
+  EXPECT_EQ(Run(), workload_status_);
   EXPECT_EQ(client_.calls().get_run, 1);
 }
 
-TEST_F(TrainingWorkerTest, AnInputThatEndsIsNotTriedAgain) {
+TEST_F(TrainingWorkerTest, AnInputThatEndsIsTheChiefsToEndTheRun) {
   input_end_ = 1;
-  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Gives(1, 0, 1)}};
-  EXPECT_TRUE(absl::IsOutOfRange(Run()));
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Gives(1, 0, 1), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run().ok());
   EXPECT_EQ(worker_->slots_computed(), 1);
+  EXPECT_EQ(client_.calls().ends_of_input, 1);
 }
 
 TEST_F(TrainingWorkerTest, StopsWhileItWaitsForAToken) {
@@ -264,6 +225,63 @@ TEST_F(TrainingWorkerTest, StopsWhileItLooksForTheChief) {
   worker_->RequestStop();
   runner.join();
   EXPECT_TRUE(absl::IsCancelled(status));
+}
+
+// As when the chief takes long to answer.
+TEST_F(TrainingWorkerTest, AStopEndsACallToTheChief) {
+  client_.get_run_hangs = true;
+  worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
+  absl::Status status;
+  std::thread runner([&] { status = worker_->Run(); });
+  client_.AwaitGetRunCalls(1);
+  worker_->RequestStop();
+  runner.join();
+  EXPECT_TRUE(absl::IsCancelled(status));
+}
+
+// What the address file says of a run that ended with this.
+absl::Status EndInFile(const absl::Status& run) {
+  MemoryFileSystem fs;
+  EXPECT_TRUE(fs.CreateDirectory("/run").ok());
+  EXPECT_TRUE(WriteFileAtomically(&fs, "/run/chief", EndLine(run)).ok());
+  return FindTargets(&fs, ParseMasterAddress("file:/run/chief").value()).status();
+}
+
+TEST_F(TrainingWorkerTest, ARunThatWasOverBeforeTheWorkerCameIsACleanEnd) {
+  AutoAdvancingClock clock;
+  TrainingWorker::Options options = NewOptions();
+  options.clock = &clock;
+  const absl::Time start = clock.Now();
+  client_.get_run = {EndInFile(absl::OkStatus())};
+  EXPECT_TRUE(TrainingWorker(options, &client_).Run().ok());
+  EXPECT_GE(clock.Now() - start, absl::Seconds(3)) << "a chief may be starting";
+  EXPECT_LE(clock.Now() - start, absl::Seconds(5));
+  client_.get_run = {EndInFile(absl::InvalidArgumentError("the loss of step 5 is not finite"))};
+  EXPECT_EQ(TrainingWorker(options, &client_).Run(), client_.get_run[0]);
+  EXPECT_EQ(workloads_made_, 0);
+}
+
+TEST_F(TrainingWorkerTest, AMarkThatGoesAwayWasThatOfAnEarlierEnd) {
+  const absl::Status finished = EndInFile(absl::OkStatus());
+  const absl::Status failed = EndInFile(absl::InvalidArgumentError("the loss of step 5 is not finite"));
+  client_.get_run = {finished, failed, absl::UnavailableError("no chief has written /run/chief yet"), absl::OkStatus()};
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Finishes()}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().get_run, 4);
+  EXPECT_EQ(worker_->slots_computed(), 1);
+}
+
+TEST_F(TrainingWorkerTest, AWorkerOfTheRunBelievesTheMarkAtOnce) {
+  client_.get_run = {absl::OkStatus(), EndInFile(absl::OkStatus())};
+  client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::UnavailableError("gone"))}};
+  EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
+  EXPECT_EQ(client_.calls().get_run, 2);
+}
+
+TEST_F(TrainingWorkerTest, OnlyTheAddressFileMakesOutOfRangeACleanEnd) {
+  client_.get_run = {absl::OutOfRangeError("the run is over, says /run/chief")};
+  EXPECT_EQ(Run(), client_.get_run[0]);
+  EXPECT_EQ(client_.calls().get_run, 1);
 }
 
 TEST_F(TrainingWorkerTest, StopsBeforeItStarts) {
@@ -350,7 +368,7 @@ TEST_F(TrainingWorkerTest, ARunThatEndsWhileItComputesIsHeardOnTheSameStream) {
   EXPECT_EQ(calls.reports, 0) << "the block was dropped";
 }
 
-TEST_F(TrainingWorkerTest, AnEpochThatEndsWhileItComputesIsANewSession) {
+TEST_F(TrainingWorkerTest, AnGenerationThatEndsWhileItComputesIsANewSession) {
   client_.heartbeat = {absl::AbortedError("unknown session"), absl::OkStatus()};
   bool first = true;
   on_slot_ = [&] {
@@ -362,28 +380,6 @@ TEST_F(TrainingWorkerTest, AnEpochThatEndsWhileItComputesIsANewSession) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 4)}, {FakeChiefClient::Finishes()}};
   EXPECT_TRUE(Run(absl::Milliseconds(20)).ok());
   EXPECT_EQ(client_.calls().streams.size(), 2u);
-}
-
-class RecordedHints : public EmptyBatches {
- public:
-  RecordedHints() : EmptyBatches(0) {}
-  void Prefetch(int64_t step, int64_t slot) override { hints.emplace_back(step, slot); }
-  std::vector<std::pair<int64_t, int64_t>> hints;
-};
-
-TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfTheBlock) {
-  Token token;
-  token.set_step(7);
-  token.set_first_slot(4);
-  token.set_slot_count(2);
-  RecordedHints batches;
-  PrefetchFollowing(token, 4, &batches);
-  PrefetchFollowing(token, 5, &batches);
-  token.set_slot_count(1);
-  PrefetchFollowing(token, 4, &batches);
-  const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 5}, {8, 4}, {8, 5},
-                                                             {9, 4}, {8, 4}, {9, 4}, {10, 4}};
-  EXPECT_EQ(batches.hints, expected);
 }
 
 }  // namespace

@@ -1,21 +1,28 @@
-#include "worker/session/worker_program.h"
+#include "lockstep/worker/session/worker_program.h"
 
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/clock.h"
-#include "common/base/command_line.h"
-#include "common/base/mutex.h"
-#include "common/base/process.h"
-#include "common/transport/grpc_chief_client.h"
 #include "glog/logging.h"
-#include "worker/session/configured_task.h"
-#include "worker/session/training_worker.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/cluster_role.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/cluster/tf_config.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/grpc_connector.h"
+#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {
 namespace {
@@ -30,7 +37,12 @@ struct Flags {
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
-  command_line->AddFlag("master", "grpc://HOST:PORT", "the chief; also unix:/path", &flags->master);
+  command_line->AddFlag(
+      "master", "grpc://HOST:PORT",
+      "the chief; also unix:/path, several separated by commas, which are tried in their order, or "
+      "file:PATH, a file that has the address (lockstep chief --address_file). When absent, the chief "
+      "of the cluster in TF_CONFIG",
+      &flags->master);
   command_line->AddFlag("name", "NAME", "shown in status and logs; worker-PID@HOST when absent", &flags->name);
   command_line->AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",
                         &flags->compute_threads);
@@ -46,6 +58,22 @@ void Declare(Flags* flags, CommandLine* command_line) {
                         &flags->startup_delay_steps);
 }
 
+// What TF_CONFIG says, where no flag does.
+absl::Status ReadTfConfig(Flags* flags) {
+  if (!flags->master.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
+  if (config.cluster.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ClusterRole task, ResolveRole(config));
+  if (task.role != Role::kWorker) {
+    return absl::InvalidArgumentError(absl::StrCat("TF_CONFIG makes this task, ", task.job, " ", task.index,
+                                                   " of the cluster, no worker",
+                                                   task.role == Role::kChief ? " but the chief: lockstep chief" : ""));
+  }
+  flags->master = MasterOf(task.chief_address);
+  if (flags->name.empty()) flags->name = absl::StrCat(task.job, "-", task.index);
+  return absl::OkStatus();
+}
+
 TrainingWorker::Options WorkerOptions(const Flags& flags) {
   TrainingWorker::Options options;
   options.name = flags.name.empty() ? ProcessName("worker") : flags.name;
@@ -53,39 +81,83 @@ TrainingWorker::Options WorkerOptions(const Flags& flags) {
   options.chief_address = flags.master;
   if (flags.chief_wait_seconds) options.chief_wait = absl::Seconds(*flags.chief_wait_seconds);
   options.startup_delay_steps = flags.startup_delay_steps;
-  options.make_task = [flags](const RunConfig& config) {
-    ConfiguredTaskOptions task;
-    task.index_directory = flags.index_directory;
-    task.compute_threads = flags.compute_threads;
-    return MakeConfiguredTask(config, task);
+  options.make_workload = [flags](const config::v1::RunSpec& config) {
+    WorkloadOptions workload;
+    workload.index_directory = flags.index_directory;
+    workload.compute_threads = flags.compute_threads;
+    return LoadWorkload(config, workload);
   };
   return options;
 }
 
+// A worker and what it must not outlive: a stop may still call both while the main thread drops them.
+struct RunningWorker {
+  RunningWorker(const TrainingWorker::Options& options, std::unique_ptr<ChiefClient> chief)
+      : client(std::move(chief)), worker(options, client.get()) {}
+  const std::unique_ptr<ChiefClient> client;
+  TrainingWorker worker;
+};
+
+// The worker that a signal is to stop. Thread-safe.
+class StoppableWorker {
+ public:
+  void Set(std::shared_ptr<RunningWorker> worker) ABSL_LOCKS_EXCLUDED(mutex_) {
+    bool stop = false;
+    {
+      MutexLock lock(&mutex_);
+      worker_ = worker;
+      stop = stop_;
+    }
+    if (stop) worker->worker.RequestStop();
+  }
+  void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::shared_ptr<RunningWorker> worker;
+    {
+      MutexLock lock(&mutex_);
+      stop_ = true;
+      worker = worker_;
+    }
+    if (worker != nullptr) worker->worker.RequestStop();
+  }
+  void Clear() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::shared_ptr<RunningWorker> worker;
+    MutexLock lock(&mutex_);
+    worker = std::move(worker_);
+  }
+
+ private:
+  Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<RunningWorker> worker_ ABSL_GUARDED_BY(mutex_);
+};
+
 // Runs a worker until it ends or a signal ends it.
-absl::Status RunUntilStopped(const Flags& flags, const TrainingWorker::Options& options) {
-  Mutex mutex;
-  TrainingWorker* running = nullptr;
-  bool stop = false;
+absl::Status RunUntilStopped(const MasterAddress& master, const TrainingWorker::Options& options) {
+  StoppableWorker running;
   // Before any other thread, of gRPC's too: one that does not block a signal would let it end the process.
   TerminationWatch watch([&] {
-    MutexLock lock(&mutex);
-    stop = true;
     LOG(INFO) << options.name << ": terminating; Ctrl-C once more ends at once";
-    if (running != nullptr) running->RequestStop();
+    running.RequestStop();
   });
-  const auto client = NewGrpcChiefClient(std::string(absl::StripPrefix(flags.master, "grpc://")));
-  TrainingWorker worker(options, client.get());
-  {
-    MutexLock lock(&mutex);
-    running = &worker;
-    if (stop) worker.RequestStop();
-  }
-  const absl::Status status = worker.Run();
-  if (status.ok()) LOG(INFO) << options.name << ": the run is over; computed " << worker.slots_computed() << " slots";
-  MutexLock lock(&mutex);
-  running = nullptr;
+  GrpcConnector connector(FileSystem::Real());
+  ASSIGN_OR_RETURN(std::unique_ptr<ChiefClient> client, connector.Connect(master));
+  const auto worker = std::make_shared<RunningWorker>(options, std::move(client));
+  running.Set(worker);
+  const absl::Status status = worker->worker.Run();
+  running.Clear();
+  if (status.ok())
+    LOG(INFO) << options.name << ": the run is over; computed " << worker->worker.slots_computed() << " slots";
   return status;
+}
+
+// Says how the worker ended; returns its exit code.
+int Report(const std::string& name, const absl::Status& status) {
+  if (absl::IsCancelled(status)) {
+    LOG(INFO) << name << ": stopped";
+  } else if (!status.ok()) {
+    LOG(ERROR) << name << ": " << status.message();
+  }
+  return ExitCodeOf(status);
 }
 
 }  // namespace
@@ -95,22 +167,32 @@ int WorkerMain(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep worker", "Computes gradients for a chief, from which it gets the configuration.",
-      "With --master= (empty) everything runs in one process; see lockstep local --help.\n"
+      "An empty --master= is a chief in the same process: lockstep worker --master= CONFIG is lockstep local CONFIG, "
+      "and "
+      "worker_main, which has no chief, refuses it.\n"
       "Exit codes: 0 the run is over; 1 it failed; 2 wrong arguments; 138 the chief stayed away, starting again may "
       "help; 143 terminated. SIGTERM, SIGINT and SIGHUP let the worker end a contribution that it has begun to send; "
-      "repeated they change nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.");
+      "repeated, they change nothing, except that a SIGINT (Ctrl-C) a second or more after the first ends it at once.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
-  if (flags.master.empty()) {
-    std::cerr << "lockstep worker: --master is missing; it takes the chief's address, such as grpc://127.0.0.1:2222\n";
+  const absl::Status tf_config = ReadTfConfig(&flags);
+  if (!tf_config.ok()) {
+    std::cerr << "lockstep worker: " << tf_config.message() << "\n";
     return kExitBadConfiguration;
   }
-
+  if (flags.master.empty()) {
+    std::cerr << "lockstep worker: --master is missing or empty; it takes the chief's address, such as "
+                 "grpc://127.0.0.1:2222. This program has no chief: lockstep local CONFIG runs all in one process\n";
+    return kExitBadConfiguration;
+  }
+  const absl::StatusOr<MasterAddress> master = ParseMasterAddress(flags.master);
+  if (!master.ok()) {
+    std::cerr << "lockstep worker: " << master.status().message() << "\n";
+    return kExitBadConfiguration;
+  }
   const TrainingWorker::Options options = WorkerOptions(flags);
-  const absl::Status status = RunUntilStopped(flags, options);
-  if (!status.ok()) LOG(ERROR) << options.name << ": " << status.message();
-  return ExitCodeOf(status);
+  return Report(options.name, RunUntilStopped(*master, options));
 }
 
 }  // namespace lockstep

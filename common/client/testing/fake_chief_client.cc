@@ -1,10 +1,10 @@
-#include "common/client/testing/fake_chief_client.h"
+#include "lockstep/common/client/testing/fake_chief_client.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "common/base/status_macros.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 
@@ -32,7 +32,7 @@ class FakeChiefClient::Channel : public StepChannel {
     event.assignment.values = pointers_;
     return event.assignment;
   }
-  absl::Status SendReports(absl::Span<const SlotReport> reports) override {
+  absl::Status SendReports(absl::Span<const v1::SlotReport> reports) override {
     MutexLock lock(&client_->mutex_);
     client_->calls_.reports += static_cast<int64_t>(reports.size());
     return absl::OkStatus();
@@ -47,6 +47,16 @@ class FakeChiefClient::Channel : public StepChannel {
   }
   absl::Status SendDifferences(int64_t, int, int64_t, absl::string_view) override {
     return absl::UnimplementedError("the fake chief does not compress");
+  }
+  absl::Status SendEndOfInput() override {
+    MutexLock lock(&client_->mutex_);
+    ++client_->calls_.ends_of_input;
+    return absl::OkStatus();
+  }
+  absl::Status SendDigests(absl::Span<const uint64_t> digests) override {
+    MutexLock lock(&client_->mutex_);
+    client_->calls_.digests.emplace_back(digests.begin(), digests.end());
+    return absl::OkStatus();
   }
   void Leave() override {
     MutexLock lock(&client_->mutex_);
@@ -95,42 +105,83 @@ absl::Status FakeChiefClient::Answer(const std::vector<absl::Status>& answers, s
   return answers.empty() ? absl::OkStatus() : answers[std::min(call, answers.size() - 1)];
 }
 
-absl::StatusOr<GetRunReply> FakeChiefClient::GetRun() {
+absl::StatusOr<v1::GetRunSpecReply> FakeChiefClient::GetRunSpec() {
   MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(Answer(get_run, static_cast<size_t>(calls_.get_run++)));
-  GetRunReply reply;
-  *reply.mutable_config() = config;
+  const auto call = static_cast<size_t>(calls_.get_run++);
+  changed_.SignalAll();
+  while (get_run_hangs && !stopped_) changed_.Wait(&mutex_);
+  if (stopped_) return absl::CancelledError("stopped");
+  RETURN_IF_ERROR(Answer(get_run, call));
+  v1::GetRunSpecReply reply;
+  *reply.mutable_spec() = config;
   return reply;
 }
 
-absl::StatusOr<OpenSessionReply> FakeChiefClient::OpenSession(const OpenSessionRequest& request) {
+absl::StatusOr<v1::OpenSessionReply> FakeChiefClient::OpenSession(const v1::OpenSessionRequest& request) {
   MutexLock lock(&mutex_);
+  if (stopped_) return absl::CancelledError("stopped");
   calls_.open_session.push_back(request);
   RETURN_IF_ERROR(Answer(open_session, calls_.open_session.size() - 1));
-  OpenSessionReply reply;
+  v1::OpenSessionReply reply;
   reply.set_session_id(calls_.open_session.size());
-  reply.set_epoch(1);
+  reply.set_generation(1);
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(3);
+  reply.set_canary_wanted(wants_canary && request.canary_digest().empty());
   return reply;
 }
 
-absl::StatusOr<HeartbeatReply> FakeChiefClient::Heartbeat(const HeartbeatRequest&) {
+absl::StatusOr<v1::GetCanaryValuesReply> FakeChiefClient::GetCanaryValues(const v1::GetCanaryValuesRequest& request) {
+  MutexLock lock(&mutex_);
+  if (stopped_) return absl::CancelledError("stopped");
+  ++calls_.canary_values;
+  ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(calls_.open_session.back().model()));
+  // One at a time.
+  const ParameterLayout::Segment& segment = layout.segments()[request.first_segment()];
+  const std::vector<float> values(static_cast<size_t>(segment.elements), 0.25f);
+  v1::GetCanaryValuesReply reply;
+  v1::TensorPiece* const piece = reply.add_value();
+  piece->set_variable(static_cast<uint32_t>(segment.variable));
+  piece->set_offset(static_cast<uint64_t>(segment.offset));
+  piece->set_content(values.data(), values.size() * sizeof(float));
+  return reply;
+}
+
+absl::StatusOr<v1::HeartbeatReply> FakeChiefClient::Heartbeat(const v1::HeartbeatRequest&) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(Answer(heartbeat, static_cast<size_t>(calls_.heartbeat++)));
-  HeartbeatReply reply;
+  v1::HeartbeatReply reply;
   reply.set_finished(heartbeat_finished);
   return reply;
 }
 
+absl::StatusOr<v1::RequestEndReply> FakeChiefClient::RequestEnd(const v1::RequestEndRequest& request) {
+  MutexLock lock(&mutex_);
+  calls_.ends.push_back(request);
+  return v1::RequestEndReply();
+}
+
+absl::StatusOr<v1::ReadVariablesReply> FakeChiefClient::ReadVariables(const v1::ReadVariablesRequest& request) {
+  MutexLock lock(&mutex_);
+  calls_.reads.push_back(request);
+  if (calls_.reads.size() > reads.size()) return absl::UnavailableError("nothing more to read");
+  return reads[calls_.reads.size() - 1];
+}
+
 absl::StatusOr<std::unique_ptr<StepChannel>> FakeChiefClient::OpenStepChannel(const StepOptions& options,
-                                                                              const ModelSpec& model) {
+                                                                              const v1::ModelSpec& model) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   MutexLock lock(&mutex_);
   calls_.streams.push_back(options);
   std::deque<Event> events;
   if (calls_.streams.size() <= streams.size()) events = streams[calls_.streams.size() - 1];
   return std::unique_ptr<StepChannel>(new Channel(this, std::move(layout), std::move(events)));
+}
+
+void FakeChiefClient::StopConnecting() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  changed_.SignalAll();
 }
 
 FakeChiefClient::Calls FakeChiefClient::calls() const {
@@ -141,6 +192,11 @@ FakeChiefClient::Calls FakeChiefClient::calls() const {
 void FakeChiefClient::AwaitTokenCalls(int n) {
   MutexLock lock(&mutex_);
   while (calls_.await_token < n) changed_.Wait(&mutex_);
+}
+
+void FakeChiefClient::AwaitGetRunCalls(int n) {
+  MutexLock lock(&mutex_);
+  while (calls_.get_run < n) changed_.Wait(&mutex_);
 }
 
 }  // namespace lockstep

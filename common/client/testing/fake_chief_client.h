@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
-#include "common/client/chief_client.h"
-#include "common/tensor/aligned_buffer.h"
-#include "common/tensor/parameter_layout.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 
 namespace lockstep {
 
@@ -33,26 +33,46 @@ class FakeChiefClient : public ChiefClient {
   std::vector<absl::Status> open_session;  // empty: OK
   std::vector<absl::Status> heartbeat;     // empty: OK
   bool heartbeat_finished = false;
-  RunConfig config;
+  // GetRunSpec blocks until StopConnecting.
+  bool get_run_hangs = false;
+  config::v1::RunSpec config;
+  // Wants the canary of a request that has none; its values are all the same number.
+  bool wants_canary = false;
   std::vector<std::deque<Event>> streams;
+  // Of ReadVariables; when the list has ended, Unavailable.
+  std::deque<absl::StatusOr<v1::ReadVariablesReply>> reads;
 
-  absl::StatusOr<GetRunReply> GetRun() override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<OpenSessionReply> OpenSession(const OpenSessionRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<HeartbeatReply> Heartbeat(const HeartbeatRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<RunStatus> GetStatus() override { return RunStatus(); }
-  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
-                                                               const ModelSpec& model) override
+  absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::RunStatus> GetStatus() override { return v1::RunStatus(); }
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const v1::ModelSpec& model) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void StopConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What was called so far.
   struct Calls {
     int get_run = 0;
     int heartbeat = 0;
-    std::vector<OpenSessionRequest> open_session;
+    int canary_values = 0;
+    std::vector<v1::ReadVariablesRequest> reads;
+    std::vector<v1::RequestEndRequest> ends;
+    std::vector<v1::OpenSessionRequest> open_session;
     std::vector<StepOptions> streams;
     // Slots that were reported, and gradients that were sent, over all streams.
     int64_t reports = 0;
     int gradients = 0;
+    std::vector<std::vector<uint64_t>> digests;
+    int ends_of_input = 0;
     int await_token = 0;
     int leaves = 0;
     int cancels = 0;
@@ -60,6 +80,8 @@ class FakeChiefClient : public ChiefClient {
   Calls calls() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until AwaitToken was called so often, over all streams.
   void AwaitTokenCalls(int n) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for GetRunSpec.
+  void AwaitGetRunCalls(int n) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Channel;
@@ -69,6 +91,7 @@ class FakeChiefClient : public ChiefClient {
   mutable Mutex mutex_;
   CondVar changed_;
   Calls calls_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-"""How a peer's worker is told what to do: a line with a number of steps comes in, "done" goes out after them."""
+"""How a peer's worker is driven: a line with a number of steps comes in, "done" goes out after them."""
 import os
 import sys
 

@@ -1,18 +1,18 @@
-#include "worker/nn/testing/gradient_check.h"
+#include "lockstep/worker/nn/testing/gradient_check.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/philox.h"
-#include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
 
-Shape ShapeOf(const VariableSpec& variable) {
+Shape ShapeOf(const v1::VariableSpec& variable) {
   absl::StatusOr<Shape> shape = Shape::Create(variable.shape());
   CHECK(shape.ok()) << shape.status();
   return *std::move(shape);
@@ -96,9 +96,9 @@ std::vector<std::vector<float>> Directions(absl::Span<const float> gradient, con
 
 }  // namespace
 
-TestVariables::TestVariables(const ModelSpec& spec, uint64_t seed, float stddev) : spec_(spec) {
-  for (const VariableSpec& variable : spec.variables()) {
-    Tensor tensor(DT_FLOAT, ShapeOf(variable));
+TestVariables::TestVariables(const v1::ModelSpec& spec, uint64_t seed, float stddev) : spec_(spec) {
+  for (const v1::VariableSpec& variable : spec.variables()) {
+    Tensor tensor(v1::DT_FLOAT, ShapeOf(variable));
     Philox(seed, StableHash(variable.name())).FillNormal(tensor.flat<float>());
     const bool around_one =
         absl::EndsWith(variable.name(), "/gamma") || absl::EndsWith(variable.name(), "/moving_variance");
@@ -115,10 +115,10 @@ absl::Span<float> TestVariables::value(const std::string& name) {
   LOG(FATAL) << "no variable " << name;
 }
 
-RecordingSink::RecordingSink(const ModelSpec& spec)
+RecordingSink::RecordingSink(const v1::ModelSpec& spec)
     : spec_(spec), updates_(spec.update_ops_size()), update_calls_(spec.update_ops_size()) {
-  for (const VariableSpec& variable : spec.variables()) {
-    Tensor gradient(DT_FLOAT, ShapeOf(variable));
+  for (const v1::VariableSpec& variable : spec.variables()) {
+    Tensor gradient(v1::DT_FLOAT, ShapeOf(variable));
     // What a layer forgets to write shows.
     std::fill(gradient.flat<float>().begin(), gradient.flat<float>().end(), std::nanf(""));
     gradients_.push_back(std::move(gradient));
@@ -201,7 +201,7 @@ Batch RandomBatch(const ExampleSpec& examples, int64_t size, uint64_t seed) {
   Batch batch;
   batch.size = size;
   batch.features = Tensor(examples.features_dtype, *Shape::Create(dims));
-  if (examples.features_dtype == DT_FLOAT) {
+  if (examples.features_dtype == v1::DT_FLOAT) {
     Philox(seed, 1).FillNormal(batch.features.flat<float>());
   } else {
     for (int64_t i = 0; i < batch.features.num_elements(); ++i) {
@@ -211,7 +211,7 @@ Batch RandomBatch(const ExampleSpec& examples, int64_t size, uint64_t seed) {
   dims.resize(1);
   dims.insert(dims.end(), examples.labels_shape.dims().begin(), examples.labels_shape.dims().end());
   batch.labels = Tensor(examples.labels_dtype, *Shape::Create(dims));
-  if (examples.labels_dtype == DT_FLOAT) {
+  if (examples.labels_dtype == v1::DT_FLOAT) {
     Philox(seed, 2).FillUniform(batch.labels.flat<float>());
   } else {
     for (int64_t i = 0; i < size; ++i) {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/tensor/tensor.h"
-#include "worker/data/batch_source.h"
-#include "worker/nn/model.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/model.h"
 
 namespace lockstep {
 
@@ -17,7 +17,7 @@ class TestVariables {
  public:
   // Trainable variables normal with standard deviation `stddev` around 0 (gamma: around 1), from `seed`;
   // moving means around 0 and moving variances around 1.
-  TestVariables(const ModelSpec& spec, uint64_t seed, float stddev = 0.5f);
+  TestVariables(const v1::ModelSpec& spec, uint64_t seed, float stddev = 0.5f);
 
   VariableValues values() const { return pointers_; }
   absl::Span<float> value(int variable) { return tensors_[variable].flat<float>(); }
@@ -26,7 +26,7 @@ class TestVariables {
   int size() const { return static_cast<int>(tensors_.size()); }
 
  private:
-  ModelSpec spec_;
+  v1::ModelSpec spec_;
   std::vector<Tensor> tensors_;
   std::vector<const float*> pointers_;
 };
@@ -34,7 +34,7 @@ class TestVariables {
 // Keeps all that a model reports for one slot, and checks the order of the calls.
 class RecordingSink : public GradientSink {
  public:
-  explicit RecordingSink(const ModelSpec& spec);
+  explicit RecordingSink(const v1::ModelSpec& spec);
 
   bool OnLoss(float loss) override;
   void OnUpdate(int index, absl::Span<const float> value) override;
@@ -55,7 +55,7 @@ class RecordingSink : public GradientSink {
   std::string Bytes() const;
 
  private:
-  const ModelSpec spec_;
+  const v1::ModelSpec spec_;
   bool refuse_ = false;
   int losses_ = 0;
   float loss_ = 0;

@@ -1,0 +1,277 @@
+#include "lockstep/cli/launcher/launcher.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+
+namespace lockstep {
+namespace {
+
+// How soon the port file is looked for again.
+constexpr absl::Duration kPortPoll = absl::Milliseconds(20);
+// How long processes may take to end by themselves when the run is over.
+constexpr absl::Duration kGrace = absl::Seconds(2);
+// How long processes may take to stop when nothing is left to save.
+constexpr absl::Duration kKillGrace = absl::Seconds(5);
+
+// Where this machine reaches a chief that listens on `host`.
+std::string LocalHost(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  if (host == "[::]") return "[::1]";
+  return host;
+}
+
+Launcher::Outcome Terminated(absl::string_view message) {
+  Launcher::Outcome outcome;
+  outcome.exit_code = kExitTerminated;
+  outcome.message = std::string(message);
+  return outcome;
+}
+
+}  // namespace
+
+Launcher::Launcher(Options options)
+    : options_(std::move(options)),
+      chief_("chief", JoinPath(options_.log_directory, "chief.log"), options_.max_restarts, 0),
+      listen_(options_.listen) {
+  for (int i = 0; i < options_.workers; ++i) {
+    const std::string name = absl::StrCat("worker-", i);
+    workers_.emplace_back(name, JoinPath(options_.log_directory, absl::StrCat(name, ".log")), options_.max_restarts,
+                          i + 1);
+  }
+}
+
+absl::Status Launcher::Start() {
+  const absl::Status removed = options_.fs->Remove(options_.port_file);
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  return StartChild(&chief_, options_.chief_command(listen_));
+}
+
+absl::Status Launcher::StartChild(Child* child, std::vector<std::string> command) {
+  child->start_at = absl::InfiniteFuture();
+  const auto log = options_.fs->NewRandomAccessFile(child->log_path);
+  child->log_offset = log.ok() ? (*log)->size() : 0;
+  ASSIGN_OR_RETURN(child->pid, options_.processes->Start({std::move(command), child->log_path}));
+  child->started = options_.clock->Now();
+  return absl::OkStatus();
+}
+
+void Launcher::Poll() {
+  while (const absl::optional<ProcessExit> exit = options_.processes->NextExit()) OnExit(*exit);
+  if (!ending_) {
+    if (master_.empty()) ReadPortFile();
+    StartPending();
+  }
+  EscalateShutdown();
+}
+
+void Launcher::ReadPortFile() {
+  if (IsUnixAddress(listen_)) {
+    master_ = listen_;
+  } else {
+    const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
+    if (!text.ok()) return;
+    int32_t port = 0;
+    if (!absl::SimpleAtoi(*text, &port) || port < 1 || port > 65535) {
+      Fail(chief_, kExitFailed,
+           absl::StrCat("wrote \"", absl::StripAsciiWhitespace(*text), "\", not a port, to ", options_.port_file));
+      return;
+    }
+    const std::string host = listen_.substr(0, listen_.rfind(':'));
+    listen_ = absl::StrCat(host, ":", port);
+    master_ = absl::StrCat("grpc://", LocalHost(host), ":", port);
+  }
+  for (Child& worker : workers_) worker.start_at = options_.clock->Now();
+}
+
+void Launcher::StartPending() {
+  const absl::Time now = options_.clock->Now();
+  if (chief_.start_at <= now) {
+    const absl::Status status = StartChild(&chief_, options_.chief_command(listen_));
+    if (!status.ok()) return Fail(chief_, kExitFailed, std::string(status.message()));
+  }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].start_at > now) continue;
+    const absl::Status status = StartChild(&workers_[i], options_.worker_command(static_cast<int>(i), master_));
+    if (!status.ok()) return Fail(workers_[i], kExitFailed, std::string(status.message()));
+  }
+}
+
+void Launcher::OnExit(const ProcessExit& exit) {
+  Child* child = nullptr;
+  for (Child* const each : Children()) {
+    if (each->pid == exit.pid) child = each;
+  }
+  if (child == nullptr) return;
+  child->pid = 0;
+  const RestartPolicy::Decision decision = child->policy.OnExit(exit, options_.clock->Now() - child->started);
+  if (ending_) {
+    if (child == &chief_) OnLateChiefEnd(exit, decision);
+  } else if (decision.action == RestartPolicy::Decision::kStartAgain) {
+    options_.say(absl::StrCat(child->name, " ", decision.text));
+    child->start_at = options_.clock->Now() + decision.delay;
+  } else if (child == &chief_) {
+    OnChiefEnd(decision);
+  } else {
+    OnWorkerEnd(child, decision);
+  }
+}
+
+void Launcher::OnChiefEnd(const RestartPolicy::Decision& decision) {
+  const absl::Time now = options_.clock->Now();
+  switch (decision.action) {
+    case RestartPolicy::Decision::kFinished:
+      End({});
+      return StopWorkersAt(now + kGrace);
+    case RestartPolicy::Decision::kStopped:
+      End(Terminated("chief was asked to stop"));
+      return StopWorkersAt(now);
+    default:
+      return Fail(chief_, decision.exit_code, decision.text);
+  }
+}
+
+void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision) {
+  StopWorkersAt(options_.clock->Now() + (chief_.told ? absl::ZeroDuration() : kGrace));
+  if (decision.action == RestartPolicy::Decision::kFinished) {
+    if (!end_.message.empty()) options_.say(end_.message);
+    end_ = {};
+  } else if (decision.action == RestartPolicy::Decision::kStopped) {
+    return;
+  } else if (chief_.told) {
+    const std::string text = absl::StrCat("chief ", ExitText(exit), " before its last step was saved");
+    if (end_.exit_code != kExitTerminated) return options_.say(text);
+    const int code = exit.exit_code == kExitRetryable ? kExitRetryable : decision.exit_code;
+    end_ = {code, text, chief_.log_path, chief_.log_offset};
+  } else if (failed_worker_ && decision.action == RestartPolicy::Decision::kFailed) {
+    // A worker that failed a moment ago did so because the run ended: the chief knows better.
+    Fail(chief_, decision.exit_code, decision.text);
+  }
+}
+
+void Launcher::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision) {
+  switch (decision.action) {
+    case RestartPolicy::Decision::kFailed:
+      return Fail(*worker, decision.exit_code, decision.text);
+    case RestartPolicy::Decision::kStopped:
+      options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run continues without it"));
+      if (AnyWorkerLeft()) return;
+      End(Terminated("no worker is left"));
+      return StopChiefAt(options_.clock->Now());
+    default:
+      // It knows that the run is over; the chief will say how.
+      return;
+  }
+}
+
+void Launcher::End(Outcome outcome) {
+  ending_ = true;
+  failed_worker_ = false;
+  end_ = std::move(outcome);
+}
+
+void Launcher::Fail(const Child& culprit, int exit_code, const std::string& text) {
+  End({exit_code, absl::StrCat(culprit.name, " ", text), culprit.log_path, culprit.log_offset});
+  failed_worker_ = &culprit != &chief_;
+  StopChiefAt(options_.clock->Now() + kGrace);
+}
+
+void Launcher::StopChiefAt(absl::Time when) {
+  if (chief_.pid == 0) return StopWorkersAt(when);
+  if (chief_.told) return;
+  chief_.terminate_at = when;
+  chief_.kill_at = when + options_.stop_limit;
+}
+
+void Launcher::StopWorkersAt(absl::Time when) {
+  for (Child& worker : workers_) {
+    if (worker.told) continue;
+    worker.terminate_at = when;
+    worker.kill_at = when + kKillGrace;
+  }
+}
+
+void Launcher::RequestStop(int signal) {
+  switch (stop_requests_.On(signal, options_.clock->Now())) {
+    case StopRequests::Meaning::kStop:
+      options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
+                                "; Ctrl-C once more stops at once"));
+      if (!ending_ && chief_.pid == 0) {
+        // It was killed and waits to be started again: what it had applied since its last checkpoint is gone already.
+        End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
+             chief_.log_path, chief_.log_offset});
+      } else if (!ending_) {
+        End(Terminated(""));
+      }
+      StopChiefAt(options_.clock->Now());
+      break;
+    case StopRequests::Meaning::kSame:
+      return;
+    case StopRequests::Meaning::kAtOnce:
+      StopAtOnce();
+  }
+  EscalateShutdown();
+}
+
+void Launcher::StopAtOnce() {
+  for (Child* const child : Children()) child->kill_at = options_.clock->Now();
+}
+
+void Launcher::EscalateShutdown() {
+  if (!ending_ || outcome_.has_value()) return;
+  bool any_runs = false;
+  for (Child* const child : Children()) {
+    if (child->pid == 0) continue;
+    any_runs = true;
+    Press(child);
+  }
+  if (!any_runs) outcome_ = end_;
+}
+
+void Launcher::Press(Child* child) {
+  const absl::Time now = options_.clock->Now();
+  if (now >= child->kill_at) {
+    child->told = true;
+    child->kill_at = child->terminate_at = absl::InfiniteFuture();
+    options_.processes->Signal(child->pid, SIGKILL);
+  } else if (now >= child->terminate_at) {
+    child->told = true;
+    child->terminate_at = absl::InfiniteFuture();
+    options_.processes->Signal(child->pid, SIGTERM);
+  }
+}
+
+std::vector<Launcher::Child*> Launcher::Children() {
+  std::vector<Child*> children = {&chief_};
+  for (Child& worker : workers_) children.push_back(&worker);
+  return children;
+}
+
+bool Launcher::AnyWorkerLeft() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Child& w) { return w.pid != 0 || w.start_at != absl::InfiniteFuture(); });
+}
+
+absl::Time Launcher::next_poll() const {
+  absl::Time next = absl::InfiniteFuture();
+  if (ending_) {
+    next = chief_.pid != 0 ? std::min(chief_.terminate_at, chief_.kill_at) : next;
+    for (const Child& worker : workers_) {
+      if (worker.pid != 0) next = std::min({next, worker.terminate_at, worker.kill_at});
+    }
+    return next;
+  }
+  next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
+  next = std::min(next, chief_.start_at);
+  for (const Child& worker : workers_) next = std::min(next, worker.start_at);
+  return next;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,118 @@
+#include "lockstep/cli/launcher/process_table.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PosixProcessTableTest : public ::testing::Test {
+ protected:
+  int Start(const std::string& script) {
+    const auto pid = processes_.Start({{"/bin/sh", "-c", script}, log_});
+    EXPECT_TRUE(pid.ok()) << pid.status();
+    return pid.value_or(0);
+  }
+  // Blocks until a child has ended, and leaves it to NextExit.
+  ProcessExit AwaitExit() {
+    siginfo_t info;
+    EXPECT_EQ(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    return processes_.NextExit().value_or(ProcessExit{});
+  }
+  std::string Log() { return ReadFile(FileSystem::Real(), log_).value_or("no log"); }
+
+  const std::string log_ =
+      absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name(), ".log");
+  PosixProcessTable processes_;
+};
+
+TEST_F(PosixProcessTableTest, TellsTheExitCodeAndAppendsTheOutputToTheLog) {
+  const int pid = Start("echo out; echo err >&2; exit 7");
+  ProcessExit exit = AwaitExit();
+  EXPECT_EQ(exit.pid, pid);
+  EXPECT_EQ(exit.exit_code, 7);
+  EXPECT_EQ(exit.signal, 0);
+  EXPECT_EQ(ExitText(exit), "ended with exit code 7");
+  Start("echo again");
+  AwaitExit();
+  EXPECT_EQ(Log(), "out\nerr\nagain\n");
+  EXPECT_FALSE(processes_.NextExit().has_value());
+}
+
+TEST_F(PosixProcessTableTest, TellsTheSignalThatKilledAProcess) {
+  const int pid = Start("read line || true; exec sleep 1000");
+  EXPECT_FALSE(processes_.NextExit().has_value());
+  processes_.Signal(pid, SIGKILL);
+  const ProcessExit exit = AwaitExit();
+  EXPECT_EQ(exit.pid, pid);
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_EQ(ExitText(exit), "was killed by SIGKILL");
+}
+
+TEST_F(PosixProcessTableTest, GivesAChildItsOwnGroupAndNoBlockedSignals) {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  const int pid = Start("exec cat /proc/self/stat /proc/self/status");
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  AwaitExit();
+  const std::vector<std::string> stat = absl::StrSplit(Log(), absl::MaxSplits(' ', 5));
+  ASSERT_EQ(stat.size(), 6);
+  EXPECT_EQ(stat[0], absl::StrCat(pid));
+  EXPECT_EQ(stat[4], absl::StrCat(pid)) << "its process group";
+  EXPECT_THAT(Log(), HasSubstr("SigBlk:\t0000000000000000\n"));
+}
+
+TEST_F(PosixProcessTableTest, NamesTheProgramThatCannotBeStarted) {
+  const auto pid = processes_.Start({{"/no/such/program"}, log_});
+  EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(pid.status().message()), HasSubstr("/no/such/program"));
+  EXPECT_FALSE(processes_.NextExit().has_value());
+}
+
+TEST_F(PosixProcessTableTest, NamesTheLogThatCannotBeWritten) {
+  const auto pid = processes_.Start({{"/bin/true"}, "/no/such/directory/x.log"});
+  EXPECT_THAT(std::string(pid.status().message()), HasSubstr("/no/such/directory/x.log"));
+}
+
+TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
+  // A supervisor that starts a child, which says its id, and is killed.
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t supervisor = fork();
+  if (supervisor == 0) {
+    PosixProcessTable own;
+    const auto pid = own.Start({{"/bin/sleep", "1000"}, log_});
+    const int child = pid.value_or(0);
+    if (write(pipe_ends[1], &child, sizeof child) != sizeof child) _exit(1);
+    pause();
+    _exit(0);
+  }
+  int child = 0;
+  ASSERT_EQ(read(pipe_ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(kill(supervisor, SIGKILL), 0);
+  ASSERT_EQ(waitpid(supervisor, nullptr, 0), supervisor);
+  close(pipe_ends[1]);
+  // It ends by itself: its going is seen when its id is free, or a zombie that some other parent keeps.
+  const std::string stat = absl::StrCat("/proc/", child, "/stat");
+  for (;;) {
+    const auto text = ReadFile(FileSystem::Real(), stat);
+    if (!text.ok() || text->find(") Z ") != std::string::npos || text->empty()) break;
+    sched_yield();
+  }
+  close(pipe_ends[0]);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_CLI_LAUNCHER_RESTART_POLICY_H_
+#define LOCKSTEP_CLI_LAUNCHER_RESTART_POLICY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "lockstep/cli/launcher/process_table.h"
+#include "lockstep/common/base/backoff.h"
+#include "lockstep/common/base/process.h"
+
+namespace lockstep {
+
+// What the end of one process of a run means. For every ten minutes (kForgiveAfter) that the process has run, over all
+// of its lives, one restart is forgiven. It reads no clock and starts nothing. Not thread-safe.
+class RestartPolicy {
+ public:
+  static constexpr absl::Duration kForgiveAfter = absl::Minutes(10);
+
+  // `seed` spreads the delays of several processes.
+  RestartPolicy(int64_t max_restarts, uint64_t seed);
+
+  struct Decision {
+    enum Action {
+      kFinished,    // exit code 0
+      kStopped,     // it was asked to stop (exit code 143, SIGTERM, SIGINT)
+      kStartAgain,  // killed or retryable: start it again after `delay`
+      kFailed,      // anything else, or started again too often: the run ends with `exit_code`
+    };
+    Action action = kFailed;
+    absl::Duration delay = absl::ZeroDuration();
+    int exit_code = kExitFailed;
+    // For people, to follow the process's name: "was killed by SIGKILL; starting it again (1 of 10)".
+    std::string text;
+  };
+
+  // `lived`: from its start to its end. A process that lived long is started again with the shortest delay.
+  Decision OnExit(const ProcessExit& exit, absl::Duration lived);
+
+ private:
+  void Forgive(absl::Duration lived);
+
+  const int64_t max_restarts_;
+  // Not forgiven yet.
+  int64_t restarts_ = 0;
+  // How long it has run since a restart was last forgiven.
+  absl::Duration unforgiven_life_;
+  Backoff backoff_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_LAUNCHER_RESTART_POLICY_H_

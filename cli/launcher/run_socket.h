@@ -1,0 +1,42 @@
+#ifndef LOCKSTEP_CLI_LAUNCHER_RUN_SOCKET_H_
+#define LOCKSTEP_CLI_LAUNCHER_RUN_SOCKET_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// The name of a unix socket for the processes of one run, in a directory that only this user (and root) can enter: the
+// kernel refuses everybody else. An abstract socket would accept any process of the machine. The chief creates the
+// socket; destroying this removes it. What kill -9 leaves behind is reused by the next run of the logdir.
+class RunSocket {
+ public:
+  // In the first of `places` where it can be, as "<place>/lockstep-<user>/<number of the logdir>.sock"; the directory
+  // is created if need be. `logdir` must exist. FailedPrecondition says why it can be in none: another user could
+  // replace or enter the directory, or the path would be too long for a socket.
+  static absl::StatusOr<std::unique_ptr<RunSocket>> Create(const std::vector<std::string>& places,
+                                                           const std::string& logdir);
+  // XDG_RUNTIME_DIR, if there is one, and /tmp.
+  static std::vector<std::string> UsualPlaces();
+  ~RunSocket();
+
+  RunSocket(const RunSocket&) = delete;
+  RunSocket& operator=(const RunSocket&) = delete;
+
+  const std::string& path() const { return path_; }
+  // As gRPC spells it: "unix:<path>".
+  std::string address() const { return "unix:" + path_; }
+
+ private:
+  explicit RunSocket(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_LAUNCHER_RUN_SOCKET_H_

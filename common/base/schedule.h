@@ -1,0 +1,17 @@
+#ifndef LOCKSTEP_COMMON_BASE_SCHEDULE_H_
+#define LOCKSTEP_COMMON_BASE_SCHEDULE_H_
+
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// On a schedule without drift, the date after `date` for someone who is ready for it at `now`: dates that were missed
+// are skipped. `period` must be positive.
+inline absl::Time NextDate(absl::Time date, absl::Duration period, absl::Time now) {
+  const absl::Time next = date + period;
+  return now > next ? next + absl::Ceil(now - next, period) : next;
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_SCHEDULE_H_

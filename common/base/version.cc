@@ -1,0 +1,68 @@
+#include "lockstep/common/base/version.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Defined by version_stamp.cc, which is compiled whenever a program is linked.
+extern const char kStampedRevision[];
+
+namespace {
+
+// `git archive` replaces it (.gitattributes).
+constexpr absl::string_view kArchivedRevision = "$Format:%h$";
+
+std::string Revision() {
+  // Bazel stamps "redacted" where --stamp is not given, and nothing without a label.
+  const absl::string_view stamped = kStampedRevision;
+  if (!stamped.empty() && stamped != "redacted") return std::string(stamped);
+  return absl::StartsWith(kArchivedRevision, "$") ? "" : std::string(kArchivedRevision);
+}
+
+std::string Compiler() {
+#if defined(__clang__)
+  return absl::StrCat("Clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__);
+#elif defined(__GNUC__)
+  return absl::StrCat("GCC ", __GNUC__, ".", __GNUC_MINOR__, ".", __GNUC_PATCHLEVEL__);
+#else
+  return "unknown compiler";
+#endif
+}
+
+std::string InstructionSet() {
+#if defined(__AVX512F__)
+  return "AVX-512, FMA";
+#elif defined(__AVX2__) && defined(__FMA__)
+  return "AVX2, FMA";
+#elif defined(__ARM_NEON)
+  return "NEON";
+#else
+  return "no vectors";
+#endif
+}
+
+}  // namespace
+
+Build ThisBuild() {
+  Build build;
+  build.version = kVersion;
+  build.revision = Revision();
+  build.arithmetic_version = kArithmeticVersion;
+  build.wire_version = kWireVersion;
+  build.compiler = Compiler();
+  build.instruction_set = InstructionSet();
+  return build;
+}
+
+std::string VersionText(const Build& build) {
+  return build.revision.empty() ? build.version : absl::StrCat(build.version, " (revision ", build.revision, ")");
+}
+
+std::string BuildText(const std::string& program, const Build& build) {
+  return absl::StrCat(program, " ", VersionText(build), "\narithmetic version ", build.arithmetic_version,
+                      ", wire version ", build.wire_version, ", ", build.compiler, ", ", build.instruction_set, "\n");
+}
+
+}  // namespace lockstep

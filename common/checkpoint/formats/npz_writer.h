@@ -1,0 +1,47 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_FORMATS_NPZ_WRITER_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_FORMATS_NPZ_WRITER_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/v1/tensor.pb.h"
+
+namespace lockstep {
+
+// Writes an archive that numpy.load reads, as numpy.savez does: a stored member NAME.npy for each array, with zip64
+// where sizes need it. All times are those of 1980, so that equal arrays make equal files. Not thread-safe.
+class NpzWriter {
+ public:
+  // `file` is written from its start and must outlive the writer; closing it is the caller's.
+  explicit NpzWriter(WritableFile* file) : file_(file) {}
+
+  // `content` is the elements, little-endian, row-major. Errors: InvalidArgument for a type that NumPy does not have, a
+  // name of more than 65531 bytes, and a name that was added before; those of the file.
+  absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
+  // No Add afterwards.
+  absl::Status Finish();
+
+ private:
+  struct Member {
+    std::string name;
+    uint64_t offset = 0, bytes = 0;
+    uint32_t crc32 = 0;
+  };
+
+  absl::Status Append(absl::string_view bytes);
+
+  WritableFile* const file_;
+  uint64_t size_ = 0;
+  std::vector<Member> members_;
+  std::set<std::string> names_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_FORMATS_NPZ_WRITER_H_

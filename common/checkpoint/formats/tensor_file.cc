@@ -1,0 +1,108 @@
+#include "lockstep/common/checkpoint/formats/tensor_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/formats/npz.h"
+#include "lockstep/common/checkpoint/formats/npz_writer.h"
+#include "lockstep/common/checkpoint/formats/safetensors.h"
+#include "lockstep/common/tensor/dtype.h"
+
+namespace lockstep {
+namespace {
+
+struct NamedTensorEntry {
+  std::string name;
+  TensorReader::Entry entry;
+};
+
+absl::Status WriteSafetensors(const TensorReader& source, const std::vector<NamedTensorEntry>& tensors,
+                              const std::map<std::string, std::string>& metadata, WritableFile* file) {
+  std::vector<SafetensorsEntry> entries;
+  for (const NamedTensorEntry& tensor : tensors)
+    entries.push_back({tensor.name, tensor.entry.dtype, tensor.entry.shape});
+  ASSIGN_OR_RETURN(const std::string header, EncodeSafetensorsHeader(entries, metadata));
+  RETURN_IF_ERROR(file->Append(header));
+  for (const NamedTensorEntry& tensor : tensors) {
+    ASSIGN_OR_RETURN(const Tensor value, source.Read(tensor.name));
+    RETURN_IF_ERROR(file->Append(value.bytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteNpz(const TensorReader& source, const std::vector<NamedTensorEntry>& tensors, WritableFile* file) {
+  NpzWriter writer(file);
+  for (const NamedTensorEntry& tensor : tensors) {
+    ASSIGN_OR_RETURN(const Tensor value, source.Read(tensor.name));
+    RETURN_IF_ERROR(writer.Add(tensor.name, value.dtype(), value.shape(), value.bytes()));
+  }
+  return writer.Finish();
+}
+
+absl::Status WriteSynced(FileSystem* fs, const std::string& path, TensorFileFormat format, const TensorReader& source,
+                         const std::vector<NamedTensorEntry>& tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, fs->NewWritableFile(path));
+  RETURN_IF_ERROR(format == TensorFileFormat::kNpz ? WriteNpz(source, tensors, file.get())
+                                                   : WriteSafetensors(source, tensors, metadata, file.get()));
+  RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+}  // namespace
+
+absl::string_view NameOf(TensorFileFormat format) { return format == TensorFileFormat::kNpz ? "npz" : "safetensors"; }
+
+absl::StatusOr<TensorFileFormat> ParseTensorFileFormat(absl::string_view name) {
+  for (const TensorFileFormat format : {TensorFileFormat::kSafetensors, TensorFileFormat::kNpz}) {
+    if (name == NameOf(format)) return format;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is none of the formats, safetensors and npz"));
+}
+
+absl::optional<TensorFileFormat> FormatOfPath(absl::string_view path) {
+  for (const TensorFileFormat format : {TensorFileFormat::kSafetensors, TensorFileFormat::kNpz}) {
+    if (absl::EndsWith(path, absl::StrCat(".", NameOf(format)))) return format;
+  }
+  return absl::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const std::string& path) {
+  const absl::optional<TensorFileFormat> format = FormatOfPath(path);
+  if (format == TensorFileFormat::kSafetensors) return SafetensorsReader::Open(fs, path);
+  if (format == TensorFileFormat::kNpz) return NpzReader::Open(fs, path);
+  return BundleReader::Open(fs, path);
+}
+
+absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path) {
+  return FormatOfPath(path).has_value() ? fs->Exists(path) : CheckpointExists(fs, path);
+}
+
+absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFileFormat format,
+                             const TensorReader& source, const TensorFileContents& contents) {
+  std::vector<NamedTensorEntry> tensors;
+  for (const std::string& name : contents.names) {
+    ASSIGN_OR_RETURN(TensorReader::Entry entry, source.Describe(name));
+    tensors.push_back({name, std::move(entry)});
+  }
+  // Greater elements first, so that each tensor is aligned; then by name, in whatever order they were given.
+  std::sort(tensors.begin(), tensors.end(), [](const NamedTensorEntry& a, const NamedTensorEntry& b) {
+    const size_t a_size = SizeOf(a.entry.dtype), b_size = SizeOf(b.entry.dtype);
+    return a_size != b_size ? a_size > b_size : a.name < b.name;
+  });
+  const std::string temporary = path + ".tmp";
+  const absl::Status written = WriteSynced(fs, temporary, format, source, tensors, contents.metadata);
+  if (!written.ok()) {
+    fs->Remove(temporary).IgnoreError();  // it may be absent
+    return written;
+  }
+  RETURN_IF_ERROR(fs->Rename(temporary, path));
+  return fs->SyncDirectory(std::string(Dirname(path)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_STORED_VARIABLE_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_STORED_VARIABLE_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/v1/tensor.pb.h"
+
+namespace lockstep {
+
+// Where a checkpoint keeps the number of updates, as TensorFlow does: an int64 scalar.
+inline constexpr char kGlobalStepKey[] = "global_step";
+// Where it keeps a serialized v1::SessionState, as uint8; absent when no program follows the run.
+inline constexpr char kSessionStateKey[] = "lockstep/session_state";
+
+// Whether `checkpoint` holds under `key` what the model declares, which is of float32.
+// Errors: NotFound; InvalidArgument names the checkpoint, the key, both types and both shapes.
+absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
+                                 const Shape& shape);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_STORED_VARIABLE_H_

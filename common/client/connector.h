@@ -1,0 +1,25 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_CONNECTOR_H_
+#define LOCKSTEP_COMMON_CLIENT_CONNECTOR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/cluster/master_address.h"
+
+namespace lockstep {
+
+// How a program reaches the chief that a master address names. Each main picks the one that it links: over gRPC
+// (common/transport/grpc_connector.h), or in process (server/local/local_connector.h).
+class Connector {
+ public:
+  virtual ~Connector() = default;
+
+  // A client of the chief at `address`; it connects at its first call. InvalidArgument when this program cannot reach
+  // such an address.
+  virtual absl::StatusOr<std::unique_ptr<ChiefClient>> Connect(const MasterAddress& address) = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_CONNECTOR_H_

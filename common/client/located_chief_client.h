@@ -1,0 +1,66 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_LOCATED_CHIEF_CLIENT_H_
+#define LOCKSTEP_COMMON_CLIENT_LOCATED_CHIEF_CLIENT_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// The chief at a master address that names several places, or a file that says where it is. GetRunSpec, which opens
+// every session, looks for it: it reads the file and tries the targets in their order, from the first one; GetStatus
+// does the same, and so does the call that begins a read: those that continue one go to the target that the last one
+// began at. All other calls go to the target that answered GetRunSpec last. Thread-safe.
+class LocatedChiefClient : public ChiefClient {
+ public:
+  // Makes a client of one target.
+  using Factory = std::function<std::unique_ptr<ChiefClient>(const std::string& target)>;
+
+  // `fs` must outlive this. `address` must not be in_process().
+  LocatedChiefClient(FileSystem* fs, MasterAddress address, Factory factory);
+
+  // Errors beyond those of the chief: those of FindTargets; Unavailable, naming each target, when none answers.
+  absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override;
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override;
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override;
+  absl::StatusOr<v1::RunStatus> GetStatus() override;
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override;
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const v1::ModelSpec& model) override;
+  void StopConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Call = std::function<absl::Status(ChiefClient*)>;
+
+  // Makes the call to one target after the other until one answers, and returns that one.
+  absl::StatusOr<std::shared_ptr<ChiefClient>> Search(const Call& call);
+  absl::StatusOr<std::shared_ptr<ChiefClient>> ClientOf(const std::string& target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The one that answered last; Unavailable before.
+  absl::StatusOr<std::shared_ptr<ChiefClient>> Found() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  FileSystem* const fs_;
+  const MasterAddress address_;
+  const Factory factory_;
+  Mutex mutex_;
+  // By target. One whose target the file has no more is kept: a chief may move back.
+  std::map<std::string, std::shared_ptr<ChiefClient>> clients_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ChiefClient> found_ ABSL_GUARDED_BY(mutex_);
+  // Where the last read began.
+  std::shared_ptr<ChiefClient> read_from_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_LOCATED_CHIEF_CLIENT_H_

@@ -1,0 +1,165 @@
+#include "lockstep/common/client/located_chief_client.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Chiefs by target; those that are not up are unavailable.
+class LocatedChiefClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fs_.CreateDirectory("/run").ok()); }
+  std::unique_ptr<LocatedChiefClient> New(const std::string& master) {
+    return std::make_unique<LocatedChiefClient>(&fs_, ParseMasterAddress(master).value(),
+                                                [this](const std::string& target) { return NewClient(target); });
+  }
+  void Write(const std::string& contents) { ASSERT_TRUE(WriteFileAtomically(&fs_, "/run/chief", contents).ok()); }
+
+  // Where the calls went.
+  std::vector<std::string> calls_;
+  std::map<std::string, absl::Status> answers_;
+  MemoryFileSystem fs_;
+
+ private:
+  class Recorded : public FakeChiefClient {
+   public:
+    Recorded(std::string target, LocatedChiefClientTest* test) : target_(std::move(target)), test_(test) {}
+    absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
+      test_->calls_.push_back("GetRunSpec " + target_);
+      if (!test_->answers_[target_].ok()) return test_->answers_[target_];
+      return FakeChiefClient::GetRunSpec();
+    }
+    absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
+      test_->calls_.push_back("OpenSession " + target_);
+      return FakeChiefClient::OpenSession(request);
+    }
+    absl::StatusOr<v1::RunStatus> GetStatus() override {
+      test_->calls_.push_back("GetStatus " + target_);
+      if (!test_->answers_[target_].ok()) return test_->answers_[target_];
+      return FakeChiefClient::GetStatus();
+    }
+    absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest&) override {
+      test_->calls_.push_back("ReadVariables " + target_);
+      if (!test_->answers_[target_].ok()) return test_->answers_[target_];
+      return v1::ReadVariablesReply();
+    }
+
+   private:
+    const std::string target_;
+    LocatedChiefClientTest* const test_;
+  };
+
+  std::unique_ptr<ChiefClient> NewClient(const std::string& target) {
+    calls_.push_back("new " + target);
+    return std::make_unique<Recorded>(target, this);
+  }
+};
+
+TEST_F(LocatedChiefClientTest, AReadStaysWhereItBegan) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1,b:2");
+  v1::ReadVariablesRequest request;
+  ASSERT_TRUE(client->ReadVariables(request).ok());
+  calls_.clear();
+  answers_["a:1"] = absl::OkStatus();
+  request.set_read_id(7);
+  ASSERT_TRUE(client->ReadVariables(request).ok());
+  EXPECT_THAT(calls_, ElementsAre("ReadVariables b:2"));
+  answers_["b:2"] = absl::UnavailableError("gone");
+  EXPECT_TRUE(absl::IsUnavailable(client->ReadVariables(request).status()));
+  request.clear_read_id();
+  EXPECT_TRUE(client->ReadVariables(request).ok());
+  EXPECT_THAT(calls_, ElementsAre("ReadVariables b:2", "ReadVariables b:2", "ReadVariables a:1"));
+}
+
+TEST_F(LocatedChiefClientTest, TriesTheTargetsInTheirOrderAndStaysWithTheOneThatAnswers) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1,b:2,c:3");
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  ASSERT_TRUE(client->OpenSession({}).ok());
+  EXPECT_THAT(calls_, ElementsAre("new a:1", "GetRunSpec a:1", "new b:2", "GetRunSpec b:2", "OpenSession b:2"));
+  ASSERT_TRUE(client->Heartbeat({}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(client->OpenStepChannel({}, v1::ModelSpec()).status()))
+      << "no model, but a chief";
+}
+
+TEST_F(LocatedChiefClientTest, EverySearchBeginsWithTheFirstTarget) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1,b:2");
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  answers_["a:1"] = absl::OkStatus();
+  calls_.clear();
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  ASSERT_TRUE(client->OpenSession({}).ok());
+  EXPECT_THAT(calls_, ElementsAre("GetRunSpec a:1", "OpenSession a:1")) << "and its connection is kept";
+}
+
+TEST_F(LocatedChiefClientTest, NamesEachTargetWhenNobodyAnswers) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  answers_["b:2"] = absl::DeadlineExceededError("too late");
+  const auto client = New("a:1,b:2");
+  EXPECT_EQ(client->GetRunSpec().status(), absl::UnavailableError("a:1: connection refused; b:2: too late"));
+  EXPECT_TRUE(absl::IsUnavailable(client->OpenSession({}).status())) << "there is no chief to ask";
+}
+
+TEST_F(LocatedChiefClientTest, AChiefThatRefusesIsTheChief) {
+  answers_["a:1"] = absl::FailedPreconditionError("not now");
+  const auto client = New("a:1,b:2");
+  EXPECT_EQ(client->GetRunSpec().status(), answers_["a:1"]);
+}
+
+TEST_F(LocatedChiefClientTest, FollowsTheFile) {
+  const auto client = New("file:/run/chief");
+  EXPECT_TRUE(absl::IsUnavailable(client->GetRunSpec().status()));
+  EXPECT_THAT(calls_, ElementsAre());
+  Write(AddressLine("grpc://a:1"));
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  Write(AddressLine("grpc://b:2"));
+  ASSERT_TRUE(client->OpenSession({}).ok());
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  ASSERT_TRUE(client->OpenSession({}).ok());
+  EXPECT_THAT(calls_, ElementsAre("new a:1", "GetRunSpec a:1", "OpenSession a:1", "new b:2", "GetRunSpec b:2",
+                                  "OpenSession b:2"));
+  Write(EndLine(absl::OkStatus()));
+  EXPECT_TRUE(absl::IsOutOfRange(client->GetRunSpec().status()));
+  EXPECT_TRUE(IsEndOfRun(client->GetRunSpec().status()));
+}
+
+TEST_F(LocatedChiefClientTest, OnlyTheFileSaysThatTheRunIsOver) {
+  answers_["a:1"] = absl::OutOfRangeError("the run is over");
+  const auto client = New("a:1,b:2");
+  EXPECT_EQ(client->GetRunSpec().status(), answers_["a:1"]);
+  EXPECT_FALSE(IsEndOfRun(client->GetRunSpec().status()));
+}
+
+TEST_F(LocatedChiefClientTest, StatusIsThatOfTheFirstThatAnswers) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1,b:2");
+  EXPECT_TRUE(client->GetStatus().ok());
+  answers_["b:2"] = absl::UnavailableError("gone");
+  EXPECT_THAT(std::string(client->GetStatus().status().message()), HasSubstr("b:2: gone"));
+}
+
+TEST_F(LocatedChiefClientTest, AStopEndsTheSearch) {
+  const auto client = New("a:1,b:2");
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  client->StopConnecting();
+  EXPECT_TRUE(absl::IsCancelled(client->GetRunSpec().status()));
+  EXPECT_TRUE(absl::IsCancelled(client->OpenSession({}).status()));
+  EXPECT_TRUE(client->Heartbeat({}).ok());
+}
+
+}  // namespace
+}  // namespace lockstep

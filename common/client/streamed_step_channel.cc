@@ -1,0 +1,163 @@
+#include "lockstep/common/client/streamed_step_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/trace_recorder.h"
+#include "lockstep/common/memory/shared_memory.h"
+
+namespace lockstep {
+namespace {
+
+// Whether gradients may lie in memory that the chief maps: it offers its own, and that is within reach.
+bool SharesMemory(const ChiefClient::StepOptions& options) {
+  if (!options.chief_memory) return false;
+  const absl::Status status = SharedMemory::Map(*options.chief_memory).status();
+  if (!status.ok()) LOG(INFO) << "tensors travel as bytes, the chief's memory is not shared: " << status.message();
+  return status.ok();
+}
+
+FrameBuilder::Options FrameOptions(const ChiefClient::StepOptions& options, const GradientBuffer& gradients,
+                                   const FrameSizes& sizes) {
+  FrameBuilder::Options frames;
+  frames.session_id = options.session_id;
+  frames.generation = options.generation;
+  frames.startup_delay_steps = options.startup_delay_steps;
+  if (gradients.handle() != nullptr) frames.gradient_memory = *gradients.handle();
+  frames.sizes = sizes;
+  return frames;
+}
+
+}  // namespace
+
+StreamedStepChannel::StreamedStepChannel(std::unique_ptr<StepStream> stream, const ChiefClient::StepOptions& options,
+                                         ParameterLayout layout)
+    : layout_(std::move(layout)),
+      slots_(options.slots),
+      sparse_(options.compression.top_k > 0),
+      stream_(std::move(stream)),
+      gradients_(&layout_, options.compression.gradients, SharesMemory(options)),
+      frames_(FrameOptions(options, gradients_, stream_->sizes())),
+      values_(&layout_, options.compression.values),
+      estimates_(&layout_, slots_) {}
+
+absl::Status StreamedStepChannel::Check(absl::Status status) {
+  if (status_.ok()) status_ = std::move(status);
+  return status_;
+}
+
+absl::Status StreamedStepChannel::Send(const StepFrame& frame) {
+  RETURN_IF_ERROR(status_);
+  return Check(stream_->Send(frame, gradients_.sent()));
+}
+
+absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
+  if (frames_.token().slot_count() > 0) estimates_.Advance();
+  values_.Release();
+  RETURN_IF_ERROR(Send(frames_.End()));
+  if (!assignment_) {
+    const absl::StatusOr<bool> received = stream_->Receive(this);
+    RETURN_IF_ERROR(Check(received.status()));
+    if (!*received) return absl::CancelledError("the wait for a token was interrupted");
+  }
+  Assignment assignment = *std::exchange(assignment_, absl::nullopt);
+  assignment.result = std::exchange(result_, v1::CONTRIBUTION_NONE);
+  assignment.values = values_.values();
+  frames_.Begin(assignment.token);
+  gradients_.Reclaim();
+  return assignment;
+}
+
+absl::StatusOr<bool> StreamedStepChannel::OnReply(const StepReplyFrame& reply) {
+  TraceSpan span("receive");
+  if (reply.result != v1::CONTRIBUTION_NONE) result_ = reply.result;
+  if (reply.token) RETURN_IF_ERROR(CheckToken(*reply.token));
+  RETURN_IF_ERROR(values_.OnReply(reply));
+  for (const StepPiece& piece : reply.estimates) {
+    RETURN_IF_ERROR(estimates_.Receive(reply.estimates_step, piece));
+  }
+  if (!reply.token && !reply.finished) return true;
+  Assignment assignment;
+  assignment.finished = reply.finished;
+  assignment.finish_message = reply.finish_message;
+  if (reply.token) assignment.token = *reply.token;
+  if (reply.token && sparse_) {
+    RETURN_IF_ERROR(TakeEstimates(reply));
+    assignment.estimates = token_estimates_;
+  }
+  assignment_ = std::move(assignment);
+  return false;
+}
+
+absl::Status StreamedStepChannel::CheckToken(const v1::Token& token) const {
+  if (token.slot_count() <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for step ", token.step(), " without slots"));
+  }
+  if (token.first_slot() >= 0 && token.first_slot() < slots_ && token.slot_count() <= slots_ - token.first_slot()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a token for ", token.slot_count(), " slots of step ", token.step(),
+                                                 " from ", token.first_slot(), " on; a step has ", slots_));
+}
+
+absl::Status StreamedStepChannel::TakeEstimates(const StepReplyFrame& reply) {
+  const v1::Token& token = *reply.token;
+  const size_t handed_over = reply.handed_over ? reply.handed_over->estimates.size() : 0;
+  for (size_t i = 0; i < handed_over; ++i) {
+    const int64_t slot = token.first_slot() + static_cast<int64_t>(i);
+    if (!estimates_.Holds(token.step(), slot)) {
+      estimates_.Copy(token.step(), slot, *reply.handed_over->estimates[i]);
+    }
+  }
+  ASSIGN_OR_RETURN(token_estimates_, estimates_.Take(token.step(), {token.first_slot(), token.slot_count()}));
+  return absl::OkStatus();
+}
+
+absl::Status StreamedStepChannel::SendReports(absl::Span<const v1::SlotReport> reports) {
+  for (const StepFrame& frame : frames_.AddReports(reports)) RETURN_IF_ERROR(Send(frame));
+  return status_;
+}
+
+absl::Status StreamedStepChannel::SendGradient(int variable) {
+  const int64_t elements = layout_.variables()[variable].elements;
+  const int64_t limit = std::min(elements, stream_->sizes().piece_elements);
+  for (int64_t offset = 0; offset < elements; offset += limit) {
+    const int64_t size = std::min(limit, elements - offset);
+    RETURN_IF_ERROR(AddPiece(gradients_.Piece(variable, offset, size, /*in_place=*/values_.mapped())));
+  }
+  RETURN_IF_ERROR(status_);
+  return Check(stream_->Poll(this));
+}
+
+absl::Status StreamedStepChannel::SendDifferences(int64_t slot, int variable, int64_t offset,
+                                                  absl::string_view differences) {
+  RETURN_IF_ERROR(AddPiece(SparsePiece(slot, variable, offset, differences)));
+  RETURN_IF_ERROR(status_);
+  return Check(stream_->Poll(this));
+}
+
+absl::Status StreamedStepChannel::SendDigests(absl::Span<const uint64_t> digests) {
+  frames_.SetDigests(digests);
+  return status_;
+}
+
+absl::Status StreamedStepChannel::SendEndOfInput() {
+  frames_.SetEndOfInput();
+  return status_;
+}
+
+absl::Status StreamedStepChannel::AddPiece(StepPiece piece) {
+  const absl::optional<StepFrame> frame = frames_.AddPiece(std::move(piece));
+  return frame ? Send(*frame) : absl::OkStatus();
+}
+
+void StreamedStepChannel::Leave() {
+  if (!Send(frames_.Leave()).ok()) return;
+  stream_->Drain();
+  Check(stream_->Close()).IgnoreError();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_STREAMED_STEP_CHANNEL_H_
+#define LOCKSTEP_COMMON_CLIENT_STREAMED_STEP_CHANNEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/client/step_stream.h"
+#include "lockstep/common/step/frame_builder.h"
+#include "lockstep/common/step/gradient_buffer.h"
+#include "lockstep/common/step/held_estimates.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/step/token_values.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+
+namespace lockstep {
+
+// The worker's end of the training exchange over any StepStream. Gradients leave while the worker continues computing;
+// new values are received into a second buffer. For one thread, but for Interrupt and Cancel. Destroying it breaks the
+// stream off if it is open.
+class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
+ public:
+  StreamedStepChannel(std::unique_ptr<StepStream> stream, const ChiefClient::StepOptions& options,
+                      ParameterLayout layout);
+
+  absl::StatusOr<Assignment> AwaitToken() override;
+  absl::Status SendReports(absl::Span<const v1::SlotReport> reports) override;
+  float* GradientBuffer(int variable) override { return gradients_.Variable(variable); }
+  absl::Status SendGradient(int variable) override;
+  absl::Status SendDifferences(int64_t slot, int variable, int64_t offset, absl::string_view differences) override;
+  absl::Status SendDigests(absl::Span<const uint64_t> digests) override;
+  absl::Status SendEndOfInput() override;
+  void Leave() override;
+  void Interrupt() override { stream_->Interrupt(); }
+  void Cancel() override { stream_->Cancel(); }
+
+ private:
+  absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) override;
+  absl::Status CheckToken(const v1::Token& token) const;
+  // Makes the estimates of the token's slots those of the assignment.
+  absl::Status TakeEstimates(const StepReplyFrame& reply);
+  absl::Status AddPiece(StepPiece piece);
+  absl::Status Send(const StepFrame& frame);
+  // Remembers the first error, which all later calls return.
+  absl::Status Check(absl::Status status);
+
+  const ParameterLayout layout_;
+  const int64_t slots_;
+  const bool sparse_;
+  const std::unique_ptr<StepStream> stream_;
+  lockstep::GradientBuffer gradients_;
+  FrameBuilder frames_;
+  TokenValues values_;
+  HeldEstimates estimates_;  // of top-k compression
+  std::vector<float*> token_estimates_;
+  // The next one, once the chief has sent it.
+  absl::optional<Assignment> assignment_;
+  v1::ContributionResult result_ = v1::CONTRIBUTION_NONE;  // of the contribution that was ended last
+  absl::Status status_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_STREAMED_STEP_CHANNEL_H_

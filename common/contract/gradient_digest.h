@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_COMMON_CONTRACT_GRADIENT_DIGEST_H_
+#define LOCKSTEP_COMMON_CONTRACT_GRADIENT_DIGEST_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+// The digest by which two copies of a gradient are compared, and the canary's: CRC-64/XZ (ECMA-182, reflected, inverted
+// before and after) of the little-endian bytes. Any one run of up to 64 wrong bits changes it; of other differences one
+// in 2^64 does not. Not for secrets.
+uint64_t GradientDigest(absl::Span<const float> values);
+
+// Writes the one NaN that the canary knows (0x7fc00000) over every NaN: which of them a processor makes is not agreed.
+void UnifyNaNs(absl::Span<float> values);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CONTRACT_GRADIENT_DIGEST_H_

@@ -1,0 +1,18 @@
+#ifndef LOCKSTEP_COMMON_FLAGS_NEAREST_NAME_H_
+#define LOCKSTEP_COMMON_FLAGS_NEAREST_NAME_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// For "did you mean": the candidate that is written most like `name` (fewest letters inserted, removed or
+// replaced; letter case aside, and a shortened name is near, however much is left out). The first of several
+// equals. Empty when every candidate would be a guess.
+std::string NearestName(absl::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_FLAGS_NEAREST_NAME_H_

@@ -1,0 +1,49 @@
+#include "lockstep/common/io/file_pattern.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// In time of at most the product of both lengths: of the stars only the last one is ever tried again.
+bool Matches(absl::string_view name, absl::string_view pattern) {
+  size_t n = 0, p = 0, after_star = absl::string_view::npos, tried = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      after_star = ++p;
+      tried = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (after_star != absl::string_view::npos) {
+      p = after_star;
+      n = ++tried;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == absl::string_view::npos;
+}
+
+}  // namespace
+
+bool IsFilePattern(absl::string_view path) { return Basename(path).find_first_of("*?") != absl::string_view::npos; }
+
+absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* fs, const std::string& path) {
+  if (!IsFilePattern(path)) return std::vector<std::string>{path};
+  const absl::string_view pattern = Basename(path);
+  const std::string before = path.substr(0, path.size() - pattern.size());
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->ListDirectory(std::string(Dirname(path))));
+  std::vector<std::string> matching;
+  for (const std::string& name : names) {
+    const bool is_hidden = absl::StartsWith(name, ".") && !absl::StartsWith(pattern, ".");
+    if (!is_hidden && Matches(name, pattern)) matching.push_back(before + name);
+  }
+  if (!matching.empty()) return matching;
+  return absl::NotFoundError(absl::StrCat("no file matches ", path));
+}
+
+}  // namespace lockstep

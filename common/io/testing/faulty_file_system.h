@@ -1,0 +1,73 @@
+#ifndef LOCKSTEP_COMMON_IO_TESTING_FAULTY_FILE_SYSTEM_H_
+#define LOCKSTEP_COMMON_IO_TESTING_FAULTY_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/io/testing/forwarding_file_system.h"
+
+namespace lockstep {
+
+// Forwards every call to another file system, for tests, and fails the chosen ones. Counts
+// operations: every call that looks at, reads or changes files, those on open files included, except
+// destructors. So a test can run once, read the count, and then fail or kill the same run at each
+// operation. The other file system must outlive it, and it its files. Thread-safe.
+class FaultyFileSystem : public ForwardingFileSystem {
+ public:
+  explicit FaultyFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
+
+  // Operations tried so far, failed ones included.
+  int64_t operations() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The n-th operation from now fails with `error`; 1 is the next one.
+  void FailOperation(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As above, and every later operation fails, too.
+  void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As above, for every later operation whose path, or whose old or new name in a rename, contains `part`.
+  void FailMatching(Operation operation, std::string part, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // n more operations succeed, then the process is dead: nothing reaches the files any more. An Append
+  // at that instant is half done.
+  void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The disk has room for this many more bytes. An Append that does not fit fails with
+  // ResourceExhausted and leaves nothing.
+  void FillDiskAfter(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on nothing fails.
+  void Heal() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  struct Match {
+    Operation operation;
+    std::string part;
+    absl::Status error;
+  };
+
+  // Counts one operation and says whether it fails.
+  absl::Status Before(Operation operation, const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Append(const std::string& path, absl::string_view data, WritableFile* file) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes `bytes` of the disk's room, all or none.
+  absl::Status TakeRoom(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // True for the very operation at which the process dies.
+  bool DiesNow() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable Mutex mutex_;
+  int64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Numbers of operations, from 1.
+  int64_t first_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
+  int64_t last_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Match> matches_ ABSL_GUARDED_BY(mutex_);
+  bool killing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t room_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_IO_TESTING_FAULTY_FILE_SYSTEM_H_

@@ -1,0 +1,100 @@
+#ifndef LOCKSTEP_COMMON_IO_TESTING_MEMORY_FILE_SYSTEM_H_
+#define LOCKSTEP_COMMON_IO_TESTING_MEMORY_FILE_SYSTEM_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// A file system in memory, for tests. It remembers what has reached the device: contents by
+// WritableFile::Sync, names by SyncDirectory, so that a test can cut the power. "/" and "." exist;
+// directories are durable at once. Must outlive its files and locks. Thread-safe.
+class MemoryFileSystem : public FileSystem {
+ public:
+  // What a power cut leaves of the changes of names (creations, renames, removals) that were not synced.
+  // All three happen.
+  enum class UnsyncedNames { kLost, kKept, kOnlyLastKept };
+
+  MemoryFileSystem() = default;
+
+  // The power cut: contents go back to their last Sync, and names to the last SyncDirectory of their
+  // directory, or as `names` says. Files still open write to nowhere. Locks end.
+  void DropUnsyncedData(UnsyncedNames names = UnsyncedNames::kLost) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A power cut that leaves what is drawn: of the changes of names that were not synced any, and of what was written
+  // since the last Sync a part from its start. `draw(n)` returns one of 0 ... n - 1.
+  void DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t n)> draw) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Inverts the bits of `mask` in one byte. The file must have it.
+  void FlipBits(const std::string& path, uint64_t offset, char mask) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Cuts a file to `size` bytes. The file must have them.
+  void Truncate(const std::string& path, uint64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As utimensat(2): the change time advances. The file must exist.
+  void SetModificationTime(const std::string& path, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> Exists(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CreateDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Rename(const std::string& from, const std::string& to) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Remove(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SyncDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Writer;
+  class Reader;
+  class HeldLock;
+
+  struct File {
+    std::string contents;
+    std::string synced;
+    uint64_t inode = 0;
+    // Nanoseconds on a clock that ticks with every change.
+    int64_t modified = 0;
+    int64_t changed = 0;
+  };
+  using Names = std::map<std::string, std::shared_ptr<File>>;
+
+  std::shared_ptr<File> NewFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its contents have changed.
+  void Touch(File* file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes one change of names: each path gets its file, null for none.
+  void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Apply(const Names& change, Names* names);
+  // The power is cut: `names` is what is left, and `contents_of` says what is left in each file.
+  void Restart(Names names, absl::FunctionRef<std::string(const File&)> contents_of)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // NotFound when the directory of `path` does not exist.
+  absl::Status CheckDirectoryOf(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckDirectory(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  File* FindOrDie(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Mutex mutex_;
+  std::set<std::string> directories_ ABSL_GUARDED_BY(mutex_) = {"/", "."};
+  Names names_ ABSL_GUARDED_BY(mutex_);
+  Names durable_names_ ABSL_GUARDED_BY(mutex_);
+  // The unsynced changes of names, oldest first; a null file is a name that was removed.
+  std::vector<Names> unsynced_changes_ ABSL_GUARDED_BY(mutex_);
+  // Path to the number of the lock that holds it.
+  std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_inode_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_IO_TESTING_MEMORY_FILE_SYSTEM_H_

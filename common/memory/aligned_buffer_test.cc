@@ -1,0 +1,50 @@
+#include "lockstep/common/memory/aligned_buffer.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+
+uintptr_t AddressOf(const AlignedBuffer& buffer) { return reinterpret_cast<uintptr_t>(buffer.data()); }
+
+TEST(AlignedBufferTest, EveryBufferIsAlignedForTensors) {
+  for (const size_t bytes : {0, 1, 63, 64, 65, 5000, 3 << 20}) {
+    AlignedBuffer buffer(bytes);
+    EXPECT_EQ(AddressOf(buffer) % kTensorAlignment, 0u) << bytes;
+    EXPECT_NE(buffer.data(), nullptr) << bytes;
+    EXPECT_EQ(buffer.size(), bytes);
+    EXPECT_EQ(buffer.handle(), nullptr);
+    for (size_t i = 0; i < bytes; ++i) buffer.data()[i] = 1;
+  }
+}
+
+TEST(AlignedBufferTest, From8MebibytesOnABufferBeginsAtAHugePage) {
+  EXPECT_EQ(AddressOf(AlignedBuffer(4 * kHugePage)) % kHugePage, 0u);
+  EXPECT_EQ(AddressOf(AlignedBuffer(5 * kHugePage + 1)) % kHugePage, 0u);
+}
+
+TEST(AlignedBufferTest, SharedMemoryHasAHandle) {
+  AlignedBuffer buffer = AlignedBuffer::Shared(1000);
+  ASSERT_NE(buffer.handle(), nullptr);
+  EXPECT_EQ(buffer.size(), 1000u);
+  EXPECT_EQ(AddressOf(buffer) % kTensorAlignment, 0u);
+  buffer.data()[999] = 1;
+}
+
+TEST(AlignedBufferTest, MovesWithItsContents) {
+  AlignedBuffer from(12);
+  from.as<float>()[2] = 4;
+  const char* const begin = from.data();
+  const AlignedBuffer to = std::move(from);
+  EXPECT_EQ(to.data(), begin);
+  EXPECT_EQ(to.as<float>()[2], 4);
+  EXPECT_EQ(to.size(), 12u);
+}
+
+}  // namespace
+}  // namespace lockstep

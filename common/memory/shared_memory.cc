@@ -1,0 +1,119 @@
+#include "lockstep/common/memory/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Drawn by the kernel when the machine starts: containers of one machine have the same.
+const std::string& Machine() {
+  static const auto* const machine = [] {
+    auto* const id = new std::string;
+    std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), *id);
+    return id;
+  }();
+  return *machine;
+}
+
+absl::Status NotReachable(const v1::SharedMemoryHandle& handle) {
+  return absl::NotFoundError(
+      absl::StrCat("descriptor ", handle.file_descriptor(), " of process ", handle.process(), " is not within reach"));
+}
+
+// Whether the link of an open file says that it is a memfd. Any other is left alone: opening some does something, and
+// even a look at one asks its file system, which may hang when it is that of a machine that is gone. Reading the link
+// asks the kernel alone.
+bool IsMemoryFile(const std::string& path) {
+  char target[64];
+  const ssize_t length = readlink(path.c_str(), target, sizeof(target));
+  return length > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(length)), "/memfd:");
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(char* data, v1::SharedMemoryHandle handle, int descriptor)
+    : data_(data), handle_(std::move(handle)), descriptor_(descriptor) {}
+
+SharedMemory::~SharedMemory() {
+  munmap(data_, size());
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes) {
+  if (Machine().empty()) return absl::UnavailableError("the machine has no boot_id");
+  const auto failed = [](absl::string_view call) {
+    return absl::UnavailableError(
+        absl::StrCat("no shared memory: ", call, ": ", absl::ErrnoToStatus(errno, "").message()));
+  };
+  bytes = std::max<size_t>(bytes, 1);
+  const int descriptor = memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) return failed("memfd_create");
+  auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
+  if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
+  if (fcntl(descriptor, F_ADD_SEALS, kSeals) != 0) return failed("fcntl");
+  struct stat file;
+  if (fstat(descriptor, &file) != 0) return failed("fstat");
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) return failed("mmap");
+  std::move(closer).Cancel();
+  v1::SharedMemoryHandle handle;
+  handle.set_machine(Machine());
+  handle.set_process(getpid());
+  handle.set_file_descriptor(descriptor);
+  handle.set_device(file.st_dev);
+  handle.set_inode(file.st_ino);
+  handle.set_bytes(bytes);
+  return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(data), std::move(handle), descriptor));
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const v1::SharedMemoryHandle& handle) {
+  if (handle.machine() != Machine()) return NotReachable(handle);
+  // Of a process or a descriptor that there cannot be, such as -1, it is no link.
+  const std::string path = absl::StrCat("/proc/", handle.process(), "/fd/", handle.file_descriptor());
+  if (!IsMemoryFile(path)) return NotReachable(handle);
+  // Looked at before it is opened: in another container the path is another file.
+  const int found = open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (found < 0) return NotReachable(handle);
+  const auto close_found = absl::MakeCleanup([found] { close(found); });
+  struct stat file;
+  if (fstat(found, &file) != 0 || file.st_dev != handle.device() || file.st_ino != handle.inode() ||
+      !S_ISREG(file.st_mode)) {
+    return NotReachable(handle);
+  }
+  const int descriptor = open(absl::StrCat("/proc/self/fd/", found).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return NotReachable(handle);
+  const auto close_descriptor = absl::MakeCleanup([descriptor] { close(descriptor); });
+  const int seals = fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not shared memory, or can be shrunk"));
+  }
+  if (handle.bytes() == 0 || static_cast<uint64_t>(file.st_size) != handle.bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("shared memory of ", handle.bytes(), " bytes has ", file.st_size));
+  }
+  void* const data = mmap(nullptr, handle.bytes(), PROT_READ, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) return absl::UnavailableError("no address space for shared memory");
+  return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(data), handle, /*descriptor=*/-1));
+}
+
+bool IsSameMemory(const v1::SharedMemoryHandle& a, const v1::SharedMemoryHandle& b) {
+  return a.inode() == b.inode() && a.device() == b.device() && a.machine() == b.machine();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#ifndef LOCKSTEP_COMMON_STEP_COMPRESSION_H_
+#define LOCKSTEP_COMMON_STEP_COMPRESSION_H_
+
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/tensor.pb.h"
+
+namespace lockstep {
+
+// How gradients and values travel. A value type.
+struct Compression {
+  // DT_FLOAT, DT_BFLOAT16 or DT_HALF.
+  v1::DataType gradients = v1::DT_FLOAT;
+  v1::DataType values = v1::DT_FLOAT;
+  // The fraction of each segment of a gradient that is sent; 0: all of it.
+  double top_k = 0;
+
+  bool any() const { return gradients != v1::DT_FLOAT || values != v1::DT_FLOAT || top_k > 0; }
+};
+
+// The compression of a validated configuration.
+Compression CompressionOf(const config::v1::CompressionConfig& config);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_STEP_COMPRESSION_H_

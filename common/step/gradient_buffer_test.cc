@@ -1,0 +1,124 @@
+#include "lockstep/common/step/gradient_buffer.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+ParameterLayout Layout() {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
+           variables { name: "b" dtype: DT_FLOAT shape: 5 trainable: true })pb",
+      &model));
+  return ParameterLayout::Create(model).value();
+}
+
+class GradientBufferTest : public ::testing::Test {
+ protected:
+  const ParameterLayout layout_ = Layout();
+};
+
+TEST_F(GradientBufferTest, PiecesAreTheMemoryThatTheModelWrote) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false);
+  for (int i = 0; i < 5; ++i) gradients.Variable(1)[i] = static_cast<float>(i);
+  const StepPiece piece = gradients.Piece(1, 2, 3, /*in_place=*/false);
+  EXPECT_EQ(piece.variable, 1);
+  EXPECT_EQ(piece.offset, 2);
+  EXPECT_FALSE(piece.shared.has_value());
+  EXPECT_EQ(piece.content.type(), v1::DT_FLOAT);
+  EXPECT_EQ(piece.content.Contiguous(0, 3), gradients.Variable(1) + 2) << "nothing is copied";
+  EXPECT_EQ(gradients.handle(), nullptr);
+}
+
+TEST_F(GradientBufferTest, SixteenBitPiecesAreEncodedBesideTheFloats) {
+  GradientBuffer gradients(&layout_, v1::DT_BFLOAT16, /*shareable=*/false);
+  gradients.Variable(0)[0] = 1.5f;
+  gradients.Variable(0)[1] = -2;
+  const StepPiece piece = gradients.Piece(0, 0, 2, /*in_place=*/false);
+  EXPECT_EQ(piece.content.type(), v1::DT_BFLOAT16);
+  EXPECT_EQ(piece.content.bytes(), 4u);
+  float decoded[2];
+  piece.content.CopyTo(0, 2, decoded);
+  EXPECT_EQ(decoded[0], 1.5f);
+  EXPECT_EQ(decoded[1], -2);
+  gradients.Variable(1)[3] = 7;
+  gradients.Piece(1, 3, 1, /*in_place=*/false).content.CopyTo(0, 1, decoded);
+  EXPECT_EQ(decoded[0], 7) << "a piece in the middle of a variable";
+}
+
+TEST_F(GradientBufferTest, SharedPiecesSayWhereTheyLie) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true);
+  if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
+  const StepPiece piece = gradients.Piece(1, 2, 3, /*in_place=*/true);
+  ASSERT_TRUE(piece.shared.has_value());
+  EXPECT_EQ(piece.shared->offset, (layout_.variables()[1].flat_offset + 2) * sizeof(float));
+  EXPECT_EQ(piece.shared->bytes, 3 * sizeof(float));
+  EXPECT_FALSE(gradients.Piece(1, 2, 3, /*in_place=*/false).shared.has_value());
+}
+
+TEST_F(GradientBufferTest, MemoryThatNobodyHoldsIsUsedAgain) {
+  for (const v1::DataType type : {v1::DT_FLOAT, v1::DT_HALF}) {
+    GradientBuffer gradients(&layout_, type, /*shareable=*/false);
+    const void* const before = gradients.sent().get();
+    gradients.Reclaim();
+    EXPECT_EQ(gradients.sent().get(), before) << type;
+  }
+}
+
+TEST_F(GradientBufferTest, MemoryThatASenderStillReadsIsLeftToIt) {
+  for (const v1::DataType type : {v1::DT_FLOAT, v1::DT_HALF}) {
+    GradientBuffer gradients(&layout_, type, /*shareable=*/false);
+    gradients.Variable(1)[0] = 3;
+    const StepPiece late = gradients.Piece(1, 0, 1, /*in_place=*/false);
+    const std::shared_ptr<const void> sent = gradients.sent();
+    gradients.Reclaim();
+    EXPECT_NE(gradients.sent().get(), sent.get()) << type;
+    gradients.Variable(1)[0] = 4;
+    gradients.Piece(1, 0, 1, /*in_place=*/false);
+    float value = 0;
+    late.content.CopyTo(0, 1, &value);
+    EXPECT_EQ(value, 3) << type;
+  }
+}
+
+TEST_F(GradientBufferTest, NewMemoryIsNotWhatTheChiefMapped) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true);
+  if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
+  const std::shared_ptr<const void> sent = gradients.sent();
+  gradients.Reclaim();
+  EXPECT_FALSE(gradients.Piece(0, 0, 1, /*in_place=*/true).shared.has_value());
+}
+
+// The thread sanitizer sees whether what is written next may overtake the sender's reads.
+TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false);
+  for (int round = 0; round < 200; ++round) {
+    const auto expected = static_cast<float>(round);
+    gradients.Variable(1)[0] = expected;
+    float seen = -1;
+    std::atomic<bool> dropped{false};
+    std::thread sender(
+        [&seen, &dropped, piece = gradients.Piece(1, 0, 1, /*in_place=*/false), sent = gradients.sent()]() mutable {
+          piece.content.CopyTo(0, 1, &seen);
+          sent.reset();
+          dropped.store(true, std::memory_order_relaxed);
+        });
+    // Half of the rounds find the memory free, but for the order of its reads.
+    while (round % 2 == 0 && !dropped.load(std::memory_order_relaxed)) {
+    }
+    gradients.Reclaim();
+    gradients.Variable(1)[0] = -2;
+    sender.join();
+    EXPECT_EQ(seen, expected);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

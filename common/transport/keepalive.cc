@@ -1,0 +1,29 @@
+#include "lockstep/common/transport/keepalive.h"
+
+namespace lockstep {
+namespace {
+
+// Seconds: a ping that falls due while a connection is still being made can break gRPC 1.51's first write.
+constexpr int kPingMilliseconds = 5000;
+constexpr int kAnswerMilliseconds = 5000;
+// A client that pings more often than this is cut off; less than kPingMilliseconds, which may jitter.
+constexpr int kShortestPingMilliseconds = 1000;
+
+}  // namespace
+
+void SetClientKeepalive(grpc::ChannelArguments* arguments) {
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerMilliseconds);
+  arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
+void SetServerKeepalive(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerMilliseconds);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A silent stranger's connection does not stay forever.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kShortestPingMilliseconds);
+}
+
+}  // namespace lockstep

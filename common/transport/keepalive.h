@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_KEEPALIVE_H_
+#define LOCKSTEP_COMMON_TRANSPORT_KEEPALIVE_H_
+
+#include "grpcpp/server_builder.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace lockstep {
+
+// The two ends of one policy: each end asks the other for a sign of life, so that a cut network is noticed within about
+// ten seconds, and each end allows what the other asks.
+void SetClientKeepalive(grpc::ChannelArguments* arguments);
+void SetServerKeepalive(grpc::ServerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_KEEPALIVE_H_

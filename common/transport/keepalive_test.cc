@@ -1,0 +1,68 @@
+#include "lockstep/common/transport/keepalive.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using Integers = std::map<std::string, int>;
+
+Integers IntegersOf(const grpc::ChannelArguments& arguments) {
+  Integers integers;
+  const grpc_channel_args all = arguments.c_channel_args();
+  for (size_t i = 0; i < all.num_args; ++i) {
+    if (all.args[i].type == GRPC_ARG_INTEGER) integers[all.args[i].key] = all.args[i].value.integer;
+  }
+  return integers;
+}
+
+// Looks at what was set before it.
+class Reader : public grpc::ServerBuilderOption {
+ public:
+  explicit Reader(Integers* integers) : integers_(integers) {}
+  void UpdateArguments(grpc::ChannelArguments* arguments) override { *integers_ = IntegersOf(*arguments); }
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
+
+ private:
+  Integers* const integers_;
+};
+
+Integers OfAClient() {
+  grpc::ChannelArguments arguments;
+  SetClientKeepalive(&arguments);
+  return IntegersOf(arguments);
+}
+
+Integers OfAServer() {
+  Integers integers;
+  grpc::ServerBuilder builder;
+  SetServerKeepalive(&builder);
+  builder.SetOption(std::make_unique<Reader>(&integers));
+  builder.BuildAndStart();  // It makes no server of nothing, but asks the options first.
+  return integers;
+}
+
+TEST(KeepaliveTest, BothEndsGiveUpAPeerThatIsSilentForTenSeconds) {
+  for (Integers arguments : {OfAClient(), OfAServer()}) {
+    EXPECT_EQ(arguments[GRPC_ARG_KEEPALIVE_TIME_MS], 5000);
+    EXPECT_EQ(arguments[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 5000);
+    EXPECT_EQ(arguments.at(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA), 0) << "as many as it takes";
+  }
+  EXPECT_EQ(OfAServer()[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS], 1);
+}
+
+TEST(KeepaliveTest, AClientPingsLessOftenThanAServerAllows) {
+  EXPECT_LT(OfAServer()[GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS],
+            OfAClient()[GRPC_ARG_KEEPALIVE_TIME_MS] / 2);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_POLLED_STREAM_H_
+#define LOCKSTEP_COMMON_TRANSPORT_POLLED_STREAM_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace lockstep {
+
+// A bidirectional gRPC stream of whole messages for a thread that polls it: the generic asynchronous API on a
+// completion queue of its own, so that no message crosses a thread. At most one read and one write are under way. Life:
+// Start, then operations and Poll, Finish at the end. For one thread, but for Wake and Cancel.
+class PolledStream {
+ public:
+  // What Poll has handled: an operation that is over. A failed one was the last of its kind.
+  enum class Event { kNone, kStarted, kRead, kWritten, kFailedRead, kFailedOther, kFinished, kWoken };
+
+  // Calls `method` ("/package.Service/Method").
+  PolledStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
+  // Finish must have been called.
+  ~PolledStream();
+
+  bool started() const { return !pending(kStart); }
+  bool reading() const { return pending(kRead); }
+  bool writing() const { return pending(kWrite); }
+
+  // Once started, and no other write being under way.
+  void Write(const grpc::ByteBuffer& message);
+  // The same for a read; the message is received() when it is over.
+  void Read();
+  grpc::ByteBuffer* received() { return &received_; }
+
+  // Waits up to `wait` for an operation to be over.
+  Event Poll(absl::Duration wait);
+  // Waits until nothing is under way, and returns the status with which the server ended the stream.
+  absl::Status Finish();
+
+  // From any thread: the Poll that waits, or the next, returns kWoken. At most once.
+  void Wake();
+  // From any thread: breaks the stream off.
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  enum Operation { kStart, kRead, kWrite, kFinish, kWake, kOperations };
+
+  // The operations' tags are the addresses of their flags.
+  bool pending(Operation operation) const { return pending_[operation]; }
+  void* Begin(Operation operation);
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  bool pending_[kOperations] = {};
+  grpc::Alarm alarm_;
+  grpc::ByteBuffer received_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_POLLED_STREAM_H_

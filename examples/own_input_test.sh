@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The example of an input and a metric of one's own: a chief that knows neither and workers that do reach the bits of one
+# process; a program that lacks one says what it has; a run keeps to its examples.
+set -euo pipefail
+
+program=examples/own_input
+config=examples/own_input.textproto
+runs="$(mktemp -d "${TEST_TMPDIR:-/tmp}/own.XXXX")"
+export LOCKSTEP_CHIEF_BINARY=server/chief_main
+
+checked="$("${program}" check "${config}")"
+echo "${checked}"
+grep -q '^train (spirals): 2,*000 examples of .*\[2\], 2 classes, CRC32C [0-9a-f]\{8\}$' <<<"${checked}"
+"${program}" run "${config}" --workers=2 --logdir="${runs}/cluster" | tee "${runs}/run.txt"
+grep -q '^test: 500 examples: accuracy [0-9.]*, brier [0-9.e-]*$' "${runs}/run.txt"
+"${program}" local "${config}" --logdir="${runs}/local"
+[[ "$("${program}" inspect --digest "${runs}/cluster")" == "$("${program}" inspect --digest "${runs}/local")" ]]
+
+evaluation="$("${program}" eval --logdir="${runs}/cluster" --json)"
+echo "${evaluation}"
+brier="$(sed -nE 's/.*"brier": ([0-9.e-]+).*/\1/p' <<<"${evaluation}")"
+awk -v brier="${brier}" 'BEGIN { exit !(brier > 0 && brier <= 0.1) }'
+
+# What is missing, and what there is.
+other="$("${program}" check "${config}" --set=evaluation.metric=registered:f1 2>&1)" && exit 1
+echo "${other}"
+grep -q 'evaluation.metric\[0\]: registered is "f1", a metric that this program lacks; it has brier' <<<"${other}"
+
+# A run keeps to its examples.
+other="$("${program}" local "${config}" --logdir="${runs}/local" --steps=700 \
+  --set='input.split[0].registered.parameter[examples]=1000' 2>&1)" && exit 1
+echo "${other}"
+grep -q 'parameter\[examples\]: "2000" -> "1000"' <<<"${other}"

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# The programs of the examples, with real processes: each alone in its process, and as a chief and two workers of which
+# some are killed at random and started again, by flags and by TF_CONFIG alone. All end well and at once, with the bits of
+# the one process.
+# Usage: programs_test.sh LOCKSTEP PROGRAM...
+#   PROGRAMS_SEED=N in the environment draws the same kills again.
+set -uo pipefail
+
+readonly LOCKSTEP="$1" PROGRAMS=("${@:2}")
+readonly STEPS=8000 END_LIMIT_MS=2000 LIMIT_S=60
+SEED="${PROGRAMS_SEED:-$((EPOCHSECONDS % 32768))}"
+WORK="$(mktemp -d)"
+readonly SEED WORK
+RANDOM="${SEED}"
+chief="" port="" master="" program="" logdir="" digest="" told_by=""
+workers=("" "") others=()
+
+end_all() {
+  local pid
+  for pid in "${chief}" "${workers[@]}" "${others[@]}"; do
+    [[ -n "${pid}" ]] && kill -KILL "${pid}" 2>/dev/null && wait "${pid}" 2>/dev/null
+  done
+  chief="" workers=("" "") others=()
+}
+trap 'end_all; rm -rf "${WORK}"' EXIT
+trap 'exit 143' TERM INT
+
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+fail() {
+  printf 'FAILED: %s: %s (PROGRAMS_SEED=%s)\n' "$(basename "${program}")" "$*" "${SEED}"
+  tail -n 20 "${logdir}".*.log
+  exit 1
+}
+
+# until_true COMMAND...: returns when it succeeds.
+until_true() {
+  local end=$((SECONDS + LIMIT_S))
+  until "$@"; do
+    ((SECONDS < end)) || fail "$* did not come true within ${LIMIT_S} s"
+    sleep 0.02
+  done
+}
+
+# One program ends with its configuration, the other by a hook.
+steps_flag() {
+  case "${program}" in
+    *monitored*) echo "--last_step=${STEPS}" ;;
+    *) echo "--steps=${STEPS}" ;;
+  esac
+}
+
+# start_task TYPE INDEX LOG: a task of a cluster that TF_CONFIG tells; its process is $!.
+start_task() {
+  TF_CONFIG='{"cluster": {"chief": ["unix:'"${WORK}"'/chief.socket"], "worker": ["unix:worker-0", "unix:worker-1"],
+                          "ps": ["unix:ps-0"]},
+              "task": {"type": "'"$1"'", "index": '"$2"'}, "environment": "cloud", "model_dir": "'"${logdir}"'"}' \
+    LOCKSTEP_SEED=7 "${program}" "$(steps_flag)" >>"${logdir}.$3.log" 2>&1 &
+}
+
+start_chief() {
+  if [[ "${told_by}" == TF_CONFIG ]]; then
+    start_task chief 0 chief
+    chief=$!
+    return
+  fi
+  rm -f "${WORK}/port"
+  "${program}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$(steps_flag)" \
+    --seed=7 >>"${logdir}.chief.log" 2>&1 &
+  chief=$!
+  until_true test -s "${WORK}/port"
+  port="$(<"${WORK}/port")"
+  master="grpc://127.0.0.1:${port}"
+}
+
+# Tasks of the cluster that do not train.
+start_others() {
+  [[ "${told_by}" == TF_CONFIG ]] || return 0
+  start_task ps 0 ps
+  others=("$!")
+  [[ "${program}" == *experiment* ]] || return 0
+  start_task evaluator 0 evaluator
+  others+=("$!")
+}
+
+start_worker() {
+  if [[ "${told_by}" == TF_CONFIG ]]; then
+    start_task worker "$1" "worker-$1"
+    workers[$1]=$!
+    return
+  fi
+  "${program}" --master="grpc://127.0.0.1:${port}" --task_index="$1" --logdir="${logdir}" >>"${logdir}.worker-$1.log" 2>&1 &
+  workers[$1]=$!
+}
+
+reached() {
+  local step
+  step="$("${LOCKSTEP}" status --master="${master}" --json 2>/dev/null |
+    sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
+  ((${step:-0} >= $1))
+}
+
+# kill_one PID
+kill_one() {
+  kill -KILL "$1" 2>/dev/null || fail "process $1 ended before it could be killed"
+  wait "$1" 2>/dev/null
+}
+
+# An address that nobody could ever listen on is an argument that is wrong.
+refuses_addresses() {
+  local address
+  logdir="${WORK}/refused"
+  for address in 127.0.0.1 127.0.0.1:99999 192.0.2.1:2222 unix:/no/such/folder/socket; do
+    "${program}" --listen="${address}" "$(steps_flag)" >"${logdir}.chief.log" 2>&1
+    (($? == 2)) || fail "--listen=${address} was not refused"
+    grep -q -- "--listen: nobody can listen on \"${address}\"" "${logdir}.chief.log" || fail "it does not say why"
+  done
+}
+
+# Both set `digest`.
+run_alone() {
+  logdir="${WORK}/alone"
+  "${program}" --logdir="${logdir}" "$(steps_flag)" --seed=7 >"${logdir}.chief.log" 2>&1 || fail "alone: exit code $?"
+  digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
+}
+
+# run_disturbed flags|TF_CONFIG: how the processes are told what they are.
+run_disturbed() {
+  local kill k code ended other
+  told_by="$1" logdir="${WORK}/told_by_$1" port="" master="unix:${WORK}/chief.socket"
+  start_chief
+  start_others
+  start_worker 0
+  start_worker 1
+  for kill in 1 2 3; do
+    until_true reached $((STEPS * kill / 6 + RANDOM % (STEPS / 10)))
+    k=$((RANDOM % 2))
+    if ((kill == 2)); then
+      kill_one "${chief}"
+      start_chief
+    else
+      kill_one "${workers[k]}"
+      start_worker "${k}"
+    fi
+  done
+  wait "${chief}"
+  code=$?
+  ended="$(now_ms)"
+  ((code == 0)) || fail "the chief: exit code ${code}"
+  for k in 0 1; do
+    wait "${workers[k]}"
+    code=$?
+    ((code == 0)) || fail "worker ${k}: exit code ${code}"
+  done
+  ended=$(($(now_ms) - ended))
+  for other in "${others[@]}"; do
+    wait "${other}"
+    code=$?
+    ((code == 0)) || fail "a task that does not train: exit code ${code}"
+  done
+  chief="" workers=("" "") others=()
+  ((ended <= END_LIMIT_MS)) || fail "the workers ended ${ended} ms after the chief"
+  digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
+}
+
+# The exported models of the one process and of the cluster answer the same.
+check_exports() {
+  local run
+  for run in alone told_by_TF_CONFIG; do
+    "${LOCKSTEP}" predict --export="${WORK}/${run}/export/model/${STEPS}" --output="${WORK}/${run}.csv" ||
+      fail "the export of ${run}: exit code $?"
+  done
+  cmp "${WORK}/alone.csv" "${WORK}/told_by_TF_CONFIG.csv" || fail "the exports differ"
+}
+
+for program in "${PROGRAMS[@]}"; do
+  began="${SECONDS}"
+  refuses_addresses
+  run_alone
+  alone="${digest}"
+  for how in flags TF_CONFIG; do
+    run_disturbed "${how}"
+    [[ -n "${alone}" && "${alone}" == "${digest}" ]] || fail "told by ${how}: digest ${digest}, alone ${alone}"
+  done
+  [[ "${program}" != *experiment* ]] || check_exports
+  printf '%-20s digest %s  %3d s\n' "$(basename "${program}")" "${alone:0:16}" $((SECONDS - began))
+  rm -rf "${WORK:?}"/*
+done

@@ -1,0 +1,110 @@
+// Changes of a run between two steps: values of variables, and settings.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/config/validation.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/optimizer/optimizer.h"
+
+namespace lockstep {
+
+absl::Status Chief::Assign(absl::Span<const AssignedValue> values) {
+  Training* const training = this->training();
+  if (training == nullptr || training->log() == nullptr) {
+    return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
+  }
+  SyncReplicas* const replicas = training->sync();
+  const int64_t step = replicas->HoldForChange();
+  absl::Status status = training->AwaitStep(step);
+  if (status.ok()) {
+    // Another one would save what it has of the values, and an end would come between the record and the values.
+    MutexLock one_at_a_time(&change_mutex_);
+    status = AssignAt(step, values, training);
+  }
+  replicas->ReleaseAfterChange();
+  return status;
+}
+
+absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, Training* training) {
+  RETURN_IF_ERROR(training->sync()->CheckAssign(values));
+  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
+  RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) {
+    v1::RunRecord::Assignment* const assignment = record->add_assignment();
+    assignment->set_step(step);
+    for (const AssignedValue& value : values) assignment->add_variable(value.key);
+  }));
+  RETURN_IF_ERROR(training->sync()->Assign(values));
+  const absl::Status saved = training->SaveAgain();
+  if (saved.ok()) return saved;
+  // Without the checkpoint a recovery would compute across the values.
+  absl::Status failure(saved.code(),
+                       absl::StrCat("variables were set at step ", step,
+                                    ", and the checkpoint with them could not be written: ", saved.message()));
+  training->Fail(failure);
+  return failure;
+}
+
+absl::Status Chief::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+  Training* const training = this->training();
+  if (training == nullptr || training->log() == nullptr) {
+    return absl::FailedPreconditionError(
+        "settings are changed by the program that follows the run, once it has a model");
+  }
+  config::v1::RunSpec spec = settings_.spec();
+  *spec.mutable_optimizer() = optimizer;
+  ApplyDefaults(&spec);
+  RETURN_IF_ERROR(ValidateRunSpec(spec));
+  RETURN_IF_ERROR(CheckSameState(settings_.spec().optimizer(), spec.optimizer()));
+  SyncReplicas* const replicas = training->sync();
+  const int64_t step = replicas->HoldForChange();
+  absl::Status status = training->AwaitStep(step);
+  if (status.ok()) status = BeginChange();
+  if (status.ok()) {
+    MutexLock one_at_a_time(&change_mutex_);
+    status = ChangeAt(step, spec, training);
+    MutexLock lock(&mutex_);
+    life_.EndDeclaration();
+    changed_.SignalAll();
+  }
+  replicas->ReleaseAfterChange();
+  return status;
+}
+
+absl::Status Chief::BeginChange() {
+  MutexLock lock(&mutex_);
+  while (life_.declaring() && !life_.stop_requested()) changed_.Wait(&mutex_);
+  if (life_.stop_requested()) return absl::CancelledError("the chief is stopping");
+  return life_.BeginDeclaration();
+}
+
+absl::Status Chief::ChangeAt(int64_t step, const config::v1::RunSpec& spec, Training* training) {
+  // Asked for again it changes nothing.
+  if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
+  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); }));
+  const v1::RunRecord record = history_.record();
+  auto contract = std::make_shared<const RunContract>(record);
+  {
+    // Who has a session computes with the old settings: all of them open another.
+    MutexLock lock(&mutex_);
+    contract_ = std::move(contract);
+    settings_.Set(spec, record.change_size());
+    sessions_.RemoveAll();
+  }
+  RETURN_IF_ERROR(training->sync()->ChangeOptimizer(spec.optimizer()));
+  LOG(INFO) << "settings of the optimizer are others from step " << step << " on";
+  const absl::Status saved = training->SaveAgain();
+  if (saved.ok()) return saved;
+  // Without the checkpoint a recovery would compute across the change.
+  absl::Status failure(saved.code(),
+                       absl::StrCat("settings were changed at step ", step,
+                                    ", and the checkpoint of it could not be written: ", saved.message()));
+  training->Fail(failure);
+  return failure;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+#include "lockstep/server/chief/restore.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/warm_start_plan.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/server/ps/memory_limit.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
+  const config::v1::RunSpec& config = options.config;
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, config.optimizer(), CompressionOf(config.compression()),
+                                                     config.training().replicas_to_aggregate(), options.share_memory));
+  FileSystem* const fs = options.fs != nullptr ? options.fs : FileSystem::Real();
+  const MemoryLimit limit = FindMemoryLimit(fs, PhysicalMemory());
+  const bool saves = !options.logdir.empty();
+  RETURN_IF_ERROR(store->CheckMemory(saves, limit));
+  const absl::Status reads = store->CheckMemory(saves, limit, /*reads=*/true);
+  if (!reads.ok()) {
+    restored->read_memory = absl::FailedPreconditionError(absl::StrCat("no memory for a read: ", reads.message()));
+  }
+  restored->store = std::move(store);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
+  v1::SessionState state;
+  if (!reader.Contains(kSessionStateKey)) return state;
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
+  const absl::Span<const uint8_t> bytes =
+      tensor.dtype() == v1::DT_UINT8 ? tensor.flat<uint8_t>() : absl::Span<const uint8_t>();
+  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || bytes.empty()) {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
+  }
+  return state;
+}
+
+// Restores what there is; `restored->checkpoint` stays absent when there is none.
+absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored) {
+  VariableStore* const store = restored->store.get();
+  ASSIGN_OR_RETURN(
+      const absl::optional<std::string> newest,
+      NewestValidCheckpoint(options.fs, options.logdir, [](const std::string& prefix, const absl::Status& why) {
+        LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
+                     << "skipped: " << why.message();
+      }));
+  if (!newest) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options.fs, *newest));
+  RETURN_IF_ERROR(store->Restore(*reader));
+  ASSIGN_OR_RETURN(restored->session_state, ReadSessionState(*reader));
+  LOG(INFO) << "restored step " << store->step() << " from " << *newest;
+  restored->checkpoint = newest;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model) {
+  RestoredVariables restored;
+  RETURN_IF_ERROR(CreateStore(options, model, &restored));
+  if (!options.logdir.empty()) {
+    RETURN_IF_ERROR(Restore(options, &restored));
+    if (restored.checkpoint) return restored;
+  }
+  restored.store->Initialize(options.config.training().seed());
+  const config::v1::CheckpointConfig& checkpoint = options.config.checkpoint();
+  if (!checkpoint.warm_start().empty()) {
+    ASSIGN_OR_RETURN(const WarmStart start, OpenWarmStart(options.fs, checkpoint, model));
+    RETURN_IF_ERROR(restored.store->WarmStart(*start.checkpoint, start.plan));
+    LOG(INFO) << start.plan.report;
+  }
+  if (options.initialize) {
+    ASSIGN_OR_RETURN(const std::vector<AssignedValue> values, options.initialize(model));
+    RETURN_IF_ERROR(restored.store->Assign(values));
+  }
+  restored.store->StartStateAtValues();
+  return restored;
+}
+
+}  // namespace lockstep

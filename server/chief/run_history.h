@@ -1,0 +1,61 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_RUN_HISTORY_H_
+#define LOCKSTEP_SERVER_CHIEF_RUN_HISTORY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/chief/run_target.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+
+// What is known of a run and kept in its logdir: the record, and with it the step at which the run ends. A change
+// counts once it is on the disk. Without a logdir it is kept in memory. Thread-safe; writes one change after the other,
+// without a lock.
+class RunHistory {
+ public:
+  // `directory` may be null.
+  explicit RunHistory(std::unique_ptr<RunDirectory> directory);
+
+  // Null without a logdir.
+  const RunDirectory* directory() const { return directory_.get(); }
+
+  // What the logdir has becomes the record; false when it has none. Before all else.
+  absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
+  v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Changes the record. Errors: those of the file system; nothing has changed then.
+  absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The run continues from the checkpoint of global step `restored`, in which `assignments` were made: what the record
+  // has of later ones has not come into any weights, and is dropped. `changes_settings`: from here on it has other
+  // settings than the record. Returns whether changes of settings were dropped as well, which a program had made at
+  // later steps. Written by the next Update.
+  bool Continue(int64_t restored, int64_t assignments, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run continues from the checkpoint of global step `restored`. Written by the next Update.
+  void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
+  RunTarget target() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // RunTarget::EndAt, on the disk. Errors: those of Update.
+  absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Status Write(v1::RunRecord record, RunTarget target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Until no other change is being written.
+  void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::unique_ptr<RunDirectory> directory_;
+  mutable Mutex mutex_;
+  CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);
+  RunTarget target_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_RUN_HISTORY_H_

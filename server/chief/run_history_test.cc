@@ -1,0 +1,90 @@
+#include "lockstep/server/chief/run_history.h"
+
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+
+namespace lockstep {
+namespace {
+
+config::v1::TrainingConfig Steps(int64_t steps) {
+  config::v1::TrainingConfig config;
+  config.set_steps(steps);
+  return config;
+}
+
+class RunHistoryTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RunHistory> Open() { return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value()); }
+
+  MemoryFileSystem fs_;
+  FaultyFileSystem faulty_{&fs_};
+};
+
+TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
+  auto history = Open();
+  EXPECT_FALSE(history->Read().value()) << "a new run";
+  history->ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  ASSERT_TRUE(history->EndAt(40, "enough").ok());
+  EXPECT_EQ(history->target().total_steps(), 40);
+  history.reset();
+  fs_.DropUnsyncedData();
+
+  history = Open();
+  ASSERT_TRUE(history->Read().value());
+  EXPECT_EQ(history->record().declared_by(), "a");
+  history->ResolveTarget(Steps(100), 30);
+  EXPECT_EQ(history->target().total_steps(), 40);
+  history->ResolveTarget(Steps(100), 40);
+  EXPECT_EQ(history->target().total_steps(), 40) << "it is not known whether all were told";
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_finished(true); }).ok());
+  history->ResolveTarget(Steps(100), 40);
+  EXPECT_EQ(history->target().total_steps(), 100);
+}
+
+TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
+  auto history = Open();
+  ASSERT_FALSE(history->Read().value());
+  history->ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  faulty_.FailFrom(1, absl::InternalError("Input/output error"));
+  EXPECT_FALSE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
+  EXPECT_EQ(history->record().declared_by(), "a");
+  EXPECT_FALSE(history->EndAt(40, "enough").ok());
+  EXPECT_EQ(history->target().total_steps(), 100);
+}
+
+TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
+  auto history = Open();
+  ASSERT_FALSE(history->Read().value());
+  ASSERT_TRUE(history
+                  ->Update([](v1::RunRecord* record) {
+                    for (const int64_t step : {3, 5, 9}) record->add_assignment()->set_step(step);
+                    record->add_change()->set_step(7);
+                    record->mutable_config()->mutable_training()->set_seed(1);
+                  })
+                  .ok());
+  history->Continue(/*restored=*/6, /*assignments=*/2, /*changes_settings=*/false);
+  EXPECT_EQ(history->record().assignment_size(), 2);
+  EXPECT_EQ(history->record().change(0).step(), 6) << "the steps from 6 on are computed with the settings of today";
+  history->Continue(/*restored=*/8, /*assignments=*/2, /*changes_settings=*/true);
+  ASSERT_EQ(history->record().change_size(), 2);
+  EXPECT_EQ(history->record().change(1).step(), 8);
+  EXPECT_EQ(history->record().change(1).before().training().seed(), 1);
+}
+
+TEST_F(RunHistoryTest, WithoutALogdirItIsKeptInMemory) {
+  RunHistory history(nullptr);
+  EXPECT_FALSE(history.Read().value());
+  history.ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history.EndAt(40, "enough").ok());
+  EXPECT_EQ(history.target().total_steps(), 40);
+  EXPECT_EQ(history.record().end().reason(), "enough");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,272 @@
+#include "lockstep/server/chief/training.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/server/sync/local_shard.h"
+
+namespace lockstep {
+namespace {
+
+// Null where no events are written.
+absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const Training::Options& options) {
+  if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
+  EventQueue::Options queue;
+  queue.clock = options.clock;
+  queue.executor = options.executor;
+  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir));
+  return std::make_unique<EventQueue>(queue, std::move(writer));
+}
+
+RunSummaries::Options SummaryOptions(const Training::Options& options) {
+  RunSummaries::Options summaries;
+  summaries.clock = options.clock;
+  summaries.every_steps = options.config.summary().every_steps();
+  summaries.examples_per_step = options.config.input().batch_size() * options.config.training().replicas_to_aggregate();
+  return summaries;
+}
+
+SaveSchedule::Options ScheduleOptions(const Training::Options& options) {
+  SaveSchedule::Options schedule;
+  schedule.period = absl::Seconds(options.config.checkpoint().every_seconds());
+  schedule.seed = static_cast<uint64_t>(options.generation);
+  return schedule;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, RestoredVariables restored) {
+  const absl::optional<std::string> checkpoint = restored.checkpoint;
+  const absl::Status read_memory = restored.read_memory;
+  ASSIGN_OR_RETURN(auto events, CreateEvents(options));
+  std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
+  RETURN_IF_ERROR(training->CreateSaver(checkpoint));
+  training->summaries_.OnStart(training->store_->step());
+  // Here, where no worker waits for a step yet.
+  if (training->checkpoint_writer_ != nullptr) training->store_->PrepareSnapshots();
+  LocalShardOptions shard;
+  shard.norms_every_steps = training->summaries_.norms_every_steps();
+  shard.skips_non_finite = training->options_.config.training().skip_non_finite();
+  const int64_t slots = training->options_.config.training().replicas_to_aggregate();
+  training->sync_ = std::make_unique<SyncReplicas>(training->SyncOptions(),
+                                                   std::make_unique<LocalShard>(training->store_.get(), slots, shard));
+  if (training->checkpoint_writer_ != nullptr && !checkpoint) training->SaveIfRoom();
+  training->CreateReads(read_memory);
+  if (training->finished()) training->EndLog(absl::OkStatus());
+  return training;
+}
+
+Training::Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events)
+    : options_(std::move(options)),
+      schedule_(ScheduleOptions(options_), options_.clock->Now()),
+      log_(options_.followed || restored.session_state.assignments() > 0 ? std::make_unique<CommitLog>(options_.clock)
+                                                                         : nullptr),
+      store_(std::move(restored.store)),
+      summaries_(SummaryOptions(options_), store_->step(), std::move(events)) {
+  if (!options_.followed) {
+    restored.session_state.clear_hook();
+    restored.session_state.clear_unseen();
+  }
+  if (log_ != nullptr) log_->Start(store_->step(), restored.session_state);
+  if (restored.checkpoint) schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
+}
+
+void Training::CreateReads(absl::Status memory) {
+  VariableReads::Options reads;
+  reads.clock = options_.clock;
+  reads.draw_id = options_.draw_read_id;
+  reads.step = [sync = sync_.get()] { return sync->step(); };
+  reads.take_snapshot = [sync = sync_.get()] { return sync->TakeSnapshot(); };
+  reads.memory = std::move(memory);
+  reads_ = std::make_unique<VariableReads>(std::move(reads));
+}
+
+absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
+  if (options_.logdir.empty()) return absl::OkStatus();
+  CheckpointWriter::Options checkpoint_writer;
+  checkpoint_writer.fs = options_.fs;
+  checkpoint_writer.clock = options_.clock;
+  checkpoint_writer.executor = options_.executor;
+  checkpoint_writer.directory = options_.logdir;
+  checkpoint_writer.keep = options_.config.checkpoint().keep();
+  checkpoint_writer.restored = std::move(restored);
+  checkpoint_writer.may_save = options_.may_save;
+  if (saves_all()) checkpoint_writer.on_room = [this] { sync_->OnRoomForSnapshot(); };
+  checkpoint_writer.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
+    OnSaved(step, prefix, status);
+  };
+  ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));
+  return absl::OkStatus();
+}
+
+SyncReplicas::Options Training::SyncOptions() {
+  SyncReplicas::Options sync;
+  sync.clock = options_.clock;
+  sync.generation = options_.generation;
+  sync.slots = options_.config.training().replicas_to_aggregate();
+  sync.total_steps = options_.total_steps;
+  sync.log = log_.get();
+  if (options_.followed) sync.limit = store_->step() - 1;
+  sync.lease = absl::Seconds(options_.config.cluster().lease_seconds());
+  if (options_.config.has_audit()) sync.audit = options_.config.audit();
+  sync.seed = options_.config.training().seed();
+  sync.learning_rate = options_.config.optimizer().learning_rate();
+  sync.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
+  if (options_.config.training().end_on_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kEnds;
+  if (options_.config.training().skip_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kSkipsStep;
+  sync.await_room = checkpoint_writer_ != nullptr && saves_all();
+  sync.on_commit = [this](const SyncReplicas::Committed& committed) { OnCommit(committed); };
+  sync.on_snapshot = [this](VariableStore::Snapshot snapshot) { SaveSoon(std::move(snapshot)); };
+  sync.on_complete = [this] {
+    EndLog(absl::OkStatus());
+    options_.on_finished();
+  };
+  sync.on_failure = [this](absl::Status why) {
+    EndLog(why);
+    options_.on_failure(std::move(why));
+  };
+  sync.on_last_disconnect = options_.on_last_disconnect;
+  return sync;
+}
+
+void Training::OnCommit(const SyncReplicas::Committed& committed) {
+  const int64_t step = committed.commit.step();
+  summaries_.OnCommit(
+      {step, committed.commit.mean_loss(), committed.commit.learning_rate(), committed.norms, committed.last});
+  for (const std::string& bytes : committed.summaries) {
+    v1::Summary summary;
+    if (summary.ParseFromString(bytes)) {
+      summaries_.Add(std::move(summary), step);
+    } else {
+      LOG_EVERY_N(WARNING, 100) << "a slot of step " << step << " reported " << bytes.size()
+                                << " bytes that are no summary";
+    }
+  }
+}
+
+void Training::OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) {
+  if (!status.ok()) return;
+  LOG(INFO) << "saved " << prefix;
+  summaries_.OnSaved(step, prefix);
+  MutexLock lock(&mutex_);
+  schedule_.OnSaved(step, prefix);
+}
+
+std::string Training::checkpoint() const {
+  MutexLock lock(&mutex_);
+  return schedule_.checkpoint();
+}
+
+void Training::FillStatus(v1::RunStatus* status) const {
+  status->set_checkpoint(checkpoint());
+  sync_->FillStatus(status);
+}
+
+Training::~Training() {
+  if (checkpoint_writer_ == nullptr) return;
+  // The room that a write makes goes to a step that waits for it, by way of sync_ and of this pointer.
+  checkpoint_writer_->LimitWaits(absl::InfiniteFuture());
+  checkpoint_writer_->WaitUntilIdle().IgnoreError();
+  // Its callbacks reach sync_, which nothing calls any more.
+  checkpoint_writer_.reset();
+}
+
+void Training::SaveIfRoom() {
+  if (auto snapshot = sync_->TakeSnapshotIfRoom()) SaveSoon(*std::move(snapshot));
+}
+
+void Training::SaveIfDue() {
+  if (checkpoint_writer_ == nullptr) return;
+  const int64_t step = sync_->step();
+  {
+    MutexLock lock(&mutex_);
+    if (!schedule_.TakeDue(options_.clock->Now(), step)) return;
+  }
+  SaveIfRoom();
+}
+
+absl::Status Training::Save() {
+  if (checkpoint_writer_ == nullptr) return absl::OkStatus();
+  VariableStore::Snapshot snapshot = sync_->TakeSnapshot();
+  const int64_t step = snapshot.step;
+  if (step >= sync_->total_steps()) RETURN_IF_ERROR(options_.before_end(step));
+  bool first;
+  {
+    MutexLock lock(&mutex_);
+    if (schedule_.HasSaved(step)) return absl::OkStatus();
+    first = !schedule_.HasSaved(0);
+  }
+  // What waits is not replaced; on_saved says more.
+  if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
+  checkpoint_writer_->SaveAtOnce(std::move(snapshot));
+  const absl::Status status = checkpoint_writer_->WaitUntilIdle();
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  const absl::Duration limit = absl::Seconds(options_.config.checkpoint().stop_seconds());
+  return absl::DeadlineExceededError(
+      absl::StrCat("the disk has not taken step ", step, " within ", absl::FormatDuration(limit)));
+}
+
+absl::Status Training::SaveAgain() {
+  return checkpoint_writer_ == nullptr ? absl::OkStatus() : checkpoint_writer_->SaveAgain(sync_->TakeSnapshot());
+}
+
+void Training::LimitSaves(absl::Time deadline) {
+  {
+    MutexLock lock(&mutex_);
+    schedule_.LimitRetries(deadline);
+  }
+  if (checkpoint_writer_ != nullptr) checkpoint_writer_->LimitWaits(deadline);
+}
+
+absl::Status Training::SaveUntilDeadline() {
+  while (true) {
+    absl::Status status = Save();
+    const absl::Time now = options_.clock->Now();
+    absl::optional<absl::Time> retry;
+    {
+      MutexLock lock(&mutex_);
+      retry = schedule_.RetryAt(now, status);
+    }
+    if (!retry) return status;
+    options_.clock->Sleep(*retry - now);
+    LOG(WARNING) << "trying again to save the last step";
+  }
+}
+
+void Training::SaveSoon(VariableSnapshot snapshot) {
+  if (!checkpoint_writer_->Save(std::move(snapshot)) && saves_all()) sync_->OnRoomForSnapshot();
+}
+
+void Training::EndLog(absl::Status why) {
+  if (log_ != nullptr) log_->End(std::move(why));
+}
+
+absl::Status Training::AwaitStep(int64_t step) {
+  while (sync_->step() < step) RETURN_IF_ERROR(log_->Await(step - 1, absl::InfiniteFuture()).status());
+  return absl::OkStatus();
+}
+
+void Training::Fail(absl::Status why) {
+  sync_->Stop();
+  EndLog(why);
+  options_.on_failure(std::move(why));
+}
+
+absl::Status Training::Stop() {
+  sync_->Stop();
+  EndLog(absl::CancelledError("the chief was stopped"));
+  const absl::Status saved = SaveUntilDeadline();
+  EndEvents();
+  const std::string stopped = absl::StrCat("stopped at step ", sync_->step());
+  if (!saved.ok()) {
+    return absl::Status(saved.code(), absl::StrCat(stopped, ", which is not saved: ", saved.message()));
+  }
+  return absl::CancelledError(checkpoint_writer_ == nullptr ? absl::StrCat(stopped, ", without a logdir")
+                                                            : absl::StrCat(stopped, ", saved ", checkpoint()));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,133 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_TRAINING_H_
+#define LOCKSTEP_SERVER_CHIEF_TRAINING_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/system_random.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/checkpoint_writer.h"
+#include "lockstep/server/chief/restore.h"
+#include "lockstep/server/chief/run_summaries.h"
+#include "lockstep/server/chief/save_schedule.h"
+#include "lockstep/server/chief/variable_reads.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/v1/status.pb.h"
+
+namespace lockstep {
+
+// A run whose model is known: its variables, the steps that change them, its checkpoints and its events. Life: Create,
+// serve workers through sync(); destroying it waits for the disk. Thread-safe.
+class Training {
+ public:
+  struct Options {
+    FileSystem* fs = nullptr;
+    Clock* clock = nullptr;
+    Executor* executor = Executor::Threads();
+    // Empty: no checkpoints and no events.
+    std::string logdir;
+    // Whether the logdir gets an event file.
+    bool write_events = true;
+    // Validated, with defaults filled in.
+    config::v1::RunSpec config;
+    // The global step at which the run ends.
+    int64_t total_steps = 0;
+    int64_t generation = 0;
+    // A program follows the run: no step begins before its SetLimit, and checkpoints hold its state.
+    bool followed = false;
+    // CheckpointWriter::Options::may_save.
+    std::function<absl::Status()> may_save;
+    // Called before the step at which the run has come to its end is saved. Its errors are those of Save.
+    std::function<absl::Status(int64_t step)> before_end;
+    // The run has come to its end. Called without locks.
+    std::function<void()> on_finished;
+    // SyncReplicas::Options.
+    std::function<void(absl::Status)> on_failure;
+    std::function<void()> on_last_disconnect;
+    // VariableReads::Options.
+    std::function<uint64_t()> draw_read_id = SystemRandom64;
+  };
+
+  // Saves at once what no checkpoint holds. Errors: those of the file system, after which nothing has changed.
+  static absl::StatusOr<std::unique_ptr<Training>> Create(Options options, RestoredVariables restored);
+  ~Training();
+
+  SyncReplicas* sync() { return sync_.get(); }
+  const SyncReplicas* sync() const { return sync_.get(); }
+  // Those that read variables.
+  VariableReads* reads() { return reads_.get(); }
+  const ParameterLayout& layout() const { return store_->layout(); }
+  bool finished() const { return sync_->step() >= sync_->total_steps(); }
+  // The run's updates; null unless it is followed or variables were set.
+  CommitLog* log() { return log_.get(); }
+  // Writes into the event file; without a logdir does nothing. Never blocks on files.
+  void AddSummary(v1::Summary summary, int64_t step) { summaries_.Add(std::move(summary), step); }
+  // The prefix of the newest checkpoint; empty when there is none.
+  std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the checkpoint, and what SyncReplicas::FillStatus does.
+  void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Begins a save when the clock asks for one. Never blocks on files.
+  void SaveIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Saves the last committed step at once and blocks until that is done; OK when it is saved already, or without a
+  // logdir. A run's first checkpoint, which may still wait, is written before it. Errors: those of the files;
+  // DeadlineExceeded when LimitSaves ends the wait.
+  absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same where variables were set since the last save.
+  absl::Status SaveAgain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on nobody waits for the disk after `deadline`, those that wait already included.
+  void LimitSaves(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the steps and saves the last one, again and again when the error may pass, until the deadline of LimitSaves.
+  // Cancelled when it is saved, and says where; else the error.
+  absl::Status Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Where the run is followed: blocks until this step is committed. Errors: those of CommitLog::Await.
+  absl::Status AwaitStep(int64_t step);
+  // The run cannot continue: ends the steps, and calls on_failure.
+  void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing more is written into the event file.
+  void EndEvents() { summaries_.OnEnd(); }
+
+ private:
+  Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
+
+  void CreateReads(absl::Status memory);
+  absl::Status CreateSaver(absl::optional<std::string> restored);
+  SyncReplicas::Options SyncOptions();
+  void OnCommit(const SyncReplicas::Committed& committed);
+  void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndLog(absl::Status why);
+  // With checkpoint.every_steps every multiple is written: steps wait where the disk has not taken an earlier one.
+  bool saves_all() const { return options_.config.checkpoint().every_steps() > 0; }
+  void SaveSoon(VariableSnapshot snapshot);
+  // Nothing, when the disk has not taken an earlier one: that is new enough.
+  void SaveIfRoom();
+  absl::Status SaveUntilDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
+
+  // In order of dependence: callbacks of sync_ reach checkpoint_writer_, those of checkpoint_writer_ the summaries.
+  const std::unique_ptr<CommitLog> log_;
+  const std::unique_ptr<VariableStore> store_;
+  RunSummaries summaries_;
+  std::unique_ptr<CheckpointWriter> checkpoint_writer_;  // null without a logdir
+  std::unique_ptr<SyncReplicas> sync_;
+  std::unique_ptr<VariableReads> reads_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_TRAINING_H_

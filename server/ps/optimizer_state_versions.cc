@@ -1,0 +1,77 @@
+#include "lockstep/server/ps/optimizer_state_versions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/ps/checkpoint_keys.h"
+#include "lockstep/server/ps/read_variable.h"
+
+namespace lockstep {
+
+OptimizerStateVersions::OptimizerStateVersions(std::shared_ptr<const ParameterLayout> layout,
+                                               absl::Span<const Optimizer::State> states, size_t spare_versions)
+    : layout_(std::move(layout)),
+      states_(states.begin(), states.end()),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions * states.size()) {}
+
+void OptimizerStateVersions::Clear() {
+  current_.clear();
+  for (const Optimizer::State& state : states_) {
+    current_.push_back(pool_.Get());
+    std::fill_n(current_.back()->as<float>(), layout_->flat_elements(), state.initial_value);
+  }
+}
+
+absl::Status OptimizerStateVersions::Restore(const BundleReader& reader) {
+  for (size_t k = 0; k < current_.size(); ++k) {
+    for (const auto& variable : layout_->variables()) {
+      if (!variable.spec.trainable()) continue;
+      RETURN_IF_ERROR(ReadVariable(reader, OptimizerStateKey(variable.spec.name(), states_[k].name), variable,
+                                   current_[k]->as<float>() + variable.flat_offset));
+    }
+  }
+  return absl::OkStatus();
+}
+
+float* OptimizerStateVersions::CopyCurrent(absl::string_view name) {
+  for (size_t k = 0; k < current_.size(); ++k) {
+    if (states_[k].name != name) continue;
+    std::shared_ptr<AlignedBuffer> copy = pool_.Get();
+    std::memcpy(copy->data(), current_[k]->data(), current_[k]->size());
+    current_[k] = std::move(copy);
+    return current_[k]->as<float>();
+  }
+  return nullptr;
+}
+
+void OptimizerStateVersions::BeginUpdate() {
+  for (size_t k = 0; k < current_.size(); ++k) next_.push_back(pool_.Get());
+}
+
+absl::InlinedVector<const float*, 3> OptimizerStateVersions::Current(const ParameterLayout::Segment& segment) const {
+  absl::InlinedVector<const float*, 3> states;
+  for (const auto& state : current_) states.push_back(state->as<float>() + segment.flat_offset);
+  return states;
+}
+
+absl::InlinedVector<float*, 3> OptimizerStateVersions::Next(const ParameterLayout::Segment& segment) const {
+  absl::InlinedVector<float*, 3> states;
+  for (const auto& state : next_) states.push_back(state->as<float>() + segment.flat_offset);
+  return states;
+}
+
+void OptimizerStateVersions::Commit() {
+  current_ = std::move(next_);
+  next_.clear();
+}
+
+void OptimizerStateVersions::AddTo(VariableSnapshot* snapshot) const {
+  for (size_t k = 0; k < current_.size(); ++k) {
+    snapshot->state_names.push_back(states_[k].name);
+    snapshot->optimizer_state.push_back(current_[k]);
+  }
+}
+
+}  // namespace lockstep

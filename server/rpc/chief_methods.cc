@@ -1,0 +1,89 @@
+#include "lockstep/server/rpc/chief_methods.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/server/rpc/reflection_call.h"
+#include "lockstep/server/rpc/step_call.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+#include "proto/grpc/health.grpc.pb.h"
+#include "proto/grpc/reflection.grpc.pb.h"
+
+namespace lockstep {
+namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+std::string ChiefMethod(absl::string_view method) {
+  return absl::StrCat("/", v1::ChiefService::service_full_name(), "/", method);
+}
+
+// A server that answers is healthy: a chief that does not know its model yet waits for a worker to bring it.
+absl::StatusOr<HealthCheckResponse> CheckHealth(const HealthCheckRequest& request) {
+  if (!request.service().empty() && request.service() != v1::ChiefService::service_full_name()) {
+    return absl::NotFoundError(absl::StrCat("no service ", request.service()));
+  }
+  HealthCheckResponse reply;
+  reply.set_status(HealthCheckResponse::SERVING);
+  return reply;
+}
+
+SessionOpener::Options OpenerOptions(Executor* executor) {
+  SessionOpener::Options options;
+  options.executor = executor;
+  options.max_request_bytes = ChiefMethods::kMaxMessageBytes;
+  return options;
+}
+
+}  // namespace
+
+ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
+    : chief_(chief),
+      services_({v1::ChiefService::service_full_name(), Health::service_full_name(),
+                 grpc::reflection::v1alpha::ServerReflection::service_full_name()}),
+      opener_(OpenerOptions(executor),
+              [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }) {
+  // All but OpenSession only look at the chief's state; some of GetCanaryValues's time goes into drawing 1 MiB, and of
+  // ReadVariables's into copying it.
+  unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief, &Chief::GetRunSpec);
+  unary_[ChiefMethod("GetCanaryValues")] = Serve(chief, &Chief::GetCanaryValues);
+  unary_[ChiefMethod("Heartbeat")] = Serve(chief, &Chief::Heartbeat);
+  unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
+  unary_[ChiefMethod("RequestEnd")] = Serve(chief, &Chief::RequestEnd);
+  unary_[ChiefMethod("ReadVariables")] = Serve(chief, &Chief::ReadVariables, kMaxReadBytes);
+  unary_[ChiefMethod("ReadVariables")].long_reply = true;
+  unary_[absl::StrCat("/", Health::service_full_name(), "/Check")] =
+      Serve<HealthCheckRequest, HealthCheckResponse>(CheckHealth);
+  unary_[ChiefMethod("OpenSession")] = {
+      kMaxMessageBytes,
+      [this](std::string request, UnaryCall::Done done) { opener_.Answer(std::move(request), std::move(done)); },
+      /*lasting=*/true};
+}
+
+std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::ServerCompletionQueue* queue,
+                                                                    absl::Duration silence_limit) {
+  std::map<std::string, CallAcceptor::Handler> handlers;
+  for (const auto& entry : unary_) {
+    handlers[entry.first] = [this, method = &entry.second](std::unique_ptr<IncomingCall> call) {
+      UnaryCall::Start(std::move(call), method, &visitors_);
+    };
+  }
+  StepCall::Options step;
+  step.queue = queue;
+  step.chief = chief_;
+  step.visitors = &visitors_;
+  step.silence_limit = silence_limit;
+  handlers[ChiefMethod("Step")] = [step](std::unique_ptr<IncomingCall> call) {
+    StepCall::Start(step, std::move(call));
+  };
+  handlers[ReflectionCall::Method()] = [this](std::unique_ptr<IncomingCall> call) {
+    ReflectionCall::Start(std::move(call), &services_, &visitors_);
+  };
+  return handlers;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#ifndef LOCKSTEP_SERVER_RPC_CHIEF_METHODS_H_
+#define LOCKSTEP_SERVER_RPC_CHIEF_METHODS_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "grpcpp/completion_queue.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/call_acceptor.h"
+#include "lockstep/server/rpc/session_opener.h"
+#include "lockstep/server/rpc/unary_call.h"
+#include "lockstep/server/rpc/visitors.h"
+
+namespace lockstep {
+
+// The methods of a chief's server: its own, health and reflection; what serves each, and how much strangers may take
+// up. To be destroyed when no call exists any more. Thread-safe.
+class ChiefMethods {
+ public:
+  // docs/wire.md and proto/lockstep/v1/chief.proto document them for clients.
+  static constexpr size_t kMaxMessageBytes = 8 << 20;
+  // Of a request of ReadVariables.
+  static constexpr size_t kMaxReadBytes = 64 << 10;
+  static constexpr size_t kMaxVisitors = 64;
+
+  // `chief` and `executor` must outlive this.
+  ChiefMethods(Chief* chief, Executor* executor);
+
+  // By method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a frame ends after
+  // `silence_limit`.
+  std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
+                                                        absl::Duration silence_limit);
+
+ private:
+  Chief* const chief_;
+  const std::vector<std::string> services_;  // as reflection lists them
+  Visitors visitors_{kMaxVisitors};
+  SessionOpener opener_;
+  std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CHIEF_METHODS_H_

@@ -1,0 +1,29 @@
+#ifndef LOCKSTEP_SERVER_RPC_LISTEN_ADDRESS_H_
+#define LOCKSTEP_SERVER_RPC_LISTEN_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// "host:port" as a server that listens there reads it.
+struct ListenAddress {
+  // Without brackets; "0.0.0.0" where the address has none.
+  std::string host;
+  std::string port;
+};
+// InvalidArgument when there is no port.
+absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
+
+// What would fail at every attempt to listen there: InvalidArgument names the first of the addresses, separated by
+// commas, that has no port or one beyond 65535, whose host nobody knows or is another machine, or whose socket's
+// directory does not exist. A port that is in use is none of these, as it may be free a moment later. May ask a name
+// server.
+absl::Status CheckListenAddresses(absl::string_view addresses);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_LISTEN_ADDRESS_H_

@@ -1,0 +1,94 @@
+#ifndef LOCKSTEP_SERVER_RPC_STEP_PUMP_H_
+#define LOCKSTEP_SERVER_RPC_STEP_PUMP_H_
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// What happens next on one Step stream of the server. Pure: events go in, and each returns what its caller has to do.
+// Life: OnStarted first, the stream's operations, `over` last; other threads may report a reply or an end at any time.
+//
+//   reader      event                  then        effects
+//   kNew        OnStarted              kFirst      start_timer, start_read; kStopped without either if ending
+//   kFirst      OnRead(ok)             kHandling   cancel_timer, handle_frame; kStopped without handling if ending
+//   kReading    OnRead(ok)             kHandling   handle_frame; kStopped without it if ending
+//   kFirst/kReading  OnRead(!ok)       kStopped    ends the stream, OK; cancel_timer in kFirst
+//   kHandling   OnConnected            kHandling   close_connection if ending; once
+//   kHandling   OnHandled(OK, stays)   kReading    start_read; kStopped if ending
+//   kHandling   OnHandled(else)        kStopped    ends the stream with the status
+//
+//   writer      event                  then        effects
+//   kResting    OnReplyReady           kFetching   fetch_reply; nothing before OnConnected or if ending
+//   kFetching   OnReplyReady           kRefetching
+//   kRefetching, kWriting OnReplyReady unchanged
+//   kFetching   OnFetched(none)        kResting
+//   kRefetching OnFetched(none)        kFetching   fetch_reply; kResting if ending
+//   kFetching/kRefetching OnFetched(a reply)  kWriting  start_write; kResting if ending
+//   kWriting    OnWritten(ok)          kFetching   fetch_reply; kResting if ending
+//   kWriting    OnWritten(!ok)         kResting
+//
+//   end         event                  then        effects
+//   kOpen       the stream ends        kEnding     close_connection if connected; later ends change nothing
+//   kEnding     the writer rests       kFinishing  finish
+//   kFinishing  OnFinished             kFinished
+//   kFinished, the reader kStopped and no timer pending: over, once.
+//
+// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends it from outside and, if asked to, cancels the call
+// unless the stream is finished. Any other event is a bug of the caller and fails a CHECK.
+class StepPump {
+ public:
+  // To be done in this order.
+  struct Effects {
+    // The timer of the first frame.
+    bool start_timer = false;
+    bool cancel_timer = false;
+    bool start_read = false;
+    // Handle the message that was read; then OnHandled.
+    bool handle_frame = false;
+    // Ask the connection for a reply; then OnFetched.
+    bool fetch_reply = false;
+    bool start_write = false;
+    bool close_connection = false;
+    // End the stream with this.
+    absl::optional<absl::Status> finish;
+    bool cancel_call = false;
+    // No operation is pending and none will start.
+    bool over = false;
+  };
+
+  Effects OnStarted();
+  Effects OnRead(bool ok);
+  // The stream's first frame has opened a connection.
+  Effects OnConnected();
+  // `leave`: the frame was the worker's last.
+  Effects OnHandled(const absl::Status& status, bool leave);
+  // Every timer ends once: `expired`, with what it ends the stream, or cancelled.
+  Effects OnTimer(bool expired, const absl::Status& why);
+  Effects OnReplyReady();
+  Effects OnFetched(bool has_reply);
+  Effects OnWritten(bool ok);
+  Effects OnEnd(const absl::Status& why, bool cancel);
+  Effects OnFinished();
+
+ private:
+  enum class Reader { kNew, kFirst, kReading, kHandling, kStopped };
+  enum class Writer { kResting, kFetching, kRefetching, kWriting };
+  enum class End { kOpen, kEnding, kFinishing, kFinished };
+
+  bool is_open() const { return end_ == End::kOpen; }
+  void EndStream(const absl::Status& why, Effects* effects);
+  void Rest(Effects* effects);
+  void SetOver(Effects* effects) const;
+
+  Reader reader_ = Reader::kNew;
+  Writer writer_ = Writer::kResting;
+  End end_ = End::kOpen;
+  bool timer_pending_ = false;
+  bool connected_ = false;
+  absl::Status why_;  // the stream has ended
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_STEP_PUMP_H_

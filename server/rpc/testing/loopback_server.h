@@ -1,0 +1,62 @@
+#ifndef LOCKSTEP_SERVER_RPC_TESTING_LOOPBACK_SERVER_H_
+#define LOCKSTEP_SERVER_RPC_TESTING_LOOPBACK_SERVER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/server.h"
+#include "lockstep/server/rpc/call_acceptor.h"
+#include "lockstep/server/rpc/in_flight_calls.h"
+#include "lockstep/server/rpc/leader_follower_pool.h"
+
+namespace lockstep {
+
+// A server of given methods on one completion queue, and a channel to it, without a socket. For one thread.
+class LoopbackServer {
+ public:
+  explicit LoopbackServer(std::map<std::string, CallAcceptor::Handler> handlers);
+  ~LoopbackServer();
+
+  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
+  // A unary call whose request and reply are bytes.
+  grpc::Status Call(const std::string& method, const std::string& request, std::string* reply);
+
+ private:
+  InFlightCalls calls_;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<CallAcceptor> acceptor_;
+  std::unique_ptr<LeaderFollowerPool> threads_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+// A client's end of a stream of bytes that goes operation by operation; each returns when it has ended.
+class LoopbackStream {
+ public:
+  LoopbackStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
+  ~LoopbackStream();
+
+  bool Write(const std::string& message);
+  bool WritesDone();
+  // False when the stream has ended.
+  bool Read(std::string* message);
+  grpc::Status Finish();
+
+ private:
+  bool Await();
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_TESTING_LOOPBACK_SERVER_H_

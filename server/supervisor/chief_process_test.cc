@@ -1,0 +1,113 @@
+#include "lockstep/server/supervisor/chief_process.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/server/chief/run_directory.h"
+
+namespace lockstep {
+namespace {
+
+class ChiefProcessTest : public ::testing::Test {
+ protected:
+  ChiefProcessTest() {
+    options_.chief.fs = &fs_;
+    options_.chief.clock = &clock_;
+    options_.chief.logdir = "logdir";
+    options_.chief.config.mutable_optimizer()->mutable_sgd();
+    options_.chief.config.mutable_training()->set_steps(10);
+    options_.chief.housekeeping_period = absl::ZeroDuration();
+    ApplyDefaults(&options_.chief.config);
+  }
+
+  SimulatedClock clock_;
+  MemoryFileSystem memory_;
+  FaultyFileSystem fs_{&memory_};
+  ChiefProcess::Options options_;
+};
+
+TEST_F(ChiefProcessTest, ASignalStopsTheChief) {
+  ChiefProcess process(options_);
+  ASSERT_TRUE(process.Create().ok());
+  kill(getpid(), SIGTERM);
+  const absl::Status status = process.Wait();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(process.ExitCode(status), kExitTerminated);
+}
+
+TEST_F(ChiefProcessTest, AStopByTheOwnerEndsItAsASignalDoes) {
+  options_.watch_signals = false;
+  ChiefProcess process(options_);
+  ASSERT_TRUE(process.Create().ok());
+  process.RequestStop();
+  EXPECT_EQ(process.ExitCode(process.Wait()), kExitTerminated);
+}
+
+TEST_F(ChiefProcessTest, WaitsForAPredecessorThatIsStillEnding) {
+  options_.predecessor_limit = absl::Minutes(1);
+  auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
+  ChiefProcess process(options_);
+  const auto ending = Executor::Threads()->Start("predecessor", [&] {
+    clock_.AwaitWaiters(1);
+    predecessor.reset();
+    clock_.Advance(absl::Seconds(1));
+  });
+  const absl::Status created = process.Create();
+  EXPECT_TRUE(created.ok()) << created;
+}
+
+TEST_F(ChiefProcessTest, APredecessorThatStaysIsABadConfiguration) {
+  options_.predecessor_limit = absl::Seconds(1);
+  const auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
+  ChiefProcess process(options_);
+  const auto time = Executor::Threads()->Start("time", [&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Minutes(1));
+  });
+  const absl::Status created = process.Create();
+  EXPECT_TRUE(absl::IsFailedPrecondition(created)) << created;
+  EXPECT_EQ(process.ExitCode(created), kExitBadConfiguration);
+}
+
+TEST_F(ChiefProcessTest, ASignalEndsTheWaitForAPredecessor) {
+  options_.predecessor_limit = absl::Hours(1);
+  const auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
+  ChiefProcess process(options_);
+  const auto signal = Executor::Threads()->Start("signal", [&] {
+    clock_.AwaitWaiters(1);
+    kill(getpid(), SIGTERM);
+  });
+  const absl::Status created = process.Create();
+  EXPECT_TRUE(absl::IsCancelled(created)) << created;
+  EXPECT_EQ(process.ExitCode(created), kExitTerminated);
+}
+
+TEST_F(ChiefProcessTest, AnInputErrorAtTheStartMayPass) {
+  fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/generation", absl::InternalError("Input/output error"));
+  ChiefProcess process(options_);
+  const absl::Status created = process.Create();
+  EXPECT_TRUE(absl::IsInternal(created)) << created;
+  EXPECT_EQ(process.ExitCode(created), kExitRetryable);
+}
+
+TEST_F(ChiefProcessTest, TheExitCodeSaysHowARunHasEnded) {
+  ChiefProcess process(options_);
+  ASSERT_TRUE(process.Create().ok());
+  EXPECT_EQ(process.ExitCode(absl::OkStatus()), kExitDone);
+  EXPECT_EQ(process.ExitCode(absl::InvalidArgumentError("NaN")), kExitFailed);
+  EXPECT_EQ(process.ExitCode(absl::FailedPreconditionError("taken over")), kExitFailed);
+  EXPECT_EQ(process.ExitCode(absl::DeadlineExceededError("the disk hangs")), kExitFailed);
+  EXPECT_EQ(process.ExitCode(absl::UnavailableError("the port is taken")), kExitRetryable);
+}
+
+}  // namespace
+}  // namespace lockstep

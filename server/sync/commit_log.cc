@@ -1,0 +1,93 @@
+#include "lockstep/server/sync/commit_log.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+
+void CommitLog::Start(int64_t step, const v1::SessionState& state) {
+  MutexLock lock(&mutex_);
+  restored_ = state;
+  has_state_ = state.hook_size() > 0;
+  state_ = state;
+  state_.clear_unseen();
+  if (!has_state_) state_.set_step(step);
+  commits_.assign(state.unseen().begin(), state.unseen().end());
+  changed_.SignalAll();
+}
+
+void CommitLog::Append(v1::StepCommit commit) {
+  MutexLock lock(&mutex_);
+  commits_.push_back(std::move(commit));
+  Trim();
+  changed_.SignalAll();
+}
+
+void CommitLog::Trim() {
+  // Nobody brings it forward: the program that continues the run has no hooks.
+  if (has_state_ && commits_.size() > 2 * kCapacity) {
+    has_state_ = false;
+    state_.clear_hook();
+  }
+  while (!commits_.empty() && commits_.size() > kCapacity &&
+         (!has_state_ || commits_.front().step() <= state_.step())) {
+    commits_.pop_front();
+  }
+}
+
+void CommitLog::End(absl::Status why) {
+  MutexLock lock(&mutex_);
+  if (ended_) return;
+  ended_ = true;
+  why_ = std::move(why);
+  changed_.SignalAll();
+}
+
+absl::StatusOr<v1::StepCommit> CommitLog::Await(int64_t step, absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    // The newest is asked for most often.
+    if (!commits_.empty() && commits_.back().step() > step) {
+      for (const v1::StepCommit& commit : commits_) {
+        if (commit.step() > step) return commit;
+      }
+    }
+    if (ended_ && !why_.ok()) return why_;
+    if (ended_) return absl::OutOfRangeError("the run is over");
+    if (clock_->WaitUntil(&changed_, &mutex_, deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat("no update followed global step ", step));
+    }
+  }
+}
+
+void CommitLog::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  MutexLock lock(&mutex_);
+  has_state_ = true;
+  state_.set_step(step);
+  *state_.mutable_hook() = {hooks.begin(), hooks.end()};
+  Trim();
+}
+
+void CommitLog::CountAssignment() {
+  MutexLock lock(&mutex_);
+  state_.set_assignments(state_.assignments() + 1);
+}
+
+v1::SessionState CommitLog::restored() const {
+  MutexLock lock(&mutex_);
+  return restored_;
+}
+
+std::string CommitLog::Serialize() const {
+  MutexLock lock(&mutex_);
+  if (!has_state_ && state_.assignments() == 0) return "";
+  v1::SessionState state = state_;
+  if (!has_state_) return state.SerializeAsString();
+  for (const v1::StepCommit& commit : commits_) {
+    if (commit.step() > state_.step()) *state.add_unseen() = commit;
+  }
+  return state.SerializeAsString();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#ifndef LOCKSTEP_SERVER_SYNC_COMMIT_LOG_H_
+#define LOCKSTEP_SERVER_SYNC_COMMIT_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/v1/session_state.pb.h"
+
+namespace lockstep {
+
+// The updates of a run in order, for one who follows it (a program's session), and the state that the follower has come
+// to, which every checkpoint holds. Between the two, a checkpoint holds what the follower has not seen, so that after a
+// restart it sees every update once. Thread-safe; its lock is a leaf.
+class CommitLog {
+ public:
+  // Of updates that the follower's state does not need, only so many are kept.
+  static constexpr size_t kCapacity = 64;
+
+  explicit CommitLog(Clock* clock) : clock_(clock) {}
+
+  // The run continues at `step`, from a checkpoint with `state` (empty: it had none).
+  void Start(int64_t step, const v1::SessionState& state) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No update follows; `why` is OK when the run is over.
+  void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The oldest update after global step `step`, which it waits for. Errors: OutOfRange when the run is over and there
+  // is none; else what End was given; DeadlineExceeded at `deadline`.
+  absl::StatusOr<v1::StepCommit> Await(int64_t step, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The follower has seen all up to `step`, and its state is this. A state that is more than twice kCapacity updates
+  // behind is dropped.
+  void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Variables were set once more.
+  void CountAssignment() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The state that the run started with.
+  v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What a checkpoint of the newest step is to hold; empty as long as there is no state.
+  std::string Serialize() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Drops what neither the state nor a slow follower needs.
+  void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock* const clock_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<v1::StepCommit> commits_ ABSL_GUARDED_BY(mutex_);
+  // Without `unseen`.
+  v1::SessionState state_ ABSL_GUARDED_BY(mutex_);
+  v1::SessionState restored_ ABSL_GUARDED_BY(mutex_);
+  bool has_state_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_COMMIT_LOG_H_

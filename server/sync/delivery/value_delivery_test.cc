@@ -1,0 +1,164 @@
+#include "lockstep/server/sync/delivery/value_delivery.h"
+
+#include <memory>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/delivery/delivery_factory.h"
+#include "lockstep/server/sync/local_shard.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kSession = 3;
+
+// Variables "w" [3] and "b" [2], one slot, SGD with rate 1.
+class ValueDeliveryTest : public ::testing::Test {
+ protected:
+  void Start(ValuePath path, bool share_values = false, double top_k = 0) {
+    v1::ModelSpec model;
+    config::v1::OptimizerConfig optimizer;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+      variables { name: "b" dtype: DT_FLOAT shape: 2 trainable: true }
+    )",
+                                                              &model));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    Compression compression;
+    compression.top_k = top_k;
+    store_ = VariableStore::Create(model, optimizer, compression, 1, share_values).value();
+    store_->Initialize(1);
+    shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
+    sums_ = shard_->Begin(0, 1);
+    sums_->AddReports({v1::SlotReport()});
+    delivery_ = NewValueDelivery(path, kSession, shard_.get(), &pins_);
+  }
+  // A gradient of zeros for a variable.
+  void Sum(int64_t variable) {
+    StepPiece piece;
+    piece.variable = variable;
+    piece.content = FloatChunks(zeros_, variable == 0 ? 3 : 2);
+    ASSERT_TRUE(sums_->AddPiece({0, 1}, piece));
+  }
+  void Commit() {
+    shard_->Commit();
+    sums_ = shard_->Begin(shard_->step(), 1);
+    sums_->AddReports({v1::SlotReport()});
+  }
+  static StepToken TokenOf(int64_t step) { return {step, {0, 1}}; }
+
+  const float zeros_[3] = {};
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<LocalShard> shard_;
+  std::shared_ptr<StepSums> sums_;
+  VersionPins pins_{2};
+  std::unique_ptr<ValueDelivery> delivery_;
+};
+
+TEST_F(ValueDeliveryTest, InProcessAWorkerReadsTheValuesWhereTheyAre) {
+  Start(ValuePath::kInProcess);
+  StepReplyFrame reply;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(0), &reply));
+  EXPECT_TRUE(reply.values.empty());
+  EXPECT_EQ(delivery_->values(), nullptr);
+  delivery_->Attach(TokenOf(0), &reply);
+  EXPECT_EQ(delivery_->values(), store_->published());
+  EXPECT_EQ(delivery_->estimates(), store_->estimates());
+  EXPECT_FALSE(delivery_->streams() || delivery_->HasEarlyValues());
+  delivery_->Release();
+  EXPECT_EQ(delivery_->values(), nullptr);
+}
+
+TEST_F(ValueDeliveryTest, StreamedValuesGoWithATokenAndEarlyWithoutOne) {
+  Start(ValuePath::kStreamed);
+  EXPECT_TRUE(delivery_->streams());
+  StepReplyFrame first;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(0), &first)) << "the frame takes all of this model";
+  EXPECT_EQ(first.values.size(), 2u);
+  EXPECT_EQ(first.values_step, 0);
+  EXPECT_FALSE(delivery_->HasEarlyValues());
+  Sum(1);
+  EXPECT_TRUE(delivery_->HasEarlyValues());
+  StepReplyFrame early;
+  EXPECT_FALSE(delivery_->Fill(absl::nullopt, &early)) << "there is no token";
+  ASSERT_EQ(early.values.size(), 1u);
+  EXPECT_EQ(early.values[0].variable, 1);
+  EXPECT_EQ(early.values_step, 1);
+  EXPECT_FALSE(delivery_->HasEarlyValues());
+  Sum(0);
+  Commit();
+  StepReplyFrame rest;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(1), &rest));
+  EXPECT_EQ(rest.values.size(), 1u) << "the other was sent";
+  EXPECT_EQ(delivery_->values(), nullptr) << "they are in the worker's own memory";
+}
+
+TEST_F(ValueDeliveryTest, WhatWaitsToBeReadIsPinned) {
+  Start(ValuePath::kStreamed);
+  StepReplyFrame reply;
+  ASSERT_TRUE(delivery_->Fill(TokenOf(0), &reply));
+  VersionPins none(0);
+  EXPECT_TRUE(pins_.FindExcess(1).empty()) << "two old versions may be kept";
+  const auto another = NewValueDelivery(ValuePath::kStreamed, kSession, shard_.get(), &none);
+  StepReplyFrame held;
+  ASSERT_TRUE(another->Fill(TokenOf(0), &held));
+  EXPECT_EQ(none.FindExcess(1).count(kSession), 1u);
+  held = StepReplyFrame();
+  EXPECT_TRUE(none.FindExcess(1).empty());
+}
+
+TEST_F(ValueDeliveryTest, StreamedEstimatesComeBeforeTheToken) {
+  Start(ValuePath::kStreamed, /*share_values=*/false, /*top_k=*/0.5);
+  StepReplyFrame reply;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(0), &reply));
+  EXPECT_TRUE(reply.estimates.empty()) << "at step 0 both ends know that they are zeros";
+  for (const int64_t variable : {0, 1}) sums_->AddPiece({0, 1}, SparsePiece(0, variable, 0, ""));
+  Commit();
+  const auto newcomer = NewValueDelivery(ValuePath::kStreamed, kSession, shard_.get(), &pins_);
+  StepReplyFrame later;
+  EXPECT_TRUE(newcomer->Fill(TokenOf(1), &later));
+  EXPECT_EQ(later.estimates.size(), 2u);
+  delivery_->OnContributed(TokenOf(0));
+  StepReplyFrame known;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(1), &known));
+  EXPECT_TRUE(known.estimates.empty()) << "it made them itself";
+}
+
+TEST_F(ValueDeliveryTest, MappedValuesAreNamedAndPinnedUntilTheContributionEnds) {
+  Start(ValuePath::kShared, /*share_values=*/true);
+  StepReplyFrame reply;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(0), &reply));
+  EXPECT_TRUE(reply.values.empty());
+  delivery_->Attach(TokenOf(0), &reply);
+  EXPECT_TRUE(reply.values_memory);
+  EXPECT_EQ(delivery_->values().get(), store_->published().get());
+  EXPECT_FALSE(delivery_->streams());
+  delivery_->Release();
+  EXPECT_EQ(delivery_->values(), nullptr);
+  delivery_->Attach(TokenOf(0), &reply);
+  delivery_->OnClosed();
+  EXPECT_EQ(delivery_->values(), nullptr) << "the memory is used again";
+}
+
+TEST_F(ValueDeliveryTest, AVersionWithoutSharedMemoryIsStreamed) {
+  Start(ValuePath::kShared, /*share_values=*/false);
+  EXPECT_TRUE(delivery_->streams());
+  StepReplyFrame reply;
+  EXPECT_TRUE(delivery_->Fill(TokenOf(0), &reply));
+  EXPECT_EQ(reply.values.size(), 2u);
+  delivery_->Attach(TokenOf(0), &reply);
+  EXPECT_FALSE(reply.values_memory);
+  Sum(0);
+  EXPECT_TRUE(delivery_->HasEarlyValues());
+}
+
+TEST_F(ValueDeliveryTest, OldVersionsAreAsManyAsTheirBytesAllowButTwoAtLeast) {
+  Start(ValuePath::kStreamed);
+  const int64_t version = shard_->layout().flat_elements() * static_cast<int64_t>(sizeof(float));
+  EXPECT_EQ(MaxOldVersions(*shard_, 0, 1), 2u);
+  EXPECT_EQ(MaxOldVersions(*shard_, 10 * version, 1), 10u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,134 @@
+#include "lockstep/server/sync/delivery/value_sender.h"
+
+#include <numeric>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
+
+ParameterLayout LayoutOf(int64_t elements) {
+  v1::ModelSpec model;
+  v1::VariableSpec* variable = model.add_variables();
+  variable->set_name("w");
+  variable->set_dtype(v1::DT_FLOAT);
+  variable->add_shape(elements);
+  variable->set_trainable(true);
+  return ParameterLayout::Create(model).value();
+}
+
+std::shared_ptr<const PublishedValues> ValuesOf(const ParameterLayout& layout) {
+  auto values = std::make_shared<PublishedValues>();
+  values->flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout.flat_elements()) * sizeof(float));
+  return values;
+}
+
+int64_t ElementsOf(const StepReplyFrame& reply) {
+  int64_t elements = 0;
+  for (const StepPiece& piece : reply.values) elements += piece.content.size();
+  return elements;
+}
+
+class ValueSenderTest : public ::testing::Test {
+ protected:
+  // Sends what `segments` has more than was sent; the offsets of what went out, in segments.
+  std::vector<int64_t> Fill(const std::vector<int>& segments) {
+    StepReplyFrame reply;
+    feed_.Fill(segments, values_, &reply);
+    version_ = reply.values_step;
+    std::vector<int64_t> sent;
+    for (const StepPiece& piece : reply.values) sent.push_back(piece.offset / kSegment);
+    return sent;
+  }
+
+  const ParameterLayout layout_ = LayoutOf(3 * kSegment);
+  const std::shared_ptr<const PublishedValues> values_ = ValuesOf(layout_);
+  ValueSender feed_{&layout_};
+  int64_t version_ = -1;
+};
+
+TEST_F(ValueSenderTest, SendsEachSegmentOfAVersionOnceAndInTheGivenOrder) {
+  EXPECT_EQ(feed_.Advance(7, /*may_run_ahead=*/true), 7);
+  EXPECT_FALSE(feed_.holds(7));
+  EXPECT_THAT(Fill({2, 0, 1}), ElementsAre(2, 0, 1));
+  EXPECT_EQ(version_, 7);
+  EXPECT_TRUE(feed_.holds(7));
+  EXPECT_THAT(Fill({2, 0, 1}), IsEmpty());
+}
+
+TEST_F(ValueSenderTest, RunsAheadOnlyFromACompleteVersion) {
+  feed_.Advance(7, true);
+  EXPECT_EQ(feed_.Advance(7, true), 7);
+  Fill({0, 1, 2});
+  EXPECT_EQ(feed_.Advance(7, /*may_run_ahead=*/false), 7);
+  EXPECT_EQ(feed_.Advance(7, /*may_run_ahead=*/true), 8);
+  EXPECT_THAT(Fill({1}), ElementsAre(1));
+  EXPECT_THAT(Fill({1, 2}), ElementsAre(2));
+  EXPECT_EQ(version_, 8);
+}
+
+// A worker that was fed part of the next step's values may be given another token of this step, and still can compute
+// it.
+TEST_F(ValueSenderTest, StillHoldsAVersionWhileTheNextComesIn) {
+  feed_.Advance(7, true);
+  Fill({0, 1, 2});
+  feed_.Advance(7, true);
+  Fill({1});
+  EXPECT_TRUE(feed_.holds(7));
+  EXPECT_FALSE(feed_.holds(8));
+  // Even when it has all of them before the step is over.
+  Fill({1, 0, 2});
+  EXPECT_TRUE(feed_.holds(7));
+  EXPECT_TRUE(feed_.holds(8));
+  // The commit makes them current; nothing is sent twice.
+  EXPECT_EQ(feed_.Advance(8, false), 8);
+  EXPECT_THAT(Fill({1, 0, 2}), IsEmpty());
+}
+
+TEST_F(ValueSenderTest, GoesOnWithAVersionThatBecameCurrent) {
+  feed_.Advance(7, true);
+  Fill({0, 1, 2});
+  feed_.Advance(7, true);
+  Fill({2});
+  EXPECT_EQ(feed_.Advance(8, true), 8);
+  EXPECT_THAT(Fill({2, 0, 1}), ElementsAre(0, 1));
+  EXPECT_TRUE(feed_.holds(8));
+}
+
+// A slow worker: its version was overtaken.
+TEST_F(ValueSenderTest, StartsAgainWhenAVersionIsOverBeforeItWasSent) {
+  feed_.Advance(7, true);
+  Fill({0});
+  EXPECT_EQ(feed_.Advance(9, true), 9);
+  EXPECT_THAT(Fill({0, 1, 2}), ElementsAre(0, 1, 2));
+  EXPECT_FALSE(feed_.holds(7));
+  EXPECT_TRUE(feed_.holds(9));
+}
+
+TEST(ValueSenderFrameTest, CutsLargeVersionsIntoFrames) {
+  const ParameterLayout layout = LayoutOf(20 * kSegment);
+  ValueSender feed(&layout);
+  std::vector<int> order(20);
+  std::iota(order.begin(), order.end(), 0);
+  const auto values = ValuesOf(layout);
+  feed.Advance(0, false);
+  StepReplyFrame first, second;
+  feed.Fill(order, values, &first);
+  EXPECT_EQ(ElementsOf(first), 16 * kSegment);
+  EXPECT_EQ(first.values.size(), 16u);
+  EXPECT_FALSE(feed.holds(0));
+  feed.Fill(order, values, &second);
+  EXPECT_EQ(ElementsOf(second), 4 * kSegment);
+  EXPECT_TRUE(feed.holds(0));
+}
+
+}  // namespace
+}  // namespace lockstep

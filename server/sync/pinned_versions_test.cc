@@ -1,0 +1,163 @@
+// Workers that hang keep few versions of the values, whatever their number and however long the others continue.
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/local_shard.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kGeneration = 3;
+constexpr uint64_t kGoodSession = 1000;
+constexpr int64_t kOldVersions = 2;
+
+// R = 1: a good worker and, as the backup of each step, one that hangs with the step's values.
+class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
+ protected:
+  struct Hung {
+    std::unique_ptr<FrameWorker> worker;
+    v1::Token token;
+    // What gRPC keeps of the reply that is not read.
+    StepReplyFrame unread;
+  };
+
+  void Start(int64_t old_version_bytes) {
+    config::v1::OptimizerConfig optimizer;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    const bool share = GetParam() == ValuePath::kShared;
+    store_ = VariableStore::Create(FrameModel(), optimizer, {}, /*replicas_to_aggregate=*/1, share).value();
+    store_->Initialize(1);
+    SyncReplicas::Options options;
+    options.clock = &clock_;
+    options.generation = kGeneration;
+    options.slots = 1;
+    options.total_steps = 100;
+    options.learning_rate.set_initial(1);
+    options.old_version_bytes = old_version_bytes;
+    options.on_commit = [](const SyncReplicas::Committed&) {};
+    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1));
+    good_ = Connect(kGoodSession);
+    ASSERT_TRUE(good_->Ask().ok());
+  }
+
+  std::unique_ptr<FrameWorker> Connect(uint64_t session) {
+    return std::make_unique<FrameWorker>(session, kGeneration, [this, session](std::shared_ptr<StepListener> listener) {
+      return sync_->Connect(session, absl::StrCat("worker-", session), GetParam(), std::move(listener));
+    });
+  }
+
+  // A worker that takes the token of the present step, and with it the values, and is not heard of again.
+  void Hang(uint64_t session) {
+    Hung hung;
+    hung.worker = Connect(session);
+    StepFrame ask = hung.worker->NewFrame(v1::Token());
+    ask.end = true;
+    ASSERT_TRUE(hung.worker->Send(ask).ok());
+    ASSERT_TRUE(hung.worker->connection()->NextReply(&hung.unread));
+    ASSERT_TRUE(hung.unread.token);
+    hung.token = *hung.unread.token;
+    hung_.push_back(std::move(hung));
+  }
+
+  // The good worker makes a step; of the streams that end gRPC lets go of the replies.
+  void MakeStep() {
+    versions_.push_back(store_->published());
+    ASSERT_TRUE(good_->token());
+    ASSERT_TRUE(good_->Push().ok());
+    for (Hung& hung : hung_) {
+      if (!hung.worker->closed().ok()) hung.unread = StepReplyFrame();
+    }
+  }
+
+  static int64_t ModelBytes() {
+    return ParameterLayout::Create(FrameModel())->flat_elements() * static_cast<int64_t>(sizeof(float));
+  }
+  int64_t OldVersions() const {
+    int64_t alive = 0;
+    for (const auto& version : versions_) alive += version.expired() ? 0 : 1;
+    return alive;
+  }
+  std::string Values() const { return std::string(store_->values()->data(), store_->values()->size()); }
+
+  SimulatedClock clock_;
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<SyncReplicas> sync_;
+  std::unique_ptr<FrameWorker> good_;
+  std::vector<Hung> hung_;
+  // Those that steps have replaced.
+  std::vector<std::weak_ptr<const PublishedValues>> versions_;
+};
+
+TEST_P(PinnedVersionsTest, WorkersThatHangKeepFewVersions) {
+  constexpr int64_t kSteps = 20;
+  ASSERT_NO_FATAL_FAILURE(Start(/*old_version_bytes=*/0));
+  std::set<const void*> memory;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    ASSERT_NO_FATAL_FAILURE(Hang(static_cast<uint64_t>(step)));
+    memory.insert(store_->values()->data());
+    ASSERT_NO_FATAL_FAILURE(MakeStep());
+    EXPECT_LE(OldVersions(), kOldVersions) << "after step " << step;
+    for (int64_t i = 0; i <= step; ++i) {
+      const FrameWorker& worker = *hung_[static_cast<size_t>(i)].worker;
+      const bool kept = step - i < kOldVersions;
+      EXPECT_EQ(worker.closed().ok(), kept) << i << " after step " << step;
+      EXPECT_EQ(absl::IsAborted(worker.closed()), !kept) << worker.closed();
+    }
+  }
+  EXPECT_TRUE(good_->closed().ok());
+  // The present one and the next, too; a reply's memory comes back after the next step has begun.
+  EXPECT_LE(memory.size(), static_cast<size_t>(kOldVersions) + 3);
+  const std::string disturbed = Values();
+  hung_.clear();
+  good_.reset();
+  ASSERT_NO_FATAL_FAILURE(Start(/*old_version_bytes=*/0));
+  for (int64_t step = 0; step < kSteps; ++step) ASSERT_NO_FATAL_FAILURE(MakeStep());
+  EXPECT_TRUE(Values() == disturbed) << "the bits are those of a run where nobody hangs";
+}
+
+TEST_P(PinnedVersionsTest, AWorkerThatWakesUpLateComesBackWithANewStream) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*old_version_bytes=*/0));
+  for (uint64_t session = 0; session < 5; ++session) {
+    ASSERT_NO_FATAL_FAILURE(Hang(session));
+    ASSERT_NO_FATAL_FAILURE(MakeStep());
+  }
+  EXPECT_TRUE(absl::IsAborted(hung_[0].worker->Push(hung_[0].token))) << "what it has computed is not taken";
+  EXPECT_TRUE(hung_[4].worker->Push(hung_[4].token).ok()) << "the stream of this one is open";
+  ASSERT_EQ(hung_[4].worker->fates().size(), 1u);
+  EXPECT_EQ(hung_[4].worker->fates()[0], v1::CONTRIBUTION_DUPLICATE);
+  hung_[4].worker->connection()->Close();
+  hung_[0].worker = Connect(0);
+  ASSERT_TRUE(hung_[0].worker->Ask().ok());
+  ASSERT_TRUE(hung_[0].worker->token());
+  EXPECT_EQ(hung_[0].worker->token()->step(), 5);
+  ASSERT_TRUE(hung_[0].worker->Push().ok());
+  EXPECT_EQ(sync_->step(), 6);
+}
+
+TEST_P(PinnedVersionsTest, SmallVersionsAreKeptLonger) {
+  ASSERT_NO_FATAL_FAILURE(Start(10 * ModelBytes()));
+  for (uint64_t session = 0; session < 12; ++session) {
+    ASSERT_NO_FATAL_FAILURE(Hang(session));
+    ASSERT_NO_FATAL_FAILURE(MakeStep());
+  }
+  EXPECT_EQ(OldVersions(), 10);
+  for (size_t i = 0; i < hung_.size(); ++i) EXPECT_EQ(hung_[i].worker->closed().ok(), i >= 2) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, PinnedVersionsTest, testing::Values(ValuePath::kStreamed, ValuePath::kShared),
+                         [](const testing::TestParamInfo<ValuePath>& info) {
+                           return info.param == ValuePath::kShared ? "Shared" : "Streamed";
+                         });
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,174 @@
+#include "lockstep/server/sync/policy/deterministic.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+constexpr absl::Duration kLease = absl::Seconds(5);
+
+class DeterministicPolicyTest : public ::testing::Test {
+ protected:
+  void Start(int64_t slots, int64_t workers, const SlotAudit::Options& audit = {}) {
+    DeterministicPolicy::Options options;
+    options.slots = slots;
+    options.lease = kLease;
+    options.audit = audit;
+    policy_ = std::make_unique<DeterministicPolicy>(options, kStep);
+    for (int64_t session = 1; session <= workers; ++session) {
+      WorkerState& worker = workers_.emplace(session, WorkerState("worker", kStart)).first->second;
+      worker.SetStart(0);
+      ASSERT_TRUE(worker.OnAsk().ok());
+      policy_->Update(session, worker);
+    }
+  }
+  // What a machine does with assignments; returns their blocks by session.
+  std::map<uint64_t, SlotBlock> Assign(absl::Time now = kStart) {
+    std::map<uint64_t, SlotBlock> blocks;
+    for (const auto& assignment : policy_->Assign(now)) {
+      WorkerState& worker = workers_.at(assignment.session);
+      EXPECT_TRUE(worker.OnAssigned(assignment.token, now));
+      EXPECT_TRUE(worker.OnTokenSent());
+      policy_->Update(assignment.session, worker);
+      blocks[assignment.session] = assignment.token.block;
+    }
+    return blocks;
+  }
+
+  static constexpr int64_t kStep = 3;
+  std::map<uint64_t, WorkerState> workers_;
+  std::unique_ptr<DeterministicPolicy> policy_;
+};
+
+TEST_F(DeterministicPolicyTest, LeasesTheStepInBlocksAndBackups) {
+  Start(/*slots=*/4, /*workers=*/2);
+  const auto blocks = Assign();
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_EQ(blocks.at(1), (SlotBlock{0, 2}));
+  EXPECT_EQ(blocks.at(2), (SlotBlock{2, 2}));
+  const auto lease = policy_->FindLease(2);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->token, (StepToken{kStep, {2, 2}}));
+  EXPECT_EQ(lease->deadline, kStart + kLease);
+  EXPECT_FALSE(lease->backup);
+  EXPECT_TRUE(policy_->Assign(kStart).empty());
+}
+
+TEST_F(DeterministicPolicyTest, MoreWorkersThanSlotsComputeBackups) {
+  Start(2, 5);
+  const auto blocks = Assign();
+  ASSERT_EQ(blocks.size(), 4u);
+  EXPECT_EQ(blocks.at(3), (SlotBlock{0, 1}));
+  EXPECT_TRUE(policy_->FindLease(4)->backup);
+  EXPECT_EQ(blocks.count(5), 0u) << "a third copy helps nobody";
+}
+
+TEST_F(DeterministicPolicyTest, AnEndedLeaseGivesTheBlockToAnother) {
+  Start(1, 2);
+  ASSERT_EQ(Assign().size(), 2u);
+  policy_->Renew(2, kStart + absl::Seconds(3));
+  const auto expired = policy_->Expire(kStart + kLease);
+  ASSERT_EQ(expired.size(), 1u);
+  EXPECT_EQ(expired[0].session, 1u);
+  EXPECT_EQ(expired[0].token, (StepToken{kStep, {0, 1}}));
+  EXPECT_FALSE(policy_->FindLease(1));
+  EXPECT_TRUE(policy_->FindLease(2));
+}
+
+TEST_F(DeterministicPolicyTest, OneThatIsGoneFreesItsBlock) {
+  Start(1, 3);
+  ASSERT_EQ(Assign().size(), 2u);
+  policy_->Remove(1);
+  const auto blocks = Assign();
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_EQ(blocks.count(3), 1u);
+}
+
+TEST_F(DeterministicPolicyTest, WhatIsCoveredIsGivenToNobody) {
+  Start(1, 2);
+  policy_->Cover(1, {kStep, {0, 1}}, kStart);
+  EXPECT_TRUE(Assign().empty());
+  policy_->OnCommit(kStep + 1);
+  for (const auto& assignment : policy_->Assign(kStart)) EXPECT_EQ(assignment.token.step, kStep + 1);
+  EXPECT_TRUE(policy_->FindLease(1));
+}
+
+TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse) {
+  Start(1, 2);
+  ASSERT_EQ(Assign().size(), 2u);
+  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 2u);
+  for (auto& entry : workers_) {
+    ASSERT_TRUE(entry.second.OnLeaseEnded());
+    ASSERT_TRUE(entry.second.OnAsk().ok());
+    if (entry.first == 2) entry.second.OnHeard(kStart + kLease);
+    policy_->Update(entry.first, entry.second);
+  }
+  EXPECT_EQ(Assign(kStart + kLease).count(2), 1u);
+  policy_->Remove(2);
+  EXPECT_EQ(Assign(kStart + kLease).count(1), 1u);
+}
+
+TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
+  Start(2, 2);
+  ASSERT_EQ(Assign().size(), 2u);
+  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 2u);
+  for (auto& entry : workers_) {
+    ASSERT_TRUE(entry.second.OnLeaseEnded());
+    ASSERT_TRUE(entry.second.OnAsk().ok());
+    policy_->Update(entry.first, entry.second);
+  }
+  const auto blocks = Assign(kStart + kLease);
+  ASSERT_EQ(blocks.size(), 2u);
+  for (const auto& entry : blocks) EXPECT_EQ(entry.second.count, 1);
+}
+
+TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {
+  SlotAudit::Options audit;
+  audit.enabled = true;
+  audit.fraction = 0.2;
+  Start(/*slots=*/8, /*workers=*/8, audit);
+  audit.slots = 8;
+  const std::vector<int64_t> audited = SlotAudit(audit, kStep).slots();
+  ASSERT_TRUE(!audited.empty() && audited.size() < 4) << audited.size();
+  std::vector<int64_t> with_digest;
+  for (const StepPolicy::Assignment& assignment : policy_->Assign(kStart)) {
+    EXPECT_EQ(assignment.token.block.count, 1);
+    if (assignment.token.digest) with_digest.push_back(assignment.token.block.first);
+  }
+  // Eight workers for eight slots: nobody is left for a second copy.
+  std::sort(with_digest.begin(), with_digest.end());
+  EXPECT_EQ(with_digest, audited);
+  EXPECT_FALSE(policy_->CanCommit(/*summed=*/true, kStart));
+  EXPECT_TRUE(policy_->CanCommit(/*summed=*/true, kStart + kLease));
+}
+
+TEST_F(DeterministicPolicyTest, OtherSlotsAreLeasedInBlocksBesideAuditedOnes) {
+  SlotAudit::Options audit;
+  audit.enabled = true;
+  audit.fraction = 0.2;
+  Start(/*slots=*/8, /*workers=*/2, audit);
+  audit.slots = 8;
+  const std::vector<int64_t> audited = SlotAudit(audit, kStep).slots();
+  for (const auto& entry : Assign()) {
+    const SlotBlock& block = entry.second;
+    const auto inside = std::count_if(audited.begin(), audited.end(),
+                                      [&](int64_t slot) { return slot >= block.first && slot < block.end(); });
+    EXPECT_TRUE(block.count == 1 || inside == 0) << block.ToString();
+  }
+}
+
+TEST_F(DeterministicPolicyTest, AContributionCountsWhenAnyOfItIsNew) {
+  Start(1, 1);
+  EXPECT_EQ(policy_->Accept({1, {kStep, {0, 1}}, /*any_new=*/true}), v1::CONTRIBUTION_ACCEPTED);
+  EXPECT_EQ(policy_->Accept({1, {kStep, {0, 1}}, /*any_new=*/false}), v1::CONTRIBUTION_DUPLICATE);
+  EXPECT_FALSE(policy_->CanCommit(/*summed=*/false, kStart));
+  EXPECT_TRUE(policy_->CanCommit(/*summed=*/true, kStart));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "lockstep/server/sync/slot_leases.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+// The weight of a new measurement in the moving average of a slot's time.
+constexpr double kNewWeight = 0.2;
+
+// The largest power of two that is at most n; n >= 1.
+int64_t FloorPowerOfTwo(int64_t n) {
+  int64_t power = 1;
+  while (power * 2 <= n) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+void SlotLeases::StartStep() {
+  slots_.Clear();
+  leases_.clear();
+  deadlines_.Clear();
+  unfinished_.Clear();
+}
+
+absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const {
+  const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
+  // One worker alone takes everything in one block, even when R is no power of two.
+  int64_t size = FloorPowerOfTwo(share);
+  if (share == options_.slots && size < options_.slots) size *= 2;
+  for (; size >= 1; size /= 2) {
+    if (preferred && preferred->count == std::min(size, options_.slots - preferred->first) &&
+        slots_.IsFree(*preferred)) {
+      return preferred;
+    }
+    const auto block = slots_.FindFree(size);
+    if (block) return block;
+  }
+  return absl::nullopt;
+}
+
+UnfinishedBlocks::SlowAfter SlotLeases::slow_after() const {
+  if (usual_slot_time_ <= absl::ZeroDuration()) return absl::nullopt;
+  return usual_slot_time_ * options_.slow_factor;
+}
+
+bool SlotLeases::AnythingDue(absl::Time now) const { return slots_.AnyFree() || unfinished_.AnyDue(now, slow_after()); }
+
+bool SlotLeases::AnythingFor(int64_t workers, absl::Time now) const {
+  return slots_.AnyFree() || unfinished_.Choose(workers > options_.slots, now, slow_after()).has_value();
+}
+
+void SlotLeases::Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup) {
+  const Lease lease = {session, block, now, now + options_.lease, backup};
+  leases_[session] = lease;
+  deadlines_.Watch(session, lease.deadline);
+  slots_.CountCopies(block, 1);
+  unfinished_.Add(block, now);
+}
+
+absl::optional<SlotBlock> SlotLeases::TakeFree(uint64_t session, int64_t workers, absl::Time now,
+                                               const absl::optional<SlotBlock>& preferred) {
+  const absl::optional<SlotBlock> block = FreeBlock(workers, preferred);
+  if (block) Add(session, *block, now, /*backup=*/false);
+  return block;
+}
+
+absl::optional<SlotBlock> SlotLeases::TakeBackup(uint64_t session, int64_t workers, absl::Time now) {
+  const absl::optional<SlotBlock> block = unfinished_.Choose(/*single=*/workers > options_.slots, now, slow_after());
+  if (block) TakeCopy(session, *block, now);
+  return block;
+}
+
+void SlotLeases::TakeCopy(uint64_t session, const SlotBlock& block, absl::Time now) {
+  Add(session, block, now, /*backup=*/true);
+}
+
+absl::optional<SlotBlock> SlotLeases::Take(uint64_t session, int64_t workers, absl::Time now,
+                                           const absl::optional<SlotBlock>& preferred) {
+  const absl::optional<SlotBlock> block = TakeFree(session, workers, now, preferred);
+  return block ? block : TakeBackup(session, workers, now);
+}
+
+bool SlotLeases::Renew(uint64_t session, absl::Time now) {
+  const auto it = leases_.find(session);
+  if (it == leases_.end()) return false;
+  it->second.deadline = now + options_.lease;
+  return true;
+}
+
+void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now) {
+  slots_.Cover(block);
+  unfinished_.OnCovered(block, slots_);
+  const Lease* lease = FindLease(session);
+  if (lease != nullptr && lease->block == block) {
+    const absl::Duration each = (now - lease->issued) / block.count;
+    usual_slot_time_ =
+        usual_slot_time_ == absl::ZeroDuration() ? each : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
+  }
+  Release(session);
+}
+
+void SlotLeases::Release(uint64_t session) {
+  const auto it = leases_.find(session);
+  if (it == leases_.end()) return;
+  slots_.CountCopies(it->second.block, -1);
+  unfinished_.Remove(it->second.block, it->second.issued);
+  deadlines_.Forget(session);
+  leases_.erase(it);
+}
+
+std::vector<SlotLeases::Lease> SlotLeases::Expire(absl::Time now) {
+  std::vector<Lease> expired;
+  while (const auto session = deadlines_.PopDue(now)) {
+    const Lease& lease = leases_.at(*session);
+    if (lease.deadline > now) {  // it was renewed
+      deadlines_.Watch(*session, lease.deadline);
+      continue;
+    }
+    expired.push_back(lease);
+    Release(*session);
+  }
+  return expired;
+}
+
+const SlotLeases::Lease* SlotLeases::FindLease(uint64_t session) const {
+  const auto it = leases_.find(session);
+  return it == leases_.end() ? nullptr : &it->second;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#ifndef LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_
+#define LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/deadline_queue.h"
+#include "lockstep/server/sync/slot_map.h"
+#include "lockstep/server/sync/unfinished_blocks.h"
+
+namespace lockstep {
+
+// Who computes which slots of the current step: tokens, leased. Pure: no lock, no clock, no I/O. Slots
+// are free, leased or covered. A session holds at most one token.
+//  - With fewer workers than slots a token names a larger aligned block.
+//  - A token whose lease ended, or whose worker left, is void and its slots are free again.
+//  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
+//    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took.
+// Every call but StartStep and Expire costs O(log R + log N) for each slot that it gives, frees or covers. Not
+// thread-safe.
+class SlotLeases {
+ public:
+  struct Options {
+    int64_t slots = 1;  // replicas_to_aggregate
+    absl::Duration lease = absl::Seconds(5);
+    // A block that took longer than this many times the usual time for each slot is given out again.
+    double slow_factor = 4;
+  };
+  struct Lease {
+    uint64_t session = 0;
+    SlotBlock block;
+    absl::Time issued;
+    absl::Time deadline;
+    bool backup = false;
+  };
+
+  explicit SlotLeases(const Options& options) : options_(options), slots_(options.slots) {}
+
+  // All slots become free, all tokens void.
+  void StartStep();
+  // In this step the slot is leased alone.
+  void Separate(int64_t slot) { slots_.Separate(slot); }
+
+  // A token for `session`, which must hold none, while `workers` sessions take part; nullopt when there is nothing to
+  // do. `preferred`, the block that the session had last, is taken when it is as good as any: its batches may be
+  // prepared.
+  absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
+                                 const absl::optional<SlotBlock>& preferred = absl::nullopt);
+
+  // The two parts of Take: a block of free slots, and another copy of one that is computed.
+  absl::optional<SlotBlock> TakeFree(uint64_t session, int64_t workers, absl::Time now,
+                                     const absl::optional<SlotBlock>& preferred);
+  absl::optional<SlotBlock> TakeBackup(uint64_t session, int64_t workers, absl::Time now);
+  // Another copy of this block.
+  void TakeCopy(uint64_t session, const SlotBlock& block, absl::Time now);
+
+  // False: Take would return nothing, whatever the session and the number of workers.
+  bool AnythingDue(absl::Time now) const;
+  // Whether Take would return something while `workers` sessions take part.
+  bool AnythingFor(int64_t workers, absl::Time now) const;
+
+  // Moves the deadline. False when the session holds no token.
+  bool Renew(uint64_t session, absl::Time now);
+
+  // The block was contributed: its slots are covered, the session's token is used up.
+  void Cover(const SlotBlock& block, uint64_t session, absl::Time now);
+
+  // The session's token, if any, is void.
+  void Release(uint64_t session);
+
+  // Voids the tokens whose deadline is not after `now`; returns them.
+  std::vector<Lease> Expire(absl::Time now);
+
+  const Lease* FindLease(uint64_t session) const;
+
+ private:
+  void Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup);
+  absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
+  UnfinishedBlocks::SlowAfter slow_after() const;
+
+  const Options options_;
+  SlotMap slots_;
+  std::map<uint64_t, Lease> leases_;  // by session
+  DeadlineQueue deadlines_;
+  UnfinishedBlocks unfinished_;
+  // How long a slot usually takes: a moving average over contributions; zero before the first.
+  absl::Duration usual_slot_time_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_

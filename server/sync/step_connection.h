@@ -1,0 +1,102 @@
+#ifndef LOCKSTEP_SERVER_SYNC_STEP_CONNECTION_H_
+#define LOCKSTEP_SERVER_SYNC_STEP_CONNECTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/step/contribution_checker.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/ps/published_values.h"
+#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/sync/delivery/value_delivery.h"
+
+namespace lockstep {
+
+// Told when a connection may have a reply to send. Called without locks; must not block.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void OnReplyReady() = 0;
+  // The chief has closed the connection: its stream is to end with `why`, after the reply that is being sent, or
+  // `at_once`, since the worker does not take it. At most once.
+  virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
+};
+
+// The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
+// time, and so is NextReply; the two and Close may run side by side.
+class StepConnection {
+ public:
+  // What serves the connections; SyncReplicas.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) = 0;
+    virtual bool NextReply(StepConnection* connection, StepReplyFrame* reply) = 0;
+    virtual void CountSent(const StepConnection& connection, int64_t bytes) = 0;
+    virtual void Close(StepConnection* connection) = 0;
+  };
+
+  // What a frame of the model's may hold at most.
+  const StepFrameLimits& frame_limits() const { return frame_limits_; }
+  // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged.
+  absl::Status OnFrame(const StepFrame& frame) { return owner_->OnFrame(this, frame); }
+  // Fills the next frame for the worker; false when there is none now: StepListener says when to ask again.
+  bool NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
+  // The message of a reply is sent and has that many bytes.
+  void CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
+  // The values at the step of the token that NextReply returned last, and the estimates of top-k compression.
+  std::shared_ptr<const PublishedValues> values() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    return delivery_->values();
+  }
+  std::shared_ptr<const GradientEstimates> estimates() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    return delivery_->estimates();
+  }
+  // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
+  // except by calls that are under way.
+  void Close() { owner_->Close(this); }
+
+ private:
+  friend class SyncReplicas;
+  struct Options {
+    Owner* owner = nullptr;
+    Mutex* mutex = nullptr;  // the owner's
+    uint64_t session = 0;
+    std::string name;
+    StepFrameLimits frame_limits;
+    ContributionChecker checker;
+  };
+  StepConnection(const Options& options, std::shared_ptr<StepListener> listener,
+                 std::unique_ptr<ValueDelivery> delivery)
+      : owner_(options.owner),
+        mutex_(options.mutex),
+        session_(options.session),
+        name_(options.name),
+        frame_limits_(options.frame_limits),
+        checker_(options.checker),
+        listener_(std::move(listener)),
+        delivery_(std::move(delivery)) {}
+
+  // Tells the analysis that the owner, who holds its lock, holds mutex_.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(mutex_) {}
+
+  Owner* const owner_;
+  Mutex* const mutex_;
+  const uint64_t session_;
+  const std::string name_;
+  const StepFrameLimits frame_limits_;
+  ContributionChecker checker_;  // used by OnFrame's thread alone
+
+  std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_STEP_CONNECTION_H_

@@ -1,0 +1,304 @@
+#include "lockstep/server/sync/sync_replicas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/contribution_checker.h"
+#include "lockstep/server/optimizer/learning_rate.h"
+#include "lockstep/server/sync/policy/deterministic.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+namespace {
+
+StepMachine::Options MachineOptions(const SyncReplicas::Options& options) {
+  StepMachine::Options machine;
+  machine.generation = options.generation;
+  machine.total_steps = options.total_steps;
+  machine.lease = options.lease;
+  machine.snapshot_every_steps = options.snapshot_every_steps;
+  machine.await_room = options.await_room;
+  machine.limit = options.limit;
+  return machine;
+}
+
+std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, const StepShard& shard) {
+  DeterministicPolicy::Options policy;
+  policy.slots = options.slots;
+  policy.lease = options.lease;
+  if (options.audit) {
+    policy.audit.enabled = true;
+    policy.audit.fraction = options.audit->fraction();
+    policy.audit.fails = options.audit->on_mismatch() == config::v1::AuditConfig::FAIL;
+    policy.audit.seed = options.seed;
+    for (const ParameterLayout::Variable& variable : shard.layout().variables()) {
+      if (variable.spec.trainable()) policy.audit.variables.push_back(variable.spec.name());
+    }
+  }
+  return std::make_unique<DeterministicPolicy>(policy, shard.step());
+}
+
+}  // namespace
+
+SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard)
+    : options_(std::move(options)),
+      shard_(std::move(shard)),
+      machine_(MachineOptions(options_), NewPolicy(options_, *shard_), shard_->step()),
+      learning_rate_(options_.learning_rate),
+      rates_(shard_->step(), options_.clock->Now()),
+      pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.slots)) {
+  MutexLock lock(&mutex_);
+  if (machine_.running()) BeginStep();
+}
+
+SyncReplicas::~SyncReplicas() {
+  MutexLock lock(&mutex_);
+  CHECK(connections_.empty()) << connections_.size() << " Step streams outlive their chief";
+}
+
+void SyncReplicas::BeginStep() {
+  const float learning_rate = LearningRateAt(learning_rate_, shard_->step());
+  rates_.OnBegun(learning_rate);
+  sums_ = shard_->Begin(shard_->step(), learning_rate);
+  announced_segments_ = 0;
+}
+
+std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const WorkerIdentity& worker,
+                                                      ValuePath value_path, std::shared_ptr<StepListener> listener) {
+  const std::string name = worker.ToString();
+  Outbox outbox;
+  std::shared_ptr<StepConnection> connection;
+  {
+    MutexLock lock(&mutex_);
+    const Compression& compression = shard_->compression();
+    ContributionChecker::Options checks;
+    checks.gradients = value_path == ValuePath::kInProcess ? v1::DT_FLOAT : compression.gradients;
+    checks.sparse = compression.top_k > 0;
+    const StepConnection::Options options{this,
+                                          &mutex_,
+                                          session,
+                                          name,
+                                          FrameLimitsOf(shard_->layout(), options_.slots, checks.sparse),
+                                          ContributionChecker(&shard_->layout(), checks)};
+    connection.reset(
+        new StepConnection(options, std::move(listener), NewValueDelivery(value_path, session, shard_.get(), &pins_)));
+    const absl::Time now = options_.clock->Now();
+    TakeAndCommit(machine_.OnConnected(session, name, now), now, &outbox);
+    rates_.AddWorker(session, worker);
+    connections_[session] = connection;
+  }
+  CarryOut(std::move(outbox));
+  return connection;
+}
+
+void SyncReplicas::Close(StepConnection* connection) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    connection->AssertHeld();
+    if (connection->closed_) return;
+    const uint64_t session = connection->session_;  // Remove may drop the last reference
+    Remove(session, /*why=*/absl::OkStatus(), /*at_once=*/false, &outbox);
+    const absl::Time now = options_.clock->Now();
+    TakeAndCommit(machine_.OnDisconnected(session, now), now, &outbox);
+    outbox.last_disconnected = machine_.idle();
+  }
+  CarryOut(std::move(outbox));
+}
+
+void SyncReplicas::Heartbeat(uint64_t session) {
+  MutexLock lock(&mutex_);
+  machine_.OnHeartbeat(session, options_.clock->Now());
+}
+
+void SyncReplicas::Tick() {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Time now = options_.clock->Now();
+    rates_.MoveMarks(shard_->step(), now);
+    TakeAndCommit(machine_.OnTick(now), now, &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+VariableSnapshot SyncReplicas::TakeSnapshot() const {
+  MutexLock lock(&mutex_);
+  return TakeSnapshotLocked();
+}
+
+VariableSnapshot SyncReplicas::TakeSnapshotLocked() const {
+  VariableSnapshot snapshot = shard_->TakeSnapshot();
+  if (options_.log != nullptr) snapshot.session_state = options_.log->Serialize();
+  return snapshot;
+}
+
+void SyncReplicas::DropSums() {
+  // Frames that are being added hold on to the sums; without being the current ones these are never committed.
+  sums_.reset();
+  shard_->Abort();
+}
+
+void SyncReplicas::SetLimit(Limiter limiter, int64_t limit) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    Take(machine_.SetLimit(limiter, limit, options_.clock->Now()), &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+int64_t SyncReplicas::HoldForChange() {
+  MutexLock lock(&mutex_);
+  const int64_t boundary = machine_.next_boundary();
+  // Of several the first has set the limit.
+  if (changes_++ == 0) machine_.SetLimit(Limiter::kChange, boundary - 1, options_.clock->Now());
+  return boundary;
+}
+
+void SyncReplicas::ReleaseAfterChange() {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    if (--changes_ > 0) return;
+    Take(machine_.SetLimit(Limiter::kChange, StepMachine::kNoLimit, options_.clock->Now()), &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+void SyncReplicas::OnRoomForSnapshot() {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    Take(machine_.OnRoomForSnapshot(options_.clock->Now()), &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+absl::optional<VariableSnapshot> SyncReplicas::TakeSnapshotIfRoom() {
+  MutexLock lock(&mutex_);
+  if (!machine_.TakeRoom()) return absl::nullopt;
+  return TakeSnapshotLocked();
+}
+
+absl::Status SyncReplicas::CheckHeld() const {
+  switch (machine_.state()) {
+    case StepMachine::State::kHeld:
+      return absl::OkStatus();
+    case StepMachine::State::kComplete:
+    case StepMachine::State::kFinished:
+      return absl::OutOfRangeError("the run is over");
+    case StepMachine::State::kStopped:
+      return absl::CancelledError("the chief was stopped");
+    default:
+      return absl::FailedPreconditionError("values are set only between two steps");
+  }
+}
+
+absl::Status SyncReplicas::CheckAssign(absl::Span<const AssignedValue> values) const {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckHeld());
+  return shard_->CheckAssign(values);
+}
+
+absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    RETURN_IF_ERROR(CheckHeld());
+    RETURN_IF_ERROR(shard_->Assign(values));
+    if (options_.log != nullptr) options_.log->CountAssignment();  // a snapshot has both or none
+    RemoveAll(absl::AbortedError("variables were set"), &outbox);
+  }
+  CarryOut(std::move(outbox));
+  return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    if (machine_.state() != StepMachine::State::kHeld) {
+      return absl::FailedPreconditionError("settings are changed only between two steps");
+    }
+    RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
+    learning_rate_ = optimizer.learning_rate();
+    RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
+  }
+  CarryOut(std::move(outbox));
+  return absl::OkStatus();
+}
+
+void SyncReplicas::RemoveAll(const absl::Status& why, Outbox* outbox) {
+  const absl::Time now = options_.clock->Now();
+  while (!connections_.empty()) {
+    const uint64_t session = connections_.begin()->first;
+    Remove(session, why, /*at_once=*/false, outbox);
+    Take(machine_.OnDisconnected(session, now), outbox);
+  }
+}
+
+void SyncReplicas::EndAt(int64_t step) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    Take(machine_.EndAt(step, options_.clock->Now()), &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+int64_t SyncReplicas::total_steps() const {
+  MutexLock lock(&mutex_);
+  return machine_.total_steps();
+}
+
+void SyncReplicas::Stop() {
+  MutexLock lock(&mutex_);
+  DropSums();
+  machine_.Stop();
+}
+
+void SyncReplicas::Finish(std::string message) {
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    finish_message_ = std::move(message);
+    Take(machine_.Finish(), &outbox);
+  }
+  CarryOut(std::move(outbox));
+}
+
+bool SyncReplicas::idle() const {
+  MutexLock lock(&mutex_);
+  return machine_.idle();
+}
+
+bool SyncReplicas::connected(uint64_t session) const {
+  MutexLock lock(&mutex_);
+  return machine_.connected(session);
+}
+
+int64_t SyncReplicas::step() const {
+  MutexLock lock(&mutex_);
+  return shard_->step();
+}
+
+void SyncReplicas::FillStatus(v1::RunStatus* status) const {
+  MutexLock lock(&mutex_);
+  const absl::Time now = options_.clock->Now();
+  rates_.FillRun(shard_->step(), now, status);
+  machine_.FillStatus(status);
+  for (const auto& entry : connections_) {
+    v1::WorkerStatus* const worker = status->add_worker();
+    rates_.FillWorker(entry.first, worker);
+    machine_.FillStatus(entry.first, now, worker);
+  }
+  // The ids of sessions are random: people would find their workers in another order after each restart.
+  std::sort(status->mutable_worker()->begin(), status->mutable_worker()->end(),
+            [](const v1::WorkerStatus& a, const v1::WorkerStatus& b) { return a.name() < b.name(); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+#ifndef LOCKSTEP_SERVER_SYNC_SYNC_REPLICAS_H_
+#define LOCKSTEP_SERVER_SYNC_SYNC_REPLICAS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/sync/commit_log.h"
+#include "lockstep/server/sync/delivery/delivery_factory.h"
+#include "lockstep/server/sync/delivery/version_pins.h"
+#include "lockstep/server/sync/step_connection.h"
+#include "lockstep/server/sync/step_machine.h"
+#include "lockstep/server/sync/step_rates.h"
+#include "lockstep/server/sync/step_shard.h"
+#include "lockstep/server/sync/worker_identity.h"
+#include "lockstep/v1/status.pb.h"
+
+namespace lockstep {
+
+// The synchronous step: tokens out, contributions in, one update when all slots are covered, whichever workers
+// covered them (docs/sync.md; the words: docs/glossary.md). The shell around the StepMachine, which decides, and the
+// StepShard, which sums: it locks, sums without the lock, and carries out what the machine says, also without the lock.
+// Owns the connections. Thread-safe. Lock order: mutex_, then those of the shard.
+class SyncReplicas : private StepConnection::Owner {
+ public:
+  struct Committed {
+    v1::StepCommit commit;
+    // Of its slots, in order; serialized.
+    std::vector<std::string> summaries;
+    // StepShard::Committed.
+    absl::optional<UpdateNorms> norms;
+    // The run ends here.
+    bool last = false;
+  };
+  struct Options {
+    Clock* clock = nullptr;
+    int64_t generation = 0;
+    int64_t slots = 1;  // replicas_to_aggregate
+    int64_t total_steps = 0;
+    absl::Duration lease = absl::Seconds(5);
+    config::v1::LearningRate learning_rate;
+    // What is computed twice and compared; nothing when absent.
+    absl::optional<config::v1::AuditConfig> audit;
+    // Which slots are audited depends on it.
+    uint64_t seed = 0;
+    // What workers that hang may keep of old versions of the values; of two, however large they are.
+    int64_t old_version_bytes = 16 << 20;
+    // A snapshot is taken at every multiple of this many steps; 0: only when requested.
+    int64_t snapshot_every_steps = 0;
+    // StepMachine::Options.
+    bool await_room = false;
+    // StepMachine::Options.
+    int64_t limit = StepMachine::kNoLimit;
+    // Gets every update in order, and is asked for what snapshots are to hold; may be null.
+    CommitLog* log = nullptr;
+    // What something that is not finite does: it fails the run; ends it before its step; or the step counts and nothing
+    // else changes, which the shard sees to.
+    enum class NonFinite { kFails, kEnds, kSkipsStep };
+    NonFinite non_finite = NonFinite::kFails;
+    // Called without locks, from the thread that committed; possibly side by side for two steps.
+    std::function<void(const Committed&)> on_commit;
+    std::function<void(VariableSnapshot)> on_snapshot;
+    // The run cannot continue: a loss, a gradient or an update value is not finite (with kFails), or an audit found a
+    // difference. Once.
+    std::function<void(absl::Status)> on_failure;
+    // The run has come to its end: the last step, the end of the input, or EndAt. Once, after the on_commit of that
+    // step.
+    std::function<void()> on_complete;
+    // The last connection was closed.
+    std::function<void()> on_last_disconnect;
+  };
+
+  SyncReplicas(Options options, std::unique_ptr<StepShard> shard);
+  // All connections must be closed, and none be used afterwards.
+  ~SyncReplicas() override;
+
+  // Registers a stream. A second stream of a session closes the first with Aborted.
+  std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
+                                          std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Renews the lease of the session's token.
+  void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Voids expired leases and gives out what became free. To be called several times a second.
+  void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The state at the last committed step.
+  VariableSnapshot TakeSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  using Limiter = StepMachine::Limiter;
+  // The step that makes s + 1 of s begins only if s <= limit, of every limiter: with one below the present step, the
+  // run is held when the step in progress is committed.
+  void SetLimit(Limiter limiter, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Holds the run as soon as the step in progress, if there is one, is committed, until as many ReleaseAfterChange have
+  // been called. Returns the global step at which it is held.
+  int64_t HoldForChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The errors of Assign, without setting anything.
+  absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // While the run is held: sets values. All streams end with Aborted: their workers hold other values of this step.
+  // Errors: FailedPrecondition when the run is not held, OutOfRange when it is over, Cancelled when it was stopped;
+  // those of VariableStore::Assign.
+  absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(mutex_);
+  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. All
+  // streams end with Aborted. Errors: FailedPrecondition when the run is not held; those of
+  // VariableStore::SetOptimizer.
+  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // With await_room: another snapshot may be taken.
+  void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A snapshot that is not due; nullopt when there is no room for it.
+  absl::optional<VariableSnapshot> TakeSnapshotIfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run ends at this global step; see StepMachine.
+  void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The global step at which it ends.
+  int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // No further step is committed and no further token given: what was contributed to the step in progress is thrown
+  // away, and so is what comes. Workers are not notified: the chief that resumes the run has tokens for them.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // No further token is given; every worker is notified that the run is over.
+  void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No worker is connected any more.
+  bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool connected(uint64_t session) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Fills global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
+  void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // What is to be done once the lock is released, in this order.
+  struct Outbox {
+    struct Ending {
+      std::shared_ptr<StepListener> listener;
+      absl::Status why;
+      bool at_once = false;
+    };
+    std::vector<std::string> warnings;
+    std::vector<Ending> endings;
+    std::vector<std::shared_ptr<StepListener>> ready;
+    absl::optional<VariableSnapshot> snapshot;
+    absl::optional<Committed> committed;
+    bool complete = false;
+    absl::Status failure;
+    bool last_disconnected = false;
+  };
+
+  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool NextReply(StepConnection* connection, StepReplyFrame* reply) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountSent(const StepConnection& connection, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(StepConnection* connection) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The three parts of OnFrame. What it is summed into; null when it is only checked.
+  absl::Status Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
+                     std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
+                   StepMachine::FrameResult* result) const;
+  absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
+                   const StepMachine::FrameResult& result, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // OK while values may be set.
+  absl::Status CheckHeld() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What was contributed to the step in progress is thrown away.
+  void DropSums() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  VariableSnapshot TakeSnapshotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The step that was committed last only counts: a few of many are logged.
+  void NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes out those that keep more old versions of the values alive than may be. Nothing is lost: what they contribute
+  // to those steps counts no more.
+  void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(StepEffects effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, and the commit.
+  void TakeAndCommit(StepEffects effects, absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the connection out of the books, unless it was already.
+  void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes all connections out of the books.
+  void RemoveAll(const absl::Status& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Wakes those that can be sent next values that became final; `frame_session` is one that may have become so itself.
+  void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CarryOut(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+
+  mutable Mutex mutex_;
+  const std::unique_ptr<StepShard> shard_ ABSL_PT_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
+  StepMachine machine_ ABSL_GUARDED_BY(mutex_);
+  config::v1::LearningRate learning_rate_ ABSL_GUARDED_BY(mutex_);
+  StepRates rates_ ABSL_GUARDED_BY(mutex_);
+  // Pins of values and estimates that leave the process.
+  VersionPins pins_ ABSL_GUARDED_BY(mutex_);
+  // The step in progress; null when the run is over or was stopped.
+  std::shared_ptr<StepSums> sums_ ABSL_GUARDED_BY(mutex_);
+  // Segments of the next values that workers were woken for.
+  size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string finish_message_ ABSL_GUARDED_BY(mutex_);
+  // HoldForChange less ReleaseAfterChange.
+  int changes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_SYNC_REPLICAS_H_

@@ -1,0 +1,269 @@
+// Frames in, replies out, and what a frame brings about: the commit of a step.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/contribution_checker.h"
+#include "lockstep/server/optimizer/learning_rate.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+namespace {
+
+// So many skipped steps are logged, and then every hundredth.
+constexpr int64_t kLoggedSkips = 10;
+
+// InvalidArgument when what was contributed to the frame's block is not finite.
+absl::Status CheckFinite(const std::string& worker, const StepFrame& frame, const StepSums& sums) {
+  const auto found = sums.FindNonFinite(frame.block);
+  if (!found) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", found->what, " of step ", frame.step, " is not finite (",
+                   found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker, ")"));
+}
+
+}  // namespace
+
+absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame) {
+  StepMachine::FrameStart start;
+  std::shared_ptr<StepSums> sums;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Status status = Begin(connection, frame, &start, &sums);
+    if (!status.ok()) {
+      rates_.OnRejected(connection->session_);
+      return status;
+    }
+  }
+  StepMachine::FrameResult result;
+  result.end = frame.end;
+  result.leave = frame.leave;
+  result.input_ended = frame.end_of_input;
+  result.digests = &frame.digests;
+  absl::Status status = Sum(connection, frame, start.begins, sums.get(), &result);
+  Outbox outbox;
+  if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
+    outbox.warnings.push_back(
+        absl::StrCat("the run ends before step ", frame.step + 1, ": ", result.failure.message()));
+    result.failure = absl::OkStatus();
+    result.input_ended = true;
+  }
+  {
+    MutexLock lock(&mutex_);
+    result.wanted = sums != nullptr && sums == sums_;
+    result.summed = result.wanted && sums->complete();
+    status = End(connection, frame, status, result, &outbox);
+  }
+  CarryOut(std::move(outbox));
+  return status;
+}
+
+absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
+                                 std::shared_ptr<StepSums>* sums) {
+  connection->AssertHeld();
+  if (connection->closed_) return absl::AbortedError("the stream is closed");
+  rates_.OnReceived(connection->session_, frame.encoded_bytes);
+  ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now()));
+  if (start->wanted) *sums = sums_;
+  return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
+                               StepMachine::FrameResult* result) const {
+  if (frame.block.count == 0) return CheckEmpty(frame);
+  ContributionChecker* const checker = &connection->checker_;
+  if (begins) checker->Begin(frame.step, frame.block);
+  RETURN_IF_ERROR(checker->CheckFrame(frame, /*wanted=*/sums != nullptr));
+  if (sums == nullptr) return absl::OkStatus();  // the step is over; nothing of it is wanted
+  const bool checks = options_.non_finite != Options::NonFinite::kSkipsStep;
+  if (!frame.reports.empty() && checker->reported()) {
+    sums->AddReports(checker->TakeReports());
+    // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
+    if (checks) result->failure = CheckFinite(connection->name_, frame, *sums);
+    if (!result->failure.ok()) return absl::OkStatus();
+  }
+  for (const StepPiece& piece : frame.gradients) {
+    if (sums->AddPiece(frame.block, piece)) result->any_new = true;
+  }
+  if (checks && !frame.gradients.empty()) result->failure = CheckFinite(connection->name_, frame, *sums);
+  const bool whole = frame.end && !frame.end_of_input && result->failure.ok();
+  return whole ? checker->CheckWhole() : absl::OkStatus();
+}
+
+absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
+                               const StepMachine::FrameResult& result, Outbox* outbox) {
+  connection->AssertHeld();
+  const absl::Time now = options_.clock->Now();
+  const uint64_t session = connection->session_;
+  StepEffects effects;
+  absl::Status status = summed;
+  if (connection->closed_ || !status.ok()) {
+    effects = machine_.OnOrphanSummed(result, now);
+    if (status.ok()) status = absl::AbortedError("the stream was closed");
+  } else {
+    effects = machine_.OnSummed(session, result, now);
+    status = effects.status;
+  }
+  if (!status.ok() && !connection->closed_) rates_.OnRejected(session);
+  if (effects.contributed) {
+    rates_.OnContributed(session, effects.contributed->result, effects.contributed->took);
+    connection->delivery_->OnContributed(effects.contributed->token);
+  }
+  if (status.ok() && frame.end) connection->delivery_->Release();
+  TakeAndCommit(std::move(effects), now, outbox);
+  WakeForEarlyValues(session, outbox);
+  return status;
+}
+
+void SyncReplicas::TakeAndCommit(StepEffects effects, absl::Time now, Outbox* outbox) {
+  const bool commit = effects.commit;
+  Take(std::move(effects), outbox);
+  if (commit) Commit(now, outbox);
+}
+
+void SyncReplicas::NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) {
+  const int64_t count = rates_.OnSkipped();
+  if (count > kLoggedSkips && count % 100 != 0) return;
+  outbox->warnings.push_back(absl::StrCat("step ", shard_->step(), " counts, and changes nothing else: the ", why.what,
+                                          why.slot ? absl::StrCat(" of slot ", *why.slot) : "",
+                                          " is not finite (skipped since the start: ", count, ")"));
+}
+
+void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
+  StepShard::Committed committed = shard_->Commit();
+  sums_.reset();
+  Committed& told = outbox->committed.emplace();
+  told.commit.set_step(shard_->step());
+  told.commit.set_mean_loss(committed.mean_loss);
+  told.commit.set_learning_rate(LearningRateAt(learning_rate_, shard_->step() - 1));
+  told.commit.set_skipped(committed.skipped.has_value());
+  told.summaries = std::move(committed.summaries);
+  told.norms = committed.norms;
+  if (options_.log != nullptr) options_.log->Append(told.commit);
+  rates_.OnCommitted(committed.mean_loss);
+  if (committed.skipped) NoteSkipped(*committed.skipped, outbox);
+  rates_.MoveMarks(shard_->step(), now);
+  StepEffects effects = machine_.OnCommitted(committed.stop, now);
+  told.last = effects.complete;
+  const bool begins = std::exchange(effects.begin, false);
+  Take(std::move(effects), outbox);
+  CloseExcessPins(now, outbox);  // before the next step takes memory
+  if (begins) BeginStep();
+}
+
+void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
+  for (const uint64_t session : pins_.FindExcess(shard_->step())) {
+    const auto it = connections_.find(session);
+    if (it == connections_.end()) continue;
+    const StepConnection& connection = *it->second;
+    connection.AssertHeld();
+    outbox->warnings.push_back(absl::StrCat(connection.name_,
+                                            " still reads the values of a step that was over some steps before step ",
+                                            shard_->step(), ", as others do of later ones: its stream is ended"));
+    // A worker that reads the chief's memory takes its replies.
+    const bool at_once = connection.delivery_->streams();
+    Remove(session, absl::AbortedError("the values of a step were kept for too many steps"), at_once, outbox);
+    Take(machine_.OnDisconnected(session, now), outbox);
+  }
+}
+
+void SyncReplicas::Take(StepEffects effects, Outbox* outbox) {
+  if (effects.snapshot) outbox->snapshot = TakeSnapshotLocked();
+  if (effects.begin) BeginStep();
+  if (effects.complete) {
+    outbox->complete = true;
+    DropSums();  // of a step that the input cannot make
+  }
+  for (std::string& warning : effects.warnings) outbox->warnings.push_back(std::move(warning));
+  for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
+  for (const uint64_t session : effects.wake) {
+    const StepConnection& connection = *connections_.at(session);
+    connection.AssertHeld();
+    outbox->ready.push_back(connection.listener_);
+  }
+  if (!effects.failure.ok()) outbox->failure = std::move(effects.failure);
+}
+
+void SyncReplicas::Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox) {
+  const auto it = connections_.find(session);
+  if (it == connections_.end()) return;
+  StepConnection& connection = *it->second;
+  connection.AssertHeld();
+  connection.closed_ = true;
+  connection.delivery_->OnClosed();
+  pins_.Forget(session);
+  rates_.RemoveWorker(session);
+  if (!why.ok()) outbox->endings.push_back({std::move(connection.listener_), why, at_once});
+  connection.listener_.reset();
+  connections_.erase(it);
+}
+
+void SyncReplicas::WakeIfEarlyValues(uint64_t session, Outbox* outbox) {
+  const auto it = connections_.find(session);
+  if (it == connections_.end()) return;
+  const StepConnection& connection = *it->second;
+  connection.AssertHeld();
+  if (connection.delivery_->HasEarlyValues()) outbox->ready.push_back(connection.listener_);
+}
+
+void SyncReplicas::WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) {
+  const size_t finished = sums_ == nullptr ? 0 : sums_->num_finished_segments();
+  if (finished != announced_segments_) {
+    announced_segments_ = finished;
+    for (const uint64_t session : machine_.contributors()) WakeIfEarlyValues(session, outbox);
+  } else if (machine_.contributors().count(frame_session) > 0) {
+    WakeIfEarlyValues(frame_session, outbox);
+  }
+}
+
+void SyncReplicas::CarryOut(Outbox outbox) {
+  for (const std::string& warning : outbox.warnings) LOG(WARNING) << warning;
+  for (const Outbox::Ending& ending : outbox.endings) {
+    if (ending.listener != nullptr) ending.listener->OnClosed(ending.why, ending.at_once);
+  }
+  for (const auto& listener : outbox.ready) {
+    if (listener != nullptr) listener->OnReplyReady();
+  }
+  if (outbox.snapshot) options_.on_snapshot(*std::move(outbox.snapshot));
+  if (outbox.committed) options_.on_commit(*outbox.committed);
+  if (outbox.complete && options_.on_complete) options_.on_complete();
+  if (!outbox.failure.ok()) options_.on_failure(std::move(outbox.failure));
+  if (outbox.last_disconnected && options_.on_last_disconnect) options_.on_last_disconnect();
+}
+
+bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) {
+  MutexLock lock(&mutex_);
+  connection->AssertHeld();
+  if (connection->closed_) return false;
+  const auto next = machine_.NextReply(connection->session_, options_.clock->Now());
+  if (!next) return false;
+  *reply = StepReplyFrame();
+  reply->result = next->result;
+  reply->finished = next->finished;
+  if (next->finished) {
+    reply->finish_message = finish_message_;
+    return true;
+  }
+  const bool ready = next->takes_values && connection->delivery_->Fill(next->token, reply);
+  const bool with_token = ready && next->token.has_value();
+  if (with_token) {
+    v1::Token& token = reply->token.emplace();
+    token.set_step(next->token->step);
+    token.set_first_slot(next->token->block.first);
+    token.set_slot_count(next->token->block.count);
+    token.set_digest(next->token->digest);
+    connection->delivery_->Attach(*next->token, reply);
+  }
+  const bool any = with_token || !reply->values.empty() || !reply->estimates.empty();
+  if (any) machine_.OnReplySent(connection->session_, with_token);
+  return any;
+}
+
+void SyncReplicas::CountSent(const StepConnection& connection, int64_t bytes) {
+  MutexLock lock(&mutex_);
+  rates_.OnSent(connection.session_, bytes);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+#ifndef LOCKSTEP_SERVER_SYNC_TESTING_FRAME_WORKER_H_
+#define LOCKSTEP_SERVER_SYNC_TESTING_FRAME_WORKER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+
+// The model of FrameWorker: variables 0 "w" [3], 1 "mean" [2] (not trained, one ASSIGN update op), 2 "big" [65540],
+// which has two segments.
+v1::ModelSpec FrameModel();
+constexpr int64_t kFrameModelSegments = 4;
+
+// A worker for tests that speaks frames to a StepConnection, one call at a time, and keeps the replies. Its
+// gradient for (step, slot) is (step + 1) * (slot + 1) in every element, its loss slot + 1. For one thread; the chief's
+// calls may come from others.
+class FrameWorker {
+ public:
+  using Connector = std::function<std::shared_ptr<StepConnection>(std::shared_ptr<StepListener>)>;
+
+  FrameWorker(uint64_t session, int64_t generation, const Connector& connect);
+  // Closes.
+  ~FrameWorker();
+
+  // Asks for a token without a contribution.
+  absl::Status Ask(int64_t startup_delay_steps = 0);
+  // Takes all replies that are there.
+  void Drain();
+  // The whole contribution for the token that came last, in one frame; then Drain.
+  absl::Status Push();
+  // The same for any token.
+  absl::Status Push(const v1::Token& token);
+  absl::Status Leave();
+  // From now on its gradients of "big" differ from those of the others by their last bit, as a bad processor's.
+  void Err() { errs_ = true; }
+  // The contribution was sent by Send.
+  void ForgetToken() { token_.reset(); }
+
+  // A frame for the block of `token`, with the session's numbers and nothing else.
+  StepFrame NewFrame(const v1::Token& token) const;
+  void AddReports(StepFrame* frame) const;
+  // The gradient of elements [offset, offset + elements) of a variable, as the token of `frame` wants it.
+  void AddPiece(int64_t variable, int64_t offset, int64_t elements, StepFrame* frame);
+  void AddAllPieces(StepFrame* frame);
+  absl::Status Send(const StepFrame& frame) { return connection_->OnFrame(frame); }
+  StepConnection* connection() { return connection_.get(); }
+
+  // What came since the last Push or Ask.
+  const absl::optional<v1::Token>& token() const { return token_; }
+  const std::vector<v1::ContributionResult>& fates() const { return fates_; }
+  bool finished() const { return finished_; }
+  const std::string& finish_message() const { return finish_message_; }
+  // Element of a variable in the newest step whose values came completely, and that step.
+  float value(int variable, int64_t element) const;
+  int64_t values_step() const;
+  // The numbers of pieces that came for each step.
+  const std::map<int64_t, int>& pieces() const { return pieces_; }
+
+  // Of the last token.
+  const absl::optional<v1::SharedMemoryHandle>& values_memory() const { return values_memory_; }
+
+  // From the chief's calls of the listener.
+  int rings() const;
+  absl::Status closed() const;
+
+ private:
+  class Listener;
+
+  const uint64_t session_;
+  const int64_t generation_;
+  const ParameterLayout layout_;
+  const std::shared_ptr<Listener> listener_;
+  std::shared_ptr<StepConnection> connection_;
+  std::map<int64_t, std::vector<float>> values_;  // by step, flat
+  std::map<int64_t, int> pieces_;
+  std::vector<std::unique_ptr<std::vector<float>>> gradients_;
+  absl::optional<v1::Token> token_;
+  absl::optional<v1::SharedMemoryHandle> values_memory_;
+  std::vector<v1::ContributionResult> fates_;
+  bool finished_ = false;
+  bool errs_ = false;
+  std::string finish_message_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_TESTING_FRAME_WORKER_H_

@@ -1,0 +1,100 @@
+#ifndef LOCKSTEP_SERVER_SYNC_TESTING_SYNC_REPLICAS_FIXTURE_H_
+#define LOCKSTEP_SERVER_SYNC_TESTING_SYNC_REPLICAS_FIXTURE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/local_shard.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
+
+namespace lockstep {
+
+// A SyncReplicas with what it has called, and FrameWorkers that stream their values.
+class SyncReplicasFixture : public ::testing::Test {
+ protected:
+  using NonFinite = SyncReplicas::Options::NonFinite;
+
+  // The chief's generation.
+  static constexpr int64_t kGeneration = 5;
+  static constexpr absl::Duration kLease = absl::Seconds(2);
+
+  // SGD with rate 1 from zeros.
+  void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0,
+             const Compression& compression = {}, const absl::optional<config::v1::AuditConfig>& audit = {}) {
+    config::v1::OptimizerConfig optimizer;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    store_ = VariableStore::Create(FrameModel(), optimizer, compression, slots).value();
+    store_->Initialize(1);
+    SyncReplicas::Options options;
+    options.clock = &clock_;
+    options.generation = kGeneration;
+    options.slots = slots;
+    options.total_steps = total_steps;
+    options.lease = kLease;
+    options.learning_rate.set_initial(1);
+    options.snapshot_every_steps = snapshot_every_steps;
+    options.audit = audit;
+    options.non_finite = non_finite_;
+    options.on_complete = [this] { ++completions_; };
+    options.on_commit = [this](const SyncReplicas::Committed& committed) { commits_.push_back(committed); };
+    options.on_snapshot = [this](VariableStore::Snapshot snapshot) { snapshots_.push_back(snapshot.step); };
+    options.on_failure = [this](absl::Status status) { failures_.push_back(status); };
+    options.on_last_disconnect = [this] { ++idle_calls_; };
+    LocalShardOptions shard;
+    shard.skips_non_finite = non_finite_ == NonFinite::kSkipsStep;
+    sync_ =
+        std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard));
+  }
+
+  std::unique_ptr<FrameWorker> Connect(uint64_t session) {
+    return std::make_unique<FrameWorker>(session, kGeneration, [this, session](std::shared_ptr<StepListener> listener) {
+      return sync_->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
+    });
+  }
+  // Step 0 is over and all of them have their tokens for step 1.
+  static void StartStepOne(const std::vector<FrameWorker*>& workers) {
+    for (FrameWorker* worker : workers) ASSERT_TRUE(worker->Ask().ok());
+    ASSERT_TRUE(workers[0]->Push().ok());
+    for (FrameWorker* worker : workers) {
+      worker->Drain();
+      ASSERT_TRUE(worker->token() && worker->token()->step() == 1);
+    }
+  }
+  static SlotBlock BlockOf(const FrameWorker& worker) {
+    EXPECT_TRUE(worker.token().has_value());
+    return worker.token() ? SlotBlock{worker.token()->first_slot(), worker.token()->slot_count()} : SlotBlock{-1, -1};
+  }
+  // w after one step of gradients (slot + 1), R = slots.
+  static float AfterStep0(int64_t slots) { return -static_cast<float>(slots + 1) / 2; }
+
+  // Values and optimizer state.
+  std::string Bytes(const VariableStore::Snapshot& snapshot) const {
+    std::string bytes(snapshot.values->data(), snapshot.values->size());
+    for (const auto& slot : snapshot.optimizer_state) bytes.append(slot->data(), slot->size());
+    return bytes;
+  }
+
+  SimulatedClock clock_;
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<SyncReplicas> sync_;
+  std::vector<SyncReplicas::Committed> commits_;
+  std::vector<int64_t> snapshots_;
+  std::vector<absl::Status> failures_;
+  int idle_calls_ = 0;
+  int completions_ = 0;
+  // Before Start.
+  NonFinite non_finite_ = NonFinite::kFails;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_TESTING_SYNC_REPLICAS_FIXTURE_H_

@@ -1,0 +1,82 @@
+#include "lockstep/server/sync/unfinished_blocks.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+void UnfinishedBlocks::Index(const Blocks::value_type& block) {
+  if (block.second.size() == 1) single_.emplace(*block.second.begin(), block.first);
+  newest_[block.first.second].emplace(*block.second.rbegin(), block.first);
+}
+
+void UnfinishedBlocks::Unindex(const Blocks::value_type& block) {
+  single_.erase({*block.second.begin(), block.first});
+  const auto it = newest_.find(block.first.second);
+  it->second.erase({*block.second.rbegin(), block.first});
+  if (it->second.empty()) newest_.erase(it);
+}
+
+void UnfinishedBlocks::Erase(Blocks::iterator block) {
+  Unindex(*block);
+  blocks_.erase(block);
+}
+
+void UnfinishedBlocks::Add(const SlotBlock& block, absl::Time issued) {
+  const auto it = blocks_.emplace(Key{block.first, block.count}, std::multiset<absl::Time>()).first;
+  if (!it->second.empty()) Unindex(*it);
+  it->second.insert(issued);
+  Index(*it);
+}
+
+void UnfinishedBlocks::Remove(const SlotBlock& block, absl::Time issued) {
+  const auto it = blocks_.find({block.first, block.count});
+  if (it == blocks_.end()) return;  // it was covered
+  if (it->second.size() == 1) return Erase(it);
+  Unindex(*it);
+  it->second.erase(it->second.find(issued));
+  Index(*it);
+}
+
+void UnfinishedBlocks::OnCovered(const SlotBlock& block, const SlotMap& slots) {
+  const auto erase_covered = [&](Blocks::iterator it) {
+    const auto next = std::next(it);
+    if (slots.IsCovered({it->first.first, it->first.second})) Erase(it);
+    return next;
+  };
+  // The block, what lies in it, and what begins with it.
+  for (auto it = blocks_.lower_bound({block.first, 0}); it != blocks_.end() && it->first.first < block.end();) {
+    it = erase_covered(it);
+  }
+  // What it lies in.
+  for (int64_t width = 2; width < 2 * slots.slots(); width *= 2) {
+    const int64_t first = block.first / width * width;
+    const auto it = blocks_.find({first, std::min(width, slots.slots() - first)});
+    if (it != blocks_.end()) erase_covered(it);
+  }
+}
+
+void UnfinishedBlocks::Clear() {
+  blocks_.clear();
+  single_.clear();
+  newest_.clear();
+}
+
+bool UnfinishedBlocks::AnyDue(absl::Time now, const SlowAfter& slow_after) const {
+  return Choose(/*single=*/true, now, slow_after).has_value();
+}
+
+absl::optional<SlotBlock> UnfinishedBlocks::Choose(bool single, absl::Time now, const SlowAfter& slow_after) const {
+  absl::optional<std::pair<absl::Time, Key>> choice;
+  if (single && !single_.empty()) choice = *single_.begin();
+  for (const auto& group : newest_) {
+    if (!slow_after) break;
+    const auto& oldest = *group.second.begin();
+    if (now <= oldest.first + *slow_after * group.first) continue;
+    const std::pair<absl::Time, Key> slow(*blocks_.at(oldest.second).begin(), oldest.second);
+    if (!choice || slow < *choice) choice = slow;
+  }
+  if (!choice) return absl::nullopt;
+  return SlotBlock{choice->second.first, choice->second.second};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_SERVER_SYNC_UNFINISHED_BLOCKS_H_
+#define LOCKSTEP_SERVER_SYNC_UNFINISHED_BLOCKS_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/slot_map.h"
+
+namespace lockstep {
+
+// The blocks that are being computed and not covered, and which of them deserves one more copy (a backup): one of which
+// there is a single copy, or one whose newest copy is slow. Every call costs O(log R) for each copy that it is about.
+// Pure; not thread-safe.
+class UnfinishedBlocks {
+ public:
+  // What a slot takes usually, times the patience that a copy is met with; none when it is not known yet.
+  using SlowAfter = absl::optional<absl::Duration>;
+
+  // A copy is begun, or ends without covering its block.
+  void Add(const SlotBlock& block, absl::Time issued);
+  void Remove(const SlotBlock& block, absl::Time issued);
+  // Drops what `slots`, in which `block` has just been covered, says is covered.
+  void OnCovered(const SlotBlock& block, const SlotMap& slots);
+  void Clear();
+
+  // Whether Choose, with `single`, would return something.
+  bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
+  // The block whose first copy is oldest, of those that are slow, and, with `single`, of those with a single copy.
+  absl::optional<SlotBlock> Choose(bool single, absl::Time now, const SlowAfter& slow_after) const;
+
+ private:
+  using Key = std::pair<int64_t, int64_t>;  // first slot, count
+  using Order = std::set<std::pair<absl::Time, Key>>;
+  using Blocks = std::map<Key, std::multiset<absl::Time>>;
+
+  void Index(const Blocks::value_type& block);
+  void Unindex(const Blocks::value_type& block);
+  void Erase(Blocks::iterator block);
+
+  Blocks blocks_;  // when their copies were issued
+  // By the time of the only copy.
+  Order single_;
+  // By the time of the newest copy; for each number of slots, since what is slow depends on it.
+  std::map<int64_t, Order> newest_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_UNFINISHED_BLOCKS_H_

@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_TESTS_CONFORMANCE_SCRIPT_OP_H_
+#define LOCKSTEP_TESTS_CONFORMANCE_SCRIPT_OP_H_
+
+#include "absl/status/statusor.h"
+#include "lockstep/tests/conformance/script_line.h"
+#include "lockstep/train/train_op.h"
+
+namespace lockstep::train {
+
+// A tiny model on synthetic data, without an end: input_steps=N ends the input after N steps; keep=N checkpoints are
+// kept.
+absl::StatusOr<TrainOp> MakeScriptOp(const ScriptLine& line);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TESTS_CONFORMANCE_SCRIPT_OP_H_

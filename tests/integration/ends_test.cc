@@ -1,0 +1,236 @@
+// Ends before the last step, over real servers: a contribution that asks for one, the end of the input, somebody who
+// asks for it. With any number of workers, delays and kills the run ends at the same step, with the same weights, and
+// everyone ends well.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/tests/testing/test_cluster.h"
+#include "lockstep/v1/event.pb.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSteps = 60;
+constexpr int64_t kSlots = 4;
+
+// Asks for the end in one slot of one step, and reports a summary for every slot.
+class EndingModel : public Model {
+ public:
+  EndingModel(std::unique_ptr<Model> model, int64_t step, int64_t slot)
+      : model_(std::move(model)), step_(step), slot_(slot) {}
+
+  const v1::ModelSpec& spec() const override { return model_->spec(); }
+  absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
+                                GradientSink* sink) override {
+    v1::Summary summary;
+    v1::Summary::Value* const value = summary.add_value();
+    value->set_tag(absl::StrCat("slot/", key.slot));
+    value->set_simple_value(static_cast<float>(key.step));
+    sink->OnSummary(summary);
+    if (key.step == step_ && key.slot == slot_) sink->RequestStop();
+    return model_->ComputeGradients(values, batch, key, sink);
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
+    return model_->Predict(values, batch);
+  }
+  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
+    return model_->EvaluateLoss(values, batch);
+  }
+
+ private:
+  const std::unique_ptr<Model> model_;
+  const int64_t step_, slot_;
+};
+
+// What is not finite: the loss of one slot, the gradients of another, an update value of a third, each at a step.
+class DivergingModel : public Model {
+ public:
+  explicit DivergingModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+
+  const v1::ModelSpec& spec() const override { return model_->spec(); }
+  absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
+                                GradientSink* sink) override {
+    Sink diverging(sink, key);
+    return model_->ComputeGradients(values, batch, key, &diverging);
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
+    return model_->Predict(values, batch);
+  }
+  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
+    return model_->EvaluateLoss(values, batch);
+  }
+
+ private:
+  class Sink : public GradientSink {
+   public:
+    Sink(GradientSink* sink, const SlotKey& key) : sink_(*sink), key_(key) {}
+
+    bool OnLoss(float loss) override { return sink_.OnLoss(Is(8, 3) || Is(25, 0) ? kNaN : loss); }
+    void OnUpdate(int index, absl::Span<const float> value) override {
+      std::vector<float> changed(value.begin(), value.end());
+      if (Is(20, 1)) changed.back() = -std::numeric_limits<float>::infinity();
+      sink_.OnUpdate(index, changed);
+    }
+    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
+    void OnGradient(int variable) override {
+      if (Is(14, 2)) *sink_.GradientBuffer(variable) = kNaN;
+      sink_.OnGradient(variable);
+    }
+
+   private:
+    static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+    bool Is(int64_t step, int64_t slot) const { return key_.step == step && key_.slot == slot; }
+
+    GradientSink& sink_;
+    const SlotKey key_;
+  };
+
+  const std::unique_ptr<Model> model_;
+};
+
+class EndsTest : public ::testing::Test {
+ protected:
+  EndsTest() { options_.config = SmallRunSpec(kSteps, kSlots); }
+
+  // Trains with so many workers; from time to time one is killed and another comes, and so is the chief. Returns the
+  // digest.
+  std::string Train(int workers, uint64_t seed) {
+    TestCluster cluster(options_);
+    EXPECT_TRUE(cluster.StartChief().ok());
+    std::set<int> alive;
+    for (int i = 0; i < workers; ++i) alive.insert(cluster.StartWorker());
+    std::mt19937_64 random(seed);
+    for (const int64_t step : {5, 11, 17}) {
+      while (cluster.chief()->GetStatus().global_step() < step) std::this_thread::yield();
+      const bool chief = random() % 3 == 0;
+      if (chief) {
+        cluster.KillChief();
+        EXPECT_TRUE(cluster.StartChief().ok());
+      } else if (workers > 1) {
+        const int victim = *std::next(alive.begin(), static_cast<int>(random() % alive.size()));
+        cluster.KillWorker(victim);
+        alive.erase(victim);
+        alive.insert(cluster.StartWorker());
+      }
+    }
+    EXPECT_TRUE(cluster.Wait().ok());
+    for (const int worker : alive) EXPECT_TRUE(cluster.JoinWorker(worker).ok());
+    steps_.insert(cluster.chief()->GetStatus().global_step());
+    return cluster.Digest().value_or("none");
+  }
+  // Of one worker, undisturbed, and of others; they must be equal, and end at `step`.
+  // Returns their digest.
+  std::string ExpectOneEnd(int64_t step) {
+    std::set<std::string> digests;
+    for (int workers = 1; workers <= 5; ++workers) digests.insert(Train(workers, workers));
+    EXPECT_EQ(digests.size(), 1u);
+    EXPECT_EQ(steps_, std::set<int64_t>({step}));
+    return *digests.begin();
+  }
+
+  // All that the checkpoint of a step has, but for the global step.
+  static std::map<std::string, std::string> Values(TestCluster* cluster, int64_t step) {
+    const auto reader = BundleReader::Open(cluster->fs(), absl::StrCat(TestCluster::kLogdir, "/model.ckpt-", step));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    std::map<std::string, std::string> values;
+    if (!reader.ok()) return values;
+    for (const std::string& key : (*reader)->names()) {
+      if (key == "global_step") continue;
+      const Tensor tensor = (*reader)->Read(key).value();
+      values[key] = std::string(tensor.bytes());
+    }
+    return values;
+  }
+
+  TestCluster::Options options_;
+  std::set<int64_t> steps_;
+};
+
+TEST_F(EndsTest, AContributionThatAsksForTheEndEndsTheRunAtItsStep) {
+  options_.change_workload = [](int, Workload* workload) {
+    workload->model = std::make_unique<EndingModel>(std::move(workload->model), /*step=*/29, /*slot=*/2);
+  };
+  ExpectOneEnd(30);
+}
+
+TEST_F(EndsTest, TheEndOfTheInputEndsTheRunBeforeTheStepThatItLacks) {
+  const int64_t examples = options_.config.input().split(0).synthetic().examples();
+  const int64_t per_step = kSlots * options_.config.input().batch_size();
+  const int64_t epochs = 25 * per_step / examples + 1;
+  options_.config.mutable_input()->set_epochs(epochs);
+  const int64_t last = epochs * examples / per_step;
+  options_.config.mutable_training()->clear_steps();
+  options_.config.mutable_training()->set_unbounded(true);
+  ASSERT_GE(last, 20) << "the kills come before";
+  ExpectOneEnd(last);
+}
+
+TEST_F(EndsTest, StepsThatAreNotFiniteCountAndChangeNothingElse) {
+  options_.change_workload = [](int, Workload* workload) {
+    workload->model = std::make_unique<DivergingModel>(std::move(workload->model));
+  };
+  options_.config.mutable_training()->set_skip_non_finite(true);
+  const std::string digest = ExpectOneEnd(kSteps);
+  // Undisturbed, and with values that the worker maps: exactly those four are skipped, and each has a checkpoint like
+  // that of the step before.
+  options_.share_memory = true;
+  options_.config.mutable_checkpoint()->set_every_steps(1);
+  options_.config.mutable_checkpoint()->set_keep(0);
+  TestCluster cluster(options_);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const int worker = cluster.StartWorker();
+  ASSERT_TRUE(cluster.Wait().ok());
+  EXPECT_TRUE(cluster.JoinWorker(worker).ok());
+  EXPECT_EQ(cluster.chief()->GetStatus().skipped_steps(), 4);
+  EXPECT_EQ(cluster.Digest().value(), digest);
+  std::set<int64_t> unchanged;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    if (Values(&cluster, step) == Values(&cluster, step - 1)) unchanged.insert(step);
+  }
+  EXPECT_EQ(unchanged, std::set<int64_t>({9, 15, 21, 26}));
+}
+
+TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
+  TestCluster cluster(options_);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const int worker = cluster.StartWorker();
+  while (cluster.chief()->GetStatus().global_step() < 10) std::this_thread::yield();
+  // Not with the session's secret: a stranger.
+  v1::RequestEndRequest request;
+  request.set_session_id(12345);
+  request.set_generation(cluster.chief()->generation());
+  EXPECT_TRUE(absl::IsAborted(cluster.NewClient()->RequestEnd(request).status()));
+  ASSERT_TRUE(cluster.RequestEnd(worker, "enough").ok());
+  EXPECT_TRUE(cluster.Wait().ok());
+  EXPECT_TRUE(cluster.JoinWorker(worker).ok());
+  const int64_t ended = cluster.chief()->GetStatus().global_step();
+  EXPECT_LT(ended, kSteps);
+  EXPECT_EQ(cluster.chief()->history().record().end().step(), ended);
+  EXPECT_EQ(cluster.chief()->history().record().end().reason(), "worker-0 on host-0 asked for it: enough");
+  // Started again it continues.
+  cluster.KillChief();
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const int other = cluster.StartWorker();
+  EXPECT_TRUE(cluster.Wait().ok());
+  EXPECT_TRUE(cluster.JoinWorker(other).ok());
+  EXPECT_EQ(cluster.chief()->GetStatus().global_step(), kSteps);
+  options_.change_workload = nullptr;
+  EXPECT_EQ(cluster.Digest().value(), TrainAndDigest(options_, 2).value());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# The flags that .bazelrc gives to every object here are those that build_defs.bzl gives to them in another workspace.
+# Usage: flags_test.sh .bazelrc COPTS
+set -euo pipefail
+ours="$(sed -nE 's/^build ((--(copt|cxxopt)=[^ ]+ ?|--host_cxxopt=[^ ]+ ?)+)$/\1/p' "$1" | tr ' ' '\n' |
+  sed -nE 's/^--(copt|cxxopt)=//p' | sort)"
+theirs="$(sort "$2")"
+if [[ "${ours}" != "${theirs}" ]]; then
+  diff <(printf '%s\n' "${ours}") <(printf '%s\n' "${theirs}") || true
+  echo ".bazelrc and LOCKSTEP_COPTS in build_defs.bzl differ"
+  exit 1
+fi
+printf '%s\n' "${ours}"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Programs of g++ and pkg-config alone: from a folder as ./lockstep install-library fills it, moved to another place, they
+# train to the bits of the same programs of this tree. A program without the instruction set does not compile.
+set -euo pipefail
+tree="${PWD}" # the runfiles
+work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/library.XXXX")"
+export TMPDIR="${work}" PKG_CONFIG_PATH="${work}/a/prefix/lib/pkgconfig"
+mkdir "${work}/a"
+cp -RL --no-preserve=mode install_tree "${work}/a/prefix"
+chmod 755 "${work}/a/prefix/libexec/lockstep/chief_main"
+cp -RL examples/own_model.cc examples/own_model.textproto examples/data tests/library/train_two_models.cc "${work}"
+cd "${work}"
+
+read -ra cflags < <(pkg-config --cflags lockstep)
+read -ra libs < <(pkg-config --libs --static lockstep)
+g++ -O2 -Wall -Wno-deprecated -o own_model own_model.cc "${cflags[@]}" "${libs[@]}"
+g++ -O2 -Wall -Wno-deprecated -o train_two_models train_two_models.cc "${cflags[@]}" "${libs[@]}"
+
+expect() {
+  if [[ "$2" != "$3" ]]; then
+    printf 'FAILED: %s\n  expected: %s\n  is:       %s\n' "$1" "$2" "$3"
+    exit 1
+  fi
+  printf '%s: %s\n' "$1" "$3"
+}
+expect "a plain loop" "$("${tree}/tests/library/train_two_models")" "$(./train_two_models)"
+
+# In one process, and with a chief and workers.
+here="${tree}/examples/own_model"
+chief="$(pkg-config --variable=chief lockstep)"
+"${here}" local own_model.textproto --steps=40 --logdir="${work}/here"
+./own_model local own_model.textproto --steps=40 --logdir="${work}/local"
+LOCKSTEP_CHIEF_BINARY="${chief}" ./own_model run own_model.textproto --steps=40 --workers=2 --logdir="${work}/cluster"
+digest="$("${here}" inspect --digest "${work}/here")"
+expect "one process" "${digest}" "$(./own_model inspect --digest "${work}/local")"
+expect "a cluster" "${digest}" "$(./own_model inspect --digest "${work}/cluster")"
+expect "the version" "$(pkg-config --modversion lockstep)" "$(./own_model --version | sed -nE '1s/^[^ ]+ ([0-9.]+).*/\1/p')"
+
+# A model in an archive of its own, which nothing but its registration refers to.
+sed 's/^int main.*//' own_model.cc >model.cc
+printf '%s\n' '#include "lockstep/cli/lockstep_program.h"' \
+  'int main(int argc, char** argv) { return lockstep::LockstepMain(argc, argv); }' >main.cc
+g++ -c model.cc "${cflags[@]}"
+ar rcs libmodel.a model.o
+g++ -o program main.cc "${cflags[@]}" -Wl,--whole-archive libmodel.a -Wl,--no-whole-archive "${libs[@]}"
+./program check own_model.textproto | grep -q 'weight *variable *\[30\]'
+
+# compile FLAG...: the error of a compilation with these flags behind those of pkg-config.
+compile() {
+  if g++ -fsyntax-only -Wfatal-errors own_model.cc "${cflags[@]}" "$@" 2>errors; then
+    echo "compiles"
+  else
+    sed -nE 's/.*error: #error "(Lockstep[^:]*):.*/\1/p' errors
+  fi
+}
+expect "with the flags alone" "compiles" "$(compile)"
+expect "without AVX2" "Lockstep needs AVX2 and FMA" "$(compile -mno-avx2)"
+expect "without FMA" "Lockstep needs AVX2 and FMA" "$(compile -mno-fma)"
+expect "for any x86-64" "Lockstep needs AVX2 and FMA" "$(compile -march=x86-64)"
+expect "with AVX-512" "Lockstep is compiled without AVX-512" "$(compile -mavx512f)"
+expect "with other sums" "Lockstep's sums have a fixed order, which -ffast-math changes" "$(compile -ffast-math)"

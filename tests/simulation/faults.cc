@@ -1,0 +1,288 @@
+#include "lockstep/tests/simulation/faults.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "lockstep/tests/simulation/life.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+bool Always(const Plan&) { return true; }
+bool WithLauncher(const Plan& plan) { return plan.launcher; }
+bool WithoutLauncher(const Plan& plan) { return !plan.launcher; }
+// Nothing keeps a chief that has lost its directory from writing its address.
+bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address_file; }
+bool Followed(const Plan& plan) { return plan.rules.followed; }
+bool MayBeEnded(const Plan& plan) { return plan.may_be_ended; }
+bool ProgramMayEnd(const Plan& plan) { return plan.may_be_ended && plan.rules.followed; }
+bool MayChange(const Plan& plan) { return plan.may_change; }
+bool ManyHosts(const Plan& plan) { return !plan.one_host; }
+
+// As many at each order of magnitude, from a millisecond to half a minute.
+absl::Duration DrawTime(Life* life) {
+  return absl::Milliseconds(life->random()->Between(1, int64_t{1} << life->random()->Between(1, 15)));
+}
+
+void KillWorker(Life* life) {
+  if (Process* const worker = life->AnyWorker()) life->world()->Kill(worker);
+}
+
+void KillChief(Life* life) {
+  if (life->chief() != nullptr) life->world()->Kill(life->chief());
+}
+
+void KillLauncher(Life* life) {
+  if (life->launcher() != nullptr) life->world()->Kill(life->launcher());
+}
+
+void KillAll(Life* life) {
+  if (life->launcher() != nullptr) life->world()->Kill(life->launcher());
+  KillChief(life);
+  for (Process* const worker : life->workers()) life->world()->Kill(worker);
+}
+
+void FreezeFor(Life* life, Process* process, absl::Duration time) {
+  if (process == nullptr) return;
+  World* const world = life->world();
+  world->Freeze(process);
+  life->After(time, [world, process] { world->Thaw(process); });
+}
+
+void FreezeWorker(Life* life) {
+  // Often for longer than any lease.
+  const absl::Duration time =
+      life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
+  FreezeFor(life, life->AnyWorker(), time);
+}
+void FreezeChief(Life* life) { FreezeFor(life, life->chief(), DrawTime(life)); }
+void FreezeAll(Life* life) {
+  const absl::Duration time = DrawTime(life);
+  FreezeFor(life, life->chief(), time);
+  for (Process* const worker : life->workers()) FreezeFor(life, worker, time);
+}
+
+std::shared_ptr<Connection> AnyConnection(Life* life) {
+  const auto connections = life->world()->network()->connections();
+  return connections.empty() ? nullptr : life->random()->Pick(connections);
+}
+
+void CutConnection(Life* life) {
+  if (const auto connection = AnyConnection(life)) life->world()->network()->Break(connection);
+}
+
+void BlindConnection(Life* life) {
+  if (const auto connection = AnyConnection(life)) life->world()->network()->Blind(connection);
+}
+
+void CutAllConnections(Life* life) {
+  for (const auto& connection : life->world()->network()->connections()) life->world()->network()->Break(connection);
+}
+
+void PartitionHost(Life* life) {
+  Network* const network = life->world()->network();
+  Host* const host = life->random()->Pick(life->hosts());
+  network->Partition(host);
+  life->After(DrawTime(life), [network, host] { network->Heal(host); });
+}
+
+void SlowNetwork(Life* life) {
+  Network* const network = life->world()->network();
+  const absl::Duration most = DrawTime(life) / 10;
+  network->set_latency(absl::Microseconds(50), absl::Milliseconds(1) + most);
+  life->After(DrawTime(life), [network] { network->set_latency(absl::Microseconds(50), absl::Microseconds(500)); });
+}
+
+void JumpClock(Life* life) {
+  Host* const host = life->random()->Chance(0.8) ? life->hosts()[0] : life->random()->Pick(life->hosts());
+  const absl::Duration jump = life->random()->Chance(0.7) ? absl::Hours(life->random()->Between(1, 10000))
+                                                          : absl::Milliseconds(life->random()->Between(1, 5000));
+  host->wall_error += life->random()->Chance(0.7) ? -jump : jump;
+}
+
+// Whoever measures leases with the date waits for the worker until the date is what it was.
+void SetClockBackAndFreeze(Life* life) {
+  life->hosts()[0]->wall_error -= absl::Hours(life->random()->Between(1, 1000));
+  FreezeWorker(life);
+}
+
+// The disk is bad until `undo`.
+void BadDisk(Life* life, absl::Duration time, const std::function<void()>& undo) {
+  Disk* const disk = life->disk();
+  World* const world = life->world();
+  disk->BeginFault();
+  life->After(time, [disk, world, undo] {
+    undo();
+    disk->EndFault(world->now());
+  });
+}
+
+void FillDisk(Life* life) {
+  Disk* const disk = life->disk();
+  disk->faulty()->FillDiskAfter(life->random()->Below(3000));
+  BadDisk(life, DrawTime(life), [disk] { disk->Heal(); });
+}
+
+void FailOneOperation(Life* life) {
+  Disk* const disk = life->disk();
+  disk->faulty()->FailOperation(life->random()->Between(1, 60), absl::InternalError("Input/output error"));
+  BadDisk(life, absl::Seconds(1), [disk] { disk->Heal(); });
+}
+
+using Operation = FaultyFileSystem::Operation;
+
+void FailOperations(Life* life, const std::vector<Operation>& operations) {
+  static const auto* const parts = new std::vector<std::string>{"", "model.ckpt", ".index", "checkpoint", ".tmp"};
+  Disk* const disk = life->disk();
+  disk->faulty()->FailMatching(life->random()->Pick(operations), life->random()->Pick(*parts),
+                               absl::InternalError("Input/output error"));
+  BadDisk(life, DrawTime(life), [disk] { disk->Heal(); });
+}
+
+void FailSomeOperations(Life* life) {
+  FailOperations(
+      life, {Operation::kOpen, Operation::kExists, Operation::kList, Operation::kRead, Operation::kRename,
+             Operation::kRemove, Operation::kSync, Operation::kSyncDirectory, Operation::kCreate, Operation::kLock});
+}
+
+// The disk fails while a chief starts, which looks at everything.
+void FailAtStart(Life* life) {
+  KillChief(life);
+  FailOperations(life, {Operation::kOpen, Operation::kExists, Operation::kExists, Operation::kList, Operation::kRead});
+}
+
+void SlowDisk(Life* life) {
+  Disk* const disk = life->disk();
+  disk->set_slowest(DrawTime(life) / 20);
+  BadDisk(life, DrawTime(life), [disk] { disk->set_slowest(absl::ZeroDuration()); });
+}
+
+void HangDisk(Life* life) {
+  Disk* const disk = life->disk();
+  disk->Hang();
+  BadDisk(life, DrawTime(life), [disk] { disk->Release(); });
+}
+
+void CutPower(Life* life) {
+  life->CutPower(life->random()->Chance(0.7) ? life->hosts()[0] : life->random()->Pick(life->hosts()));
+}
+
+void StopChief(Life* life) {
+  if (life->chief() != nullptr) life->world()->Signal(life->chief());
+}
+void StopWorker(Life* life) {
+  if (Process* const worker = life->AnyWorker()) life->world()->Signal(worker);
+}
+void StopLauncher(Life* life) {
+  if (life->launcher() != nullptr) life->world()->Signal(life->launcher());
+}
+void StopAllAtOnce(Life* life) {
+  // In any order, as a service manager does that stops a group.
+  const bool chief_first = life->random()->Chance(0.5);
+  if (chief_first) StopChief(life);
+  for (Process* const worker : life->workers()) life->world()->Signal(worker);
+  if (!chief_first) StopChief(life);
+}
+
+void WorkerJoins(Life* life) { life->AddWorker(); }
+void WorkerLeaves(Life* life) {
+  if (Process* const worker = life->AnyWorker()) life->Retire(worker);
+}
+
+void SecondChief(Life* life) { life->StartOtherChief(/*takes_over=*/false); }
+void TakeOver(Life* life) {
+  // Known: two that write at once, with no lock between them, write into the same temporary file.
+  if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
+  const auto names = life->disk()->memory()->ListDirectory("/logdir");
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    if (absl::EndsWith(name, ".tmp")) return;
+  }
+  if (life->random()->Chance(0.7)) FreezeChief(life);
+  // An administrator, or a server of a network file system that forgets.
+  if (!life->disk()->memory()->Remove("/logdir/lock").ok()) return;
+  life->StartOtherChief(/*takes_over=*/true);
+}
+
+void Stranger(Life* life) { life->StartStranger(); }
+void Reader(Life* life) { life->StartReader(); }
+
+void AskWorker(Life* life, Wish wish) {
+  Process* const worker = life->AnyWorker();
+  if (worker == nullptr) return;
+  life->judge()->OnEndWanted(wish);
+  life->world()->Ask(worker, wish);
+}
+void WorkerWantsEnd(Life* life) { AskWorker(life, Wish::kEnd); }
+void BlockWantsEnd(Life* life) { AskWorker(life, Wish::kEndWithBlock); }
+void ProgramWantsEnd(Life* life) {
+  if (life->chief() == nullptr) return;
+  life->judge()->OnEndWanted(Wish::kEnd);
+  life->world()->Ask(life->chief(), Wish::kEnd);
+}
+void ProgramAssigns(Life* life) {
+  if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kAssign);
+}
+void ProgramAssignsAndDies(Life* life) {
+  ProgramAssigns(life);
+  World* const world = life->world();
+  if (Process* const chief = life->chief()) {
+    world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
+  }
+}
+void ChangeSettings(Life* life) {
+  life->ChangeSettings();
+  life->random()->Chance(0.5) ? StopChief(life) : KillChief(life);
+}
+
+}  // namespace
+
+const std::vector<FaultKind>& Faults() {
+  static const auto* const kinds = new std::vector<FaultKind>{
+      {"a worker is killed", 5, Point::kFrame, Always, KillWorker},
+      {"the chief is killed", 5, Point::kFile, Always, KillChief},
+      {"the launcher is killed", 3, Point::kFile, WithLauncher, KillLauncher},
+      {"all are killed", 1, Point::kFile, Always, KillAll},
+      {"a worker freezes", 6, Point::kFrame, Always, FreezeWorker},
+      {"the chief freezes", 3, Point::kFrame, Always, FreezeChief},
+      {"all freeze", 1, Point::kFrame, Always, FreezeAll},
+      {"a connection is cut", 4, Point::kFrame, Always, CutConnection},
+      {"all connections are cut", 1, Point::kFrame, Always, CutAllConnections},
+      {"a connection is half open", 2, Point::kFrame, Always, BlindConnection},
+      {"a host is cut off", 3, Point::kFrame, ManyHosts, PartitionHost},
+      {"the network is slow", 2, Point::kFrame, Always, SlowNetwork},
+      {"a clock jumps", 7, Point::kReply, Always, JumpClock},
+      {"a clock is set back as a worker freezes", 3, Point::kReply, Always, SetClockBackAndFreeze},
+      {"the disk is full", 2, Point::kFile, Always, FillDisk},
+      {"an operation of the disk fails", 2, Point::kLook, Always, FailOneOperation},
+      {"some operations of the disk fail", 2, Point::kLook, Always, FailSomeOperations},
+      {"the disk fails while the chief starts", 4, Point::kLook, Always, FailAtStart},
+      {"the disk is slow", 1, Point::kFile, Always, SlowDisk},
+      {"the disk hangs", 1, Point::kFile, Always, HangDisk},
+      {"the power is cut", 5, Point::kFile, Always, CutPower},
+      {"the chief is stopped", 4, Point::kFrame, Always, StopChief},
+      {"a worker is stopped", 3, Point::kFrame, Always, StopWorker},
+      {"the launcher is stopped", 4, Point::kFrame, WithLauncher, StopLauncher},
+      {"all are stopped at once", 3, Point::kFrame, WithoutLauncher, StopAllAtOnce},
+      {"a worker joins", 3, Point::kFrame, WithoutLauncher, WorkerJoins},
+      {"a worker leaves", 2, Point::kFrame, WithoutLauncher, WorkerLeaves},
+      {"a second chief starts", 1, Point::kFile, WithoutLauncher, SecondChief},
+      {"another chief takes over", 1, Point::kFile, WithTwoAddresses, TakeOver},
+      {"a stranger comes", 2, Point::kFrame, WithoutLauncher, Stranger},
+      {"variables are read", 3, Point::kFrame, Always, Reader},
+      {"a worker wants the end", 12, Point::kFrame, MayBeEnded, WorkerWantsEnd},
+      {"a worker wants the end with its block", 8, Point::kFrame, MayBeEnded, BlockWantsEnd},
+      {"the program wants the end", 8, Point::kFile, ProgramMayEnd, ProgramWantsEnd},
+      {"the program sets variables", 12, Point::kFrame, Followed, ProgramAssigns},
+      {"the program sets variables and is killed", 6, Point::kFrame, Followed, ProgramAssignsAndDies},
+      {"the settings are changed", 15, Point::kFile, MayChange, ChangeSettings},
+  };
+  return *kinds;
+}
+
+}  // namespace simulation
+}  // namespace lockstep

@@ -1,0 +1,346 @@
+#include "lockstep/tests/simulation/judge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/step/slot_block.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+constexpr char kLogdir[] = "/logdir";
+// How long a stop may take when nothing is in its way, beyond what is being computed.
+constexpr absl::Duration kStopLimit = absl::Seconds(2);
+
+std::string Since(Instant then, Instant now) { return absl::FormatDuration(absl::Nanoseconds(now - then)); }
+
+}  // namespace
+
+Judge::Judge(const Plan* plan, World* world, Disk* disk)
+    : plan_(*plan), world_(world), disk_(disk), ledger_(world, disk, kLogdir, plan->config, plan->rules) {}
+
+void Judge::Fail(std::string what) {
+  world_->transcript()->Add(world_->now(), "JUDGE", what);
+  if (failure_.empty()) failure_ = std::move(what);
+}
+
+bool Judge::DiskWasBad(const Process* process) const { return !disk_->WasWellSince(process->started()); }
+
+int64_t Judge::StepOnDisk() const {
+  const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
+  const auto newest = LatestCheckpoint(disk_->memory(), kLogdir);
+  if (!newest.ok() || !*newest) return -1;
+  return StepOfCheckpoint(**newest).value_or(-1);
+}
+
+void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const config::v1::RunSpec& config) {
+  if (generation <= generation_ && !taken_over_) {
+    Fail(absl::StrCat(chief->name(), " has generation ", generation, ", and there was ", generation_, " before"));
+  }
+  // One that is pushed out may still be saving while its successor looks.
+  if (step < saved_step_ && !taken_over_) {
+    Fail(absl::StrCat(chief->name(), " begins at step ", step, " although step ", saved_step_, " was saved"));
+  }
+  continued_ = continued_ || finished_;
+  ledger_.set_config(config);
+  ledger_.Learn();
+  const auto& assignments = ledger_.present().changes().assignments;
+  const auto known = static_cast<int64_t>(acknowledged_assignments_.size());
+  if (!taken_over_ &&
+      (static_cast<int64_t>(assignments.size()) < known ||
+       !std::equal(acknowledged_assignments_.begin(), acknowledged_assignments_.end(), assignments.begin()))) {
+    Fail(absl::StrCat(chief->name(), " does not know of all ", known, " assignments that its program has made"));
+  }
+  acknowledged_ = static_cast<int64_t>(assignments.size());
+  saved_assignments_ = 0;
+  generation_ = std::max(generation_, generation);
+  serving_[chief] = step;
+  last_progress_ = world_->now();
+}
+
+void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
+  if (!reply.token) return;
+  int64_t* const step = &serving_[chief];
+  if (reply.token->step() >= ledger_.recorded_end() && !taken_over_ && !continued_) {
+    Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " although the run was to end at ",
+                      ledger_.recorded_end()));
+  }
+  if (reply.token->step() < *step) {
+    Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " after one of step ", *step));
+  }
+  if (reply.token->step() == *step) return;
+  *step = reply.token->step();
+  last_progress_ = world_->now();
+}
+
+void Judge::OnWaited(Process* chief, const absl::Status& status, int64_t step) {
+  waited_[chief] = step;
+  ended_[chief] = status;
+  if (step < serving_[chief]) {
+    Fail(absl::StrCat(chief->name(), " ends at step ", step, " although it gave tokens of step ", serving_[chief]));
+  }
+}
+
+void Judge::OnSlot(Process* worker, const SlotKey& key, VariableValues values) {
+  world_->transcript()->Add(world_->now(), worker->name(), "computes step ", key.step, " slot ", key.slot);
+  if (key.step == 0 && key.slot == 0 && ledger_.AreCanaryValues(values)) return;
+  int64_t assignments = 0;
+  const absl::Status status = ledger_.CheckValues(key.step, values, &assignments);
+  if (!status.ok()) Fail(absl::StrCat(worker->name(), " computes with other values: ", status.message()));
+  if (taken_over_ || AreSaved(assignments)) return;
+  ledger_.Learn();
+  if (ledger_.CheckValues(key.step, values, &assignments).ok() && AreSaved(assignments)) return;
+  Fail(absl::StrCat(worker->name(), " computes with variables that were set, and no checkpoint has them"));
+}
+
+bool Judge::AreSaved(int64_t assignments) {
+  if (assignments <= saved_assignments_) return true;
+  const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
+  const auto newest = LatestCheckpoint(disk_->memory(), kLogdir);
+  if (!newest.ok() || !*newest) return false;
+  const auto reader = BundleReader::Open(disk_->memory(), **newest);
+  if (!reader.ok()) return false;
+  const auto state = SessionStateOf(**reader);
+  if (state.ok()) saved_assignments_ = std::max(saved_assignments_, state->assignments());
+  return assignments <= saved_assignments_;
+}
+
+void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
+  world_->transcript()->Add(world_->now(), reader->name(), "reads step ", step);
+  const absl::Status status = ledger_.CheckNamed(step, values);
+  if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
+}
+
+void Judge::OnAssigned(Process* chief) {
+  ledger_.Learn();
+  const auto& assignments = ledger_.present().changes().assignments;
+  ++acknowledged_;
+  if (static_cast<int64_t>(assignments.size()) >= acknowledged_) {
+    acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + acknowledged_);
+    if (taken_over_ || AreSaved(acknowledged_)) return;
+    return Fail(absl::StrCat(chief->name(), " says that variables were set, and no checkpoint has them"));
+  }
+  if (!taken_over_) Fail(absl::StrCat(chief->name(), " says that variables were set, and it is not on record"));
+}
+
+void Judge::CheckEnd(const std::string& what) {
+  if (taken_over_ || continued_) return;
+  ledger_.Learn();
+  const int64_t step = StepOnDisk();
+  const int64_t due = ledger_.present().LastStep();
+  const int64_t recorded = ledger_.recorded_end();
+  if (step > due || step > recorded || (step < std::min(due, recorded) && !end_wanted_with_block_)) {
+    return Fail(absl::StrCat(what, ", step ", step, " is saved; it was to end at ", std::min(due, recorded)));
+  }
+  if (step < due && !end_wanted_ && !end_wanted_with_block_) {
+    return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", and nobody asked for it"));
+  }
+  const auto& assignments = ledger_.present().changes().assignments;
+  for (const int64_t assign_at : plan_.rules.assign_at) {
+    const bool done = std::any_of(assignments.begin(), assignments.end(),
+                                  [assign_at](const auto& assignment) { return assignment.step == assign_at; });
+    if (assign_at < step && !done) Fail(absl::StrCat(what, ", and nothing was set after step ", assign_at));
+  }
+}
+
+bool Judge::EndIsRecorded() {
+  ledger_.Learn();
+  const int64_t step = StepOnDisk();
+  const bool bounded = !plan_.config.training().unbounded();
+  return (bounded && step >= plan_.steps) || step >= ledger_.recorded_end();
+}
+
+void Judge::OnWorkerEnded(Process* worker, const absl::Status& status) { ended_[worker] = status; }
+
+void Judge::OnLog(const Process*, absl::string_view line) {
+  if (absl::ConsumePrefix(&line, "saved ")) {
+    if (const auto step = StepOfCheckpoint(line)) saved_step_ = std::max(saved_step_, *step);
+  } else if (absl::StrContains(line, "variables were set at step ")) {
+    ledger_.Learn(/*durable=*/false);  // the record has it, and the next life drops it
+  } else if (absl::ConsumePrefix(&line, "the run is to end at step ")) {
+    ledger_.Learn();
+    int64_t end = 0;
+    const bool parsed = absl::SimpleAtoi(line.substr(0, line.find(':')), &end);
+    if (!taken_over_ && (!parsed || ledger_.recorded_end() > end)) {
+      Fail(absl::StrCat("the run is to end at step ", end, ", and that is not on record"));
+    }
+  } else if (absl::ConsumePrefix(&line, "checkpoint ") && absl::StrContains(line, " is damaged")) {
+    reported_damaged_.emplace(line.substr(0, line.find(' ')));
+    // Nothing here damages a disk; but a power cut may halve a deletion.
+    if (!absl::StrContains(line, " is missing") && !taken_over_) Fail(absl::StrCat("a checkpoint was damaged: ", line));
+  }
+}
+
+void Judge::OnChiefExit(Process* chief) {
+  const Exit exit = *chief->exit();
+  const std::string what =
+      absl::StrCat(chief->name(), " ends with exit code ", exit.code, " (", ended_[chief].ToString(), ")");
+  if (exit.killed) {
+    // It had told everyone, and noted that: whoever starts it again wants more of it.
+    ledger_.Learn(/*durable=*/false);
+    if (ledger_.finished()) {
+      finished_ = true;
+      CheckEnd(absl::StrCat(chief->name(), " has ended"));
+    }
+    return;
+  }
+  switch (exit.code) {
+    case kExitDone:
+      finished_ = true;
+      CheckEnd(what);
+      return;
+    case kExitTerminated:
+      if (chief->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
+      if (waited_.count(chief) > 0 && StepOnDisk() < waited_[chief] && !taken_over_) {
+        Fail(absl::StrCat(what, " at step ", waited_[chief], ", but only step ", StepOnDisk(), " is saved"));
+      }
+      return;
+    case kExitBadConfiguration:
+      if (!rivals_) Fail(absl::StrCat(what, " and there is no other chief"));
+      return;
+    default:
+      // Threads that do not get a processor may need longer than checkpoint.stop_seconds, too.
+      if (absl::IsDeadlineExceeded(ended_[chief]) &&
+          absl::Seconds(plan_.config.checkpoint().stop_seconds()) < Stalls()) {
+        return;
+      }
+      // A disk that does not take the last step, or cannot be read.
+      if (!DiskWasBad(chief) && !rivals_) Fail(absl::StrCat(what, " and nothing was wrong with the disk"));
+  }
+}
+
+void Judge::OnWorkerExit(Process* worker) {
+  const Exit exit = *worker->exit();
+  if (exit.killed) return;
+  const absl::Status& status = ended_[worker];
+  const std::string what =
+      absl::StrCat(worker->name(), " ends with exit code ", exit.code, " (", status.ToString(), ")");
+  if (exit.code == kExitDone) {
+    if (!taken_over_ && !continued_ && !EndIsRecorded()) Fail(absl::StrCat(what, " before the run is over"));
+  } else if (exit.code == kExitTerminated) {
+    if (worker->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
+  } else if (exit.code == kExitRetryable) {
+    const bool fruitless = absl::StrContains(status.message(), "has brought anything");
+    const Instant heard = std::max(worker->started(), fruitless ? worker->taken_at : worker->heard_at);
+    const absl::Duration wait = absl::Seconds(plan_.config.cluster().chief_wait_seconds());
+    if (absl::Nanoseconds(world_->now() - heard) < wait) {
+      Fail(absl::StrCat(what, " ", Since(heard, world_->now()), " after it heard of the chief"));
+    }
+  } else if (disk_->WasWellSince(0) && !taken_over_) {
+    // An address file that cannot be read, or a run whose last step could not be saved.
+    Fail(what);
+  }
+}
+
+void Judge::OnLauncherExit(Process* launcher) {
+  const Exit exit = *launcher->exit();
+  if (exit.killed || exit.code != kExitDone) return;
+  if (!finished_) Fail(absl::StrCat(launcher->name(), " says that the run is over"));
+}
+
+absl::Duration Judge::Stalls() const {
+  return (plan_.scheduler.stall_chance > 0 ? 40 : 0) * plan_.scheduler.longest_stall;
+}
+
+absl::Duration Judge::ProgressLimit() const {
+  absl::Duration slowest;
+  for (const absl::Duration time : plan_.slot_times) slowest = std::max(slowest, time + absl::Milliseconds(3));
+  return absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(500) +
+         static_cast<double>(plan_.steps) * plan_.rules.hook_time +
+         4 * static_cast<double>(plan_.config.training().replicas_to_aggregate()) * slowest + Stalls();
+}
+
+bool Judge::IsConnected(Process* worker, Process* chief) const {
+  for (const auto& connection : world_->network()->connections()) {
+    if (connection->ends[Connection::kClient] != worker || connection->ends[Connection::kServer] != chief) continue;
+    if (!world_->network()->passes(*connection)) continue;
+    for (const auto& call : connection->calls) {
+      if (call->method() == "Step" && !call->status && !call->broken) return true;
+    }
+  }
+  return false;
+}
+
+void Judge::CheckStopped(const Process* process, absl::Duration limit, bool healthy) {
+  if (!process->alive() || process->stopped_at() == kNever) return;
+  const Instant now = world_->now();
+  const auto since = well_since_.emplace(process, now).first;
+  if (!healthy || process->frozen()) since->second = now;
+  const Instant from = std::max(since->second, process->stopped_at());
+  if (absl::Nanoseconds(now - from) > limit) {
+    Fail(absl::StrCat(process->name(), " was stopped ", Since(process->stopped_at(), now), " ago and is still there"));
+  }
+}
+
+void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
+  const Instant now = world_->now();
+  const bool disk_is_well = disk_->WasWellSince(now - absl::ToInt64Nanoseconds(absl::Seconds(1)));
+  if (chief != nullptr) CheckStopped(chief, kStopLimit + Stalls(), disk_is_well);
+  const bool serves = chief != nullptr && chief->alive() && !chief->frozen() && serving_.count(chief) > 0 &&
+                      waited_.count(chief) == 0 && chief->stopped_at() == kNever && !world_->network()->slow();
+  // The last step is followed by a save, and so is one after which variables are set; with every_steps others wait
+  // until the disk has taken an earlier checkpoint.
+  const bool last = serves && (plan_.may_be_ended || serving_[chief] + 1 >= ledger_.present().LastStep());
+  const bool saves =
+      serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
+  for (Process* const worker : workers) {
+    const bool connected = serves && worker->alive() && !worker->frozen() && IsConnected(worker, chief);
+    if (worker->stopped_at() != kNever) {
+      CheckStopped(worker, kStopLimit + ProgressLimit(), connected);
+      continue;
+    }
+    const auto since = well_since_.emplace(worker, now).first;
+    const auto delay = startup_delays_.find(worker);
+    const bool waits = serves && delay != startup_delays_.end() && serving_[chief] < delay->second;
+    if (!connected || saves || waits) since->second = now;
+    const Instant from = std::max(since->second, last_progress_);
+    if (absl::Nanoseconds(now - from) > ProgressLimit()) {
+      Fail(absl::StrCat("step ", serving_[chief], " has not ended for ", Since(last_progress_, now), ", while ",
+                        worker->name(), " is there"));
+    }
+  }
+}
+
+void Judge::CheckDisk() {
+  MemoryFileSystem* const fs = disk_->memory();
+  const auto newest = LatestCheckpoint(fs, kLogdir);
+  // A chief that is pushed out between its last look at the lock and the list of checkpoints may write an older list.
+  CheckEnd("the run is over");
+  if (!taken_over_ && newest.ok() && *newest) {
+    const auto reader = BundleReader::Open(fs, **newest);
+    const auto state = reader.ok() ? SessionStateOf(**reader) : absl::StatusOr<v1::SessionState>(reader.status());
+    const auto set = static_cast<int64_t>(ledger_.present().changes().assignments.size());
+    if (!state.ok() || state->assignments() != set) {
+      return Fail(absl::StrCat("variables were set ", set, " times, and the last checkpoint has ",
+                               state.ok() ? absl::StrCat(state->assignments()) : state.status().ToString()));
+    }
+  }
+  const auto state = ReadCheckpointState(fs, kLogdir);
+  if (!state.ok() || !*state) return;
+  const auto& listed = (*state)->all_model_checkpoint_paths();
+  const auto names = fs->ListDirectory(kLogdir);
+  for (absl::string_view name : *names) {
+    if (!rivals_ && disk_->WasWellSince(0) && absl::StartsWith(name, "model.ckpt") && absl::EndsWith(name, ".tmp")) {
+      Fail(absl::StrCat("a half-written file was left: ", name));
+    }
+    if (!absl::ConsumeSuffix(&name, ".index")) continue;
+    const std::string prefix = JoinPath(kLogdir, name);
+    if (reported_damaged_.count(prefix) > 0) continue;
+    const bool is_listed = std::find(listed.begin(), listed.end(), prefix) != listed.end();
+    // The power was cut while it was being deleted: a part may have come back.
+    if ((power_was_cut_ || taken_over_) && !is_listed) continue;
+    const auto reader = BundleReader::Open(fs, prefix);
+    const absl::Status status = reader.ok() ? ledger_.CheckCheckpoint(**reader, is_listed) : reader.status();
+    if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, ": ", status.ToString()));
+  }
+}
+
+}  // namespace simulation
+}  // namespace lockstep

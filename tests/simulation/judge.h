@@ -1,0 +1,124 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_JUDGE_H_
+#define LOCKSTEP_TESTS_SIMULATION_JUDGE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/tests/simulation/ledger.h"
+#include "lockstep/tests/simulation/plan.h"
+#include "lockstep/tests/simulation/process.h"
+#include "lockstep/tests/simulation/reference.h"
+#include "lockstep/tests/simulation/world.h"
+
+namespace lockstep {
+namespace simulation {
+
+// Watches a life and says what must not have happened: the invariants. It sees what a person could see, exits, logs,
+// the disk and what travels, and knows what was done to whom.
+class Judge {
+ public:
+  // All must outlive this.
+  Judge(const Plan* plan, World* world, Disk* disk);
+
+  // The first thing that was wrong.
+  const std::string& failure() const { return failure_; }
+  void Fail(std::string what);
+
+  // The last step is saved and the chief has said so.
+  bool finished() const { return finished_; }
+  // No more faults come.
+  void OnCalm() { calm_since_ = world_->now(); }
+  // Of what was not synced, anything may be lost.
+  void OnPowerCut() { power_was_cut_ = true; }
+  // Two chiefs may have met; `takes_over`: and the lock does not keep them apart.
+  void OnRival(bool takes_over) {
+    rivals_ = true;
+    taken_over_ = taken_over_ || takes_over;
+  }
+  // Somebody may ask for the end from now on.
+  void OnEndWanted(Wish wish) { (wish == Wish::kEndWithBlock ? end_wanted_with_block_ : end_wanted_) = true; }
+  void OnStartupDelay(const Process* worker, int64_t steps) { startup_delays_[worker] = steps; }
+
+  // What the processes show.
+  // `config`: that the chief was started with.
+  void OnServing(Process* chief, int64_t generation, int64_t step, const config::v1::RunSpec& config);
+  void OnReply(Process* chief, int64_t generation, const StepReplyFrame& reply);
+  void OnWaited(Process* chief, const absl::Status& status, int64_t step);
+  void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
+  void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
+  // Variables were set, and the program has been told so.
+  void OnAssigned(Process* chief);
+  void OnWorkerEnded(Process* worker, const absl::Status& status);
+  void OnLog(const Process* process, absl::string_view line);
+  void OnChiefExit(Process* chief);
+  void OnWorkerExit(Process* worker);
+  void OnLauncherExit(Process* launcher);
+  // Now and then: whether the step moves, and those that were asked to stop do. `chief` may be null.
+  void Watch(Process* chief, const std::vector<Process*>& workers);
+  // At the end: what is on the disk.
+  void CheckDisk();
+
+  int64_t generation() const { return generation_; }
+  bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
+
+ private:
+  // What threads that do not get a processor may take.
+  absl::Duration Stalls() const;
+  absl::Duration ProgressLimit() const;
+  bool IsConnected(Process* worker, Process* chief) const;
+  // Something was wrong with the disk while the process lived.
+  bool DiskWasBad(const Process* process) const;
+  // That a chief would start from now; -1 without one.
+  int64_t StepOnDisk() const;
+  // The run has ended, at the step that is on the disk.
+  void CheckEnd(const std::string& what);
+  // Whoever starts now ends at the step that is on the disk, too.
+  bool EndIsRecorded();
+  // A checkpoint has so many assignments.
+  bool AreSaved(int64_t assignments);
+  void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
+
+  const Plan& plan_;
+  World* const world_;
+  Disk* const disk_;
+  Ledger ledger_;
+  std::string failure_;
+  bool finished_ = false;
+  // It was started again after its end, as somebody does who wants more of it.
+  bool continued_ = false;
+  bool rivals_ = false;
+  bool taken_over_ = false;
+  bool power_was_cut_ = false;
+  bool end_wanted_ = false;
+  bool end_wanted_with_block_ = false;
+  Instant calm_since_ = kNever;
+
+  int64_t generation_ = 0;
+  std::map<const Process*, int64_t> serving_;  // the highest step of a token that the chief has given
+  std::map<const Process*, int64_t> waited_;   // the committed step of a chief that has ended
+  // As many assignments of the record as the chief's program knows of, and those that a checkpoint is known to have.
+  int64_t acknowledged_ = 0;
+  std::vector<RunChanges::Assignment> acknowledged_assignments_;
+  int64_t saved_assignments_ = 0;
+  // That a chief has said is saved.
+  int64_t saved_step_ = -1;
+  Instant last_progress_ = 0;
+  // Since when a worker has been well and in touch with the chief, and a process that is to stop has had nothing in its
+  // way.
+  std::map<const Process*, Instant> well_since_;
+  std::map<const Process*, absl::Status> ended_;
+  std::map<const Process*, int64_t> startup_delays_;
+  std::set<std::string> reported_damaged_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_JUDGE_H_

@@ -1,0 +1,84 @@
+#include "lockstep/tests/simulation/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/run_record.h"
+
+namespace lockstep {
+namespace simulation {
+
+Ledger::Ledger(World* world, Disk* disk, std::string logdir, const config::v1::RunSpec& config, const RunRules& rules)
+    : world_(world), disk_(disk), logdir_(std::move(logdir)), config_(config), rules_(rules) {
+  present_ = Know(ChangesOf(config));
+}
+
+const Reference* Ledger::Know(RunChanges changes) {
+  for (const auto& reference : known_) {
+    if (reference->changes() == changes) return reference.get();
+  }
+  known_.push_back(std::make_unique<Reference>(config_, rules_, std::move(changes)));
+  return known_.back().get();
+}
+
+void Ledger::Learn(bool durable) {
+  const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
+  const auto record = ReadRunRecord(disk_->memory(), logdir_);
+  if (!record.ok() || !*record) {
+    present_ = Know(ChangesOf(config_));
+    return;
+  }
+  finished_ = (*record)->finished();
+  if (durable && (*record)->has_end()) recorded_end_ = std::min(recorded_end_, (*record)->end().step());
+  const RunChanges changes = ChangesOf(**record);
+  RunChanges part = changes;
+  part.assignments.clear();
+  present_ = Know(part);
+  for (const RunChanges::Assignment& assignment : changes.assignments) {
+    part.assignments.push_back(assignment);
+    present_ = Know(part);
+  }
+}
+
+absl::Status Ledger::CheckAny(const std::function<absl::Status(const Reference&)>& check) {
+  for (const bool learnt : {false, true}) {
+    for (const auto& reference : known_) {
+      if (check(*reference).ok()) return absl::OkStatus();
+    }
+    if (!learnt) Learn();
+  }
+  return check(*present_);
+}
+
+absl::Status Ledger::CheckValues(int64_t step, VariableValues values, int64_t* assignments) {
+  *assignments = std::numeric_limits<int64_t>::max();
+  RETURN_IF_ERROR(CheckAny([&](const Reference& reference) { return reference.CheckValues(step, values); }));
+  for (const auto& reference : known_) {
+    if (!reference->CheckValues(step, values).ok()) continue;
+    *assignments = std::min(*assignments, static_cast<int64_t>(reference->changes().assignments.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ledger::CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) {
+  return CheckAny([&](const Reference& reference) { return reference.CheckNamed(step, values); });
+}
+
+absl::Status Ledger::CheckCheckpoint(const BundleReader& reader, bool listed) {
+  if (!listed) {
+    return CheckAny([&](const Reference& reference) { return reference.CheckCheckpoint(reader); });
+  }
+  ASSIGN_OR_RETURN(const v1::SessionState state, SessionStateOf(reader));
+  RunChanges changes = present_->changes();
+  if (state.assignments() > static_cast<int64_t>(changes.assignments.size())) {
+    return absl::DataLossError(
+        absl::StrCat("it has ", state.assignments(), " assignments, the record ", changes.assignments.size()));
+  }
+  changes.assignments.resize(static_cast<size_t>(state.assignments()));
+  return Know(std::move(changes))->CheckCheckpoint(reader);
+}
+
+}  // namespace simulation
+}  // namespace lockstep

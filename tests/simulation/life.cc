@@ -1,0 +1,379 @@
+#include "lockstep/tests/simulation/life.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/tests/simulation/faults.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+constexpr char kLogdir[] = "/logdir";
+constexpr char kAddressFile[] = "/run/address";
+// From when all is calm to the end, and the longest that a life may take at all.
+constexpr absl::Duration kCalmLimit = absl::Seconds(150);
+// Who still looks for a chief so long after the run is over is stopped: a worker that never had an answer does not know
+// the configured limit, and waits ten minutes.
+constexpr absl::Duration kLookingLimit = absl::Seconds(65);
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
+
+World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
+                            std::function<void(const Process*, absl::string_view)> on_log) {
+  World::Options options;
+  options.seed = plan.seed;
+  options.scheduler = plan.scheduler;
+  options.transcript_lines = transcript_lines;
+  options.on_log = std::move(on_log);
+  return options;
+}
+
+}  // namespace
+
+Life::Life(const Plan& plan, size_t transcript_lines, StackPool* stacks)
+    : plan_(plan),
+      world_(WorldOptions(plan, transcript_lines,
+                          [this](const Process* process, absl::string_view line) { judge_.OnLog(process, line); }),
+             stacks),
+      disk_(world_.AddDisk()),
+      judge_(&plan_, &world_, disk_),
+      config_(plan.config) {
+  CHECK(disk_->memory()->CreateDirectory("/run").ok());
+  hosts_.push_back(world_.AddHost("chief-host"));
+  for (int i = 0; i < plan_.workers && !plan_.one_host; ++i) {
+    hosts_.push_back(world_.AddHost(absl::StrCat("host-", i)));
+  }
+  for (Host* const host : hosts_) host->wall_error = random()->Between(-absl::Seconds(100), absl::Seconds(100));
+}
+
+Life::~Life() = default;
+
+std::string Life::Run() {
+  if (plan_.launcher) {
+    StartLauncher();
+  } else {
+    StartChief();
+    for (int i = 0; i < plan_.workers; ++i) StartWorker(i);
+  }
+  for (const Plan::Fault& fault : plan_.faults) Arm(fault);
+  world_.scheduler()->At(plan_.quiet_at, [this] { Calm(); });
+  Watch();
+  const Instant limit = plan_.quiet_at + absl::ToInt64Nanoseconds(kCalmLimit);
+  const auto end = world_.scheduler()->Run([this] { return IsOver(); }, limit);
+  switch (end) {
+    case LifeScheduler::End::kDone:
+      break;
+    case LifeScheduler::End::kStuck:
+      judge_.Fail(absl::StrCat("nothing can happen any more:\n", world_.scheduler()->Describe()));
+      break;
+    case LifeScheduler::End::kTooLong:
+      judge_.Fail(absl::StrCat("the run does not end:\n", world_.scheduler()->Describe()));
+      break;
+    case LifeScheduler::End::kTooManyTurns:
+      judge_.Fail(absl::StrCat("the processes run in circles:\n", world_.scheduler()->Describe()));
+      break;
+  }
+  if (judge_.failure().empty()) judge_.CheckDisk();
+  return judge_.failure();
+}
+
+bool Life::IsOver() const {
+  if (!judge_.failure().empty()) return true;
+  if (!judge_.finished()) return false;
+  const auto& processes = world_.processes();
+  return std::none_of(processes.begin(), processes.end(), [](const auto& process) { return process->alive(); });
+}
+
+void Life::Arm(const Plan::Fault& fault) {
+  const FaultKind& kind = Faults()[fault.kind];
+  const auto strike = [this, &kind] {
+    if (calm_) return;
+    world_.transcript()->Add(world_.now(), "FAULT", kind.name);
+    kind.strike(this);
+  };
+  switch (fault.trigger.kind) {
+    case Trigger::kTime:
+      return world_.scheduler()->At(fault.trigger.time, strike);
+    case Trigger::kTurn:
+      return world_.scheduler()->AtTurn(fault.trigger.turn, strike);
+    case Trigger::kPoint:
+      return world_.AtPoint(fault.trigger.point, fault.trigger.nth, strike);
+  }
+}
+
+void Life::After(absl::Duration delay, std::function<void()> undo) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(undo));
+  undos_.push_back(shared);
+  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(delay), [shared] {
+    if (const auto action = std::exchange(*shared, nullptr)) action();
+  });
+}
+
+void Life::Calm() {
+  world_.transcript()->Add(world_.now(), "FAULT", "all is calm from now on");
+  calm_ = true;
+  world_.Disarm();
+  for (const auto& undo : undos_) {
+    if (const auto action = std::exchange(*undo, nullptr)) action();
+  }
+  undos_.clear();
+  judge_.OnCalm();
+  // Somebody has to do the work.
+  if (workers().empty() && !judge_.finished() && !plan_.launcher) {
+    const bool pending = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.pending; });
+    if (!pending) AddWorker();
+  }
+}
+
+void Life::Watch() {
+  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(kWatchPeriod), [this] {
+    judge_.Watch(chief_, workers());
+    Watch();
+  });
+}
+
+void Life::Later(std::function<void()> action) {
+  const absl::Duration delay = random()->Chance(0.5) ? random()->Between(absl::Milliseconds(1), absl::Milliseconds(100))
+                                                     : random()->Between(absl::Milliseconds(1), absl::Seconds(2));
+  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(delay), std::move(action));
+}
+
+std::vector<Process*> Life::workers() const {
+  std::vector<Process*> running;
+  for (const WorkerSlot& worker : workers_) {
+    if (worker.process != nullptr) running.push_back(worker.process);
+  }
+  return running;
+}
+
+Process* Life::AnyWorker() {
+  const std::vector<Process*> running = workers();
+  return running.empty() ? nullptr : random()->Pick(running);
+}
+
+Host* Life::HostOfWorker(int index) const {
+  return plan_.one_host ? hosts_[0] : hosts_[1 + index % (hosts_.size() - 1)];
+}
+
+std::string Life::Master() const {
+  if (plan_.address_file) return absl::StrCat("file:", kAddressFile);
+  return "grpc://chief-host:2222,grpc://other-host:2222";
+}
+
+ChiefRole Life::NewChiefRole(const std::string& listen) {
+  ChiefRole role;
+  role.config = config_;
+  role.change_settings = changed_;
+  role.logdir = kLogdir;
+  role.listen = listen;
+  if (plan_.address_file) role.address_file = kAddressFile;
+  role.on_serving = [this, config = config_](Process* chief, int64_t generation, int64_t step) {
+    judge_.OnServing(chief, generation, step, config);
+  };
+  role.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
+    judge_.OnReply(chief, generation, reply);
+  };
+  role.on_waited = [this](Process* chief, const absl::Status& status, int64_t step) {
+    if (!chief->ghost()) judge_.OnWaited(chief, status, step);
+  };
+  return role;
+}
+
+Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole role) {
+  const auto on_exit = [this](Process* process) { OnChiefExit(process); };
+  if (!plan_.rules.followed) {
+    return world_.Start(
+        host, name, disk_, [role = std::move(role)](Process* process) { return RunChief(process, role); }, on_exit);
+  }
+  ProgramRole program;
+  program.chief = std::move(role);
+  program.rules = plan_.rules;
+  program.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
+    judge_.OnRead(reader, step, values);
+  };
+  program.on_assigned = [this](Process* chief) { judge_.OnAssigned(chief); };
+  program.on_wrong = [this](Process* chief, const std::string& what) {
+    judge_.Fail(absl::StrCat(chief->name(), ": ", what));
+  };
+  return world_.Start(
+      host, name, disk_, [program = std::move(program)](Process* process) { return RunProgram(process, program); },
+      on_exit);
+}
+
+void Life::ChangeSettings() {
+  auto* const rate = config_.mutable_optimizer()->mutable_learning_rate();
+  rate->set_initial(rate->initial() * 0.5f);
+  changed_ = true;
+}
+
+void Life::StartChief() {
+  chief_pending_ = false;
+  if (judge_.finished() || chief_ != nullptr) return;
+  if (!hosts_[0]->powered) {
+    chief_pending_ = true;
+    return Later([this] { StartChief(); });
+  }
+  ChiefRole role = NewChiefRole("chief-host:2222");
+  if (random()->Chance(0.3)) role.lock_wait = absl::Seconds(5);
+  chief_ = StartChiefProcess(hosts_[0], "chief", std::move(role));
+}
+
+void Life::OnChiefExit(Process* process) {
+  judge_.OnChiefExit(process);
+  if (judge_.finished()) {
+    world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(kLookingLimit), [this] {
+      for (const auto& late : world_.processes()) world_.Signal(late.get());
+    });
+  }
+  if (chief_ != process) return;
+  chief_ = nullptr;
+  if (plan_.launcher || judge_.finished()) return;
+  chief_pending_ = true;
+  Later([this] { StartChief(); });
+}
+
+void Life::StartOtherChief(bool takes_over) {
+  judge_.OnRival(takes_over);
+  Host* const host = takes_over && !plan_.one_host ? world_.AddHost("other-host") : hosts_[0];
+  // One that takes over is found where a second address says, or by the address file.
+  ChiefRole role = NewChiefRole(takes_over ? "other-host:2222" : absl::StrCat("chief-host:", 3000 + other_chiefs_));
+  if (!takes_over) role.address_file.clear();
+  Process* const process = StartChiefProcess(host, absl::StrCat("chief-", ++other_chiefs_ + 1), std::move(role));
+  // Whoever is one too many is stopped by and by: a second one may have found nobody there, and own the run now; the
+  // first one notices that it has lost the directory only when it saves.
+  Process* const one_too_many = takes_over ? chief_ : process;
+  if (takes_over) chief_ = process;
+  After(random()->Between(absl::Milliseconds(1), absl::Seconds(2)),
+        [this, one_too_many] { world_.Signal(one_too_many); });
+}
+
+Process* Life::StartWorkerProcess(int index, const std::string& master) {
+  WorkerRole role;
+  role.name = absl::StrCat("worker-", index);
+  role.master = master;
+  role.startup_delay_steps = index < plan_.workers ? plan_.startup_delays[index] : 0;
+  role.slot_time = plan_.slot_times[index % plan_.slot_times.size()];
+  role.rules = plan_.rules;
+  role.on_slot = [this](Process* worker, const SlotKey& key, VariableValues values) {
+    judge_.OnSlot(worker, key, values);
+  };
+  role.on_ended = [this](Process* worker, const absl::Status& status) { judge_.OnWorkerEnded(worker, status); };
+  Process* const process = world_.Start(
+      HostOfWorker(index), role.name, disk_, [role](Process* process) { return RunWorker(process, role); },
+      [this, index](Process* process) { OnWorkerExit(index, process); });
+  judge_.OnStartupDelay(process, *role.startup_delay_steps);
+  if (static_cast<size_t>(index) >= workers_.size()) workers_.resize(index + 1);
+  workers_[index] = WorkerSlot();
+  workers_[index].process = process;
+  return process;
+}
+
+void Life::StartWorker(int index) {
+  if (judge_.finished()) return;
+  if (!HostOfWorker(index)->powered) return Later([this, index] { StartWorker(index); });
+  StartWorkerProcess(index, Master());
+}
+
+void Life::AddWorker() {
+  if (plan_.launcher || judge_.finished()) return;
+  StartWorker(static_cast<int>(workers_.size()));
+}
+
+void Life::Retire(Process* process) {
+  for (WorkerSlot& worker : workers_) {
+    if (worker.process == process) worker.retired = true;
+  }
+  world_.Signal(process);
+}
+
+void Life::OnWorkerExit(int index, Process* process) {
+  judge_.OnWorkerExit(process);
+  WorkerSlot& worker = workers_[index];
+  if (worker.process != process) return;
+  worker.process = nullptr;
+  const Exit exit = *process->exit();
+  if (plan_.launcher || judge_.finished() || (!exit.killed && exit.code == kExitDone)) return;
+  if (worker.retired && !calm_) return;
+  worker.pending = true;
+  Later([this, index] { StartWorker(index); });
+}
+
+void Life::StartLauncher() {
+  if (judge_.finished() || launcher_ != nullptr) return;
+  if (!hosts_[0]->powered) return Later([this] { StartLauncher(); });
+  LauncherRole role;
+  role.workers = plan_.workers;
+  role.start = [this](const std::vector<std::string>& command) { return StartChild(command); };
+  launcher_ = world_.Start(
+      hosts_[0], "launcher", disk_, [role](Process* process) { return RunLauncher(process, role); },
+      [this](Process* process) { OnLauncherExit(process); });
+}
+
+Process* Life::StartChild(const std::vector<std::string>& command) {
+  if (command[0] == "worker") {
+    int index = 0;
+    CHECK(absl::SimpleAtoi(command[1], &index));
+    return StartWorkerProcess(index, command[2]);
+  }
+  ChiefRole role = NewChiefRole(command[1]);
+  role.port_file = kPortFile;
+  // As `lockstep run` has it.
+  role.lock_wait = absl::Seconds(60);
+  chief_ = StartChiefProcess(hosts_[0], "chief", std::move(role));
+  return chief_;
+}
+
+void Life::OnLauncherExit(Process* process) {
+  judge_.OnLauncherExit(process);
+  launcher_ = nullptr;
+  // Its chief may meet that of the next one.
+  if (chief_ != nullptr) judge_.OnRival(/*takes_over=*/false);
+  // What PR_SET_PDEATHSIG does.
+  for (const auto& child : world_.processes()) {
+    if (child.get() == chief_) world_.Signal(child.get());
+  }
+  for (Process* const worker : workers()) world_.Signal(worker);
+  if (!judge_.finished()) Later([this] { StartLauncher(); });
+}
+
+void Life::StartStranger() {
+  StrangerRole role;
+  role.target = "chief-host:2222";
+  role.generation = [this] { return judge_.generation(); };
+  world_.Start(random()->Pick(hosts_), absl::StrCat("stranger-", strangers_++), disk_,
+               [role](Process* process) { return RunStranger(process, role); });
+}
+
+void Life::StartReader() {
+  if (plan_.launcher) return;
+  ReaderRole role;
+  role.master = Master();
+  role.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
+    judge_.OnRead(reader, step, values);
+  };
+  world_.Start(random()->Pick(hosts_), absl::StrCat("reader-", readers_++), disk_,
+               [role](Process* process) { return RunReader(process, role); });
+}
+
+void Life::CutPower(Host* host) {
+  // What is on the disk of the machine is what it has synced; a disk over the network has power of its own.
+  if (host == hosts_[0]) {
+    judge_.OnPowerCut();
+    // Whoever writes to the disk from elsewhere would have to be told that what it wrote is gone.
+    if (chief_ != nullptr && chief_->host() != host) world_.Kill(chief_);
+    world_.CutPower(host, disk_);
+  } else {
+    world_.CutPower(host, nullptr);
+  }
+  After(random()->Between(absl::Milliseconds(1), absl::Seconds(2)), [this, host] {
+    world_.transcript()->Add(world_.now(), host->name, "has power again");
+    host->powered = true;
+  });
+}
+
+}  // namespace simulation
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_LIFE_H_
+#define LOCKSTEP_TESTS_SIMULATION_LIFE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/tests/simulation/judge.h"
+#include "lockstep/tests/simulation/plan.h"
+#include "lockstep/tests/simulation/reference.h"
+#include "lockstep/tests/simulation/roles.h"
+#include "lockstep/tests/simulation/world.h"
+
+namespace lockstep {
+namespace simulation {
+
+// One life of a run, from its first start to its end, with all that happens to it. Single-threaded.
+class Life {
+ public:
+  // `transcript_lines`: how many to keep.
+  Life(const Plan& plan, size_t transcript_lines, StackPool* stacks);
+  ~Life();
+
+  // Empty when all went as it must; else what did not.
+  std::string Run();
+  std::string TranscriptText() { return world_.transcript()->Text(); }
+  int64_t turns() { return world_.scheduler()->turns(); }
+
+  // For faults.
+  World* world() { return &world_; }
+  Random* random() { return world_.random(); }
+  Judge* judge() { return &judge_; }
+  const Plan& plan() const { return plan_; }
+  Disk* disk() { return disk_; }
+  // Null when it does not run.
+  Process* chief() const { return chief_; }
+  Process* launcher() const { return launcher_; }
+  // Those that run, and one of them: null when there is none.
+  std::vector<Process*> workers() const;
+  Process* AnyWorker();
+  std::vector<Host*> hosts() const { return hosts_; }
+  void StartWorker(int index);
+  // A worker that nobody has seen before.
+  void AddWorker();
+  // Does not come back.
+  void Retire(Process* worker);
+  // Another chief on the same directory; `takes_over`: the lock of the first is gone.
+  void StartOtherChief(bool takes_over);
+  void StartStranger();
+  void StartReader();
+  // Chiefs that are started from now on have another learning rate.
+  void ChangeSettings();
+  // Its processes are started again after some time.
+  void CutPower(Host* host);
+  // `undo` is called after a time, or when the life calms down.
+  void After(absl::Duration delay, std::function<void()> undo);
+
+ private:
+  struct WorkerSlot {
+    Process* process = nullptr;
+    bool retired = false;
+    bool pending = false;
+  };
+
+  void Arm(const Plan::Fault& fault);
+  void Calm();
+  bool IsOver() const;
+  void StartChief();
+  Process* StartChiefProcess(Host* host, const std::string& name, ChiefRole role);
+  Process* StartWorkerProcess(int index, const std::string& master);
+  void StartLauncher();
+  Process* StartChild(const std::vector<std::string>& command);
+  void OnChiefExit(Process* process);
+  void OnWorkerExit(int index, Process* process);
+  void OnLauncherExit(Process* process);
+  // Starts again what somebody must.
+  void Later(std::function<void()> action);
+  ChiefRole NewChiefRole(const std::string& listen);
+  Host* HostOfWorker(int index) const;
+  std::string Master() const;
+  void Watch();
+
+  const Plan plan_;
+  World world_;
+  Disk* const disk_;
+  Judge judge_;
+  std::vector<Host*> hosts_;  // the first is the chief's
+  Process* chief_ = nullptr;
+  Process* launcher_ = nullptr;
+  std::vector<WorkerSlot> workers_;
+  int other_chiefs_ = 0;
+  int strangers_ = 0;
+  int readers_ = 0;
+  // That chiefs are started with.
+  config::v1::RunSpec config_;
+  bool changed_ = false;
+  bool chief_pending_ = false;
+  bool calm_ = false;
+  std::vector<std::shared_ptr<std::function<void()>>> undos_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_LIFE_H_

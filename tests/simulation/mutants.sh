@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Plants a bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each within 5000
+# seeds. Usage: mutants.sh NAME... (a file in mutants/ without ".patch"); without names all of them.
+set -euo pipefail
+here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+tree="$(cd "${here}/../.." && pwd)"
+scratch="${LOCKSTEP_MUTANTS:-${HOME:-/root}/.cache/lockstep/mutants}"
+names=("$@")
+if [[ ${#names[@]} == 0 ]]; then
+  for patch in "${here}"/mutants/*.patch; do names+=("$(basename "${patch}" .patch)"); done
+fi
+
+# The same results as any other build of this user (tools/build.sh).
+cache="$(find "${HOME:-/root}/.cache/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
+flags=()
+[[ -z "${cache}" ]] || flags+=("--disk_cache=${cache}")
+
+mkdir -p "${scratch}"
+# One at a time.
+exec 9>"${scratch}/lock"
+flock 9
+copy="${scratch}/tree"
+mkdir -p "${copy}"
+refresh() {
+  find "${copy}" -mindepth 1 -maxdepth 1 ! -name .bz -exec rm -rf {} +
+  tar -C "${tree}" --exclude=./.bz --exclude=./.git --exclude=./bazel-out --exclude=./runs -cf - . | tar -C "${copy}" -xf -
+}
+
+failed=0
+for name in "${names[@]}"; do
+  refresh
+  if ! patch -s -d "${copy}" -p1 <"${here}/mutants/${name}.patch"; then
+    echo "${name}: the patch does not apply"
+    failed=$((failed + 1))
+    continue
+  fi
+  if ! (cd "${copy}" && bazel build "${flags[@]}" //tests/simulation:simulate >"${scratch}/build.log" 2>&1); then
+    tail -n 30 "${scratch}/build.log"
+    echo "${name}: does not build"
+    failed=$((failed + 1))
+    continue
+  fi
+  "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" --seeds=5000 >"${scratch}/${name}.log" 2>&1 || true
+  found="$(tail -n 1 "${scratch}/${name}.log")"
+  first="$(grep -a -m 1 -E '^seed [0-9]+ (failed|ended)' "${scratch}/${name}.log" | cut -c1-160 || true)"
+  echo "${name}: ${found}; ${first}"
+  if ! grep -qE '^5000 lives, [1-9][0-9]* failed$' <<<"${found}"; then
+    echo "${name} was not found"
+    failed=$((failed + 1))
+  fi
+done
+(cd "${copy}" && bazel shutdown >/dev/null 2>&1) || true
+echo "${#names[@]} mutants, ${failed} not found"
+[[ "${failed}" == 0 ]]

@@ -1,0 +1,199 @@
+#include "lockstep/tests/simulation/plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/tests/simulation/faults.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+config::v1::RunSpec DrawConfig(Random* random) {
+  config::v1::RunSpec config;
+  config.mutable_training()->set_steps(random->Between(5, 15));
+  config.mutable_training()->set_replicas_to_aggregate(random->Between(1, 4));
+  config.mutable_training()->set_seed(random->Next() >> 32);
+  config.mutable_input()->set_batch_size(1);
+  config.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+  config.mutable_optimizer()->mutable_learning_rate()->set_initial(0.05f);
+  auto* const checkpoint = config.mutable_checkpoint();
+  checkpoint->set_every_seconds(random->Pick<double>({0, 0.05, 0.3, 600}));
+  checkpoint->set_every_steps(random->Pick<int64_t>({0, 1, 1, 1, 2, 3, 5}));
+  checkpoint->set_keep(random->Pick<int64_t>({0, 1, 2, 5}));
+  checkpoint->set_stop_seconds(random->Pick<double>({2, 10, 30}));
+  config.mutable_summary()->set_every_steps(random->Pick<int64_t>({0, 1, 100}));
+  auto* const cluster = config.mutable_cluster();
+  cluster->set_lease_seconds(random->Pick<double>({0.2, 0.5, 1, 3}));
+  cluster->set_chief_wait_seconds(random->Pick<double>({0.5, 2, 10, 60}));
+  cluster->set_linger_seconds(random->Pick<double>({0, 0, 0, 1}));
+  cluster->set_shared_memory(false);
+  ApplyDefaults(&config);
+  return config;
+}
+
+// What ends the run before its configured steps, if anything does.
+void DrawEnd(Random* random, Plan* plan) {
+  config::v1::TrainingConfig* const training = plan->config.mutable_training();
+  const int64_t slots = training->replicas_to_aggregate();
+  const int64_t step = random->Between(1, plan->steps - 1);
+  const int64_t slot = random->Between(0, slots - 1);
+  RunRules* const rules = &plan->rules;
+  switch (random->Below(8)) {
+    case 0:
+      rules->batches = random->Between(slots, plan->steps * slots);
+      if (random->Chance(0.5)) {
+        training->clear_steps();
+        training->set_unbounded(true);
+      }
+      break;
+    case 1:
+      rules->stop_step = step;
+      rules->stop_slot = slot;
+      break;
+    case 2:
+      rules->non_finite_step = step;
+      rules->non_finite_slot = slot;
+      training->set_end_on_non_finite(true);
+      break;
+    default:
+      if (random->Chance(0.8)) break;
+      training->clear_steps();
+      training->set_additional_steps(plan->steps);
+  }
+}
+
+void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, Plan* plan) {
+  RunRules* const rules = &plan->rules;
+  rules->followed = true;
+  rules->hook_time = random->Pick<absl::Duration>({absl::ZeroDuration(), slot_times[0] / 4, 2 * slot_times[0]});
+  if (random->Chance(0.3)) {
+    rules->patience = random->Between(1, 3);
+    rules->check_every = random->Between(1, 2);
+  }
+  if (random->Chance(0.4)) {
+    for (int64_t i = random->Between(1, 3); i > 0; --i) {
+      rules->assign_at.push_back(random->Between(1, plan->steps - 1));
+    }
+  }
+}
+
+// 1 ... 2^most, as many at each order of magnitude.
+int64_t DrawMagnitude(Random* random, int64_t most) {
+  return random->Between(1, int64_t{1} << random->Between(0, most));
+}
+
+Trigger DrawTrigger(Random* random, Instant horizon, Point often_at) {
+  Trigger trigger;
+  if (random->Chance(0.4)) {
+    trigger.kind = Trigger::kPoint;
+    trigger.point = often_at;
+    trigger.nth = random->Chance(0.5) ? random->Between(1, 200) : DrawMagnitude(random, 9);
+    return trigger;
+  }
+  switch (random->Below(8)) {
+    case 0:
+    case 1:
+      trigger.kind = Trigger::kTurn;
+      trigger.turn = DrawMagnitude(random, 14);
+      break;
+    case 2:
+    case 3:
+    case 4:
+      trigger.kind = Trigger::kPoint;
+      trigger.point = static_cast<Point>(random->Below(static_cast<uint64_t>(Point::kNumPoints)));
+      trigger.nth = DrawMagnitude(random, trigger.point == Point::kCall ? 5 : 9);
+      break;
+    default:
+      trigger.time = static_cast<Instant>(random->Below(static_cast<uint64_t>(horizon)));
+  }
+  return trigger;
+}
+
+}  // namespace
+
+Plan DrawPlan(uint64_t seed, bool with_faults) {
+  Random random(seed ^ 0x5eed);
+  Plan plan;
+  plan.seed = seed;
+  plan.config = DrawConfig(&random);
+  if (Random audited(seed ^ 0xa0d1); audited.Chance(0.3)) {
+    plan.config.mutable_audit()->set_fraction(audited.Pick<double>({0, 0.3, 1}));
+  }
+  plan.launcher = random.Chance(0.2);
+  plan.address_file = !plan.launcher && random.Chance(0.3);
+  plan.one_host = plan.launcher || random.Chance(0.2);
+  plan.workers = static_cast<int>(random.Between(1, 5));
+  const absl::Duration slot_time =
+      random.Between(absl::Microseconds(200), random.Chance(0.3) ? absl::Milliseconds(1) : absl::Milliseconds(30));
+  for (int i = 0; i < plan.workers; ++i) {
+    plan.slot_times.push_back(slot_time * (random.Chance(0.2) ? 3 : 1));
+    plan.startup_delays.push_back(i > 0 && random.Chance(0.2) ? random.Between(1, plan.config.training().steps() - 1)
+                                                              : 0);
+  }
+  plan.scheduler.locks_between_switches = random.Pick<int64_t>({2, 8, 30, 200});
+  plan.scheduler.stall_chance = random.Pick<double>({0, 0.01, 0.1, 0.1});
+  plan.scheduler.longest_stall =
+      random.Pick<absl::Duration>({absl::Milliseconds(1), absl::Milliseconds(50), absl::Milliseconds(200)});
+  plan.steps = plan.config.training().steps();
+  Random library(seed ^ 0x11b);
+  DrawEnd(&library, &plan);
+  if (!plan.launcher && !plan.address_file && library.Chance(0.5)) DrawProgram(&library, plan.slot_times, &plan);
+  plan.may_be_ended = library.Chance(0.15);
+  plan.may_change = library.Chance(0.2);
+  const int64_t slots = plan.config.training().replicas_to_aggregate();
+  const Instant horizon =
+      absl::ToInt64Nanoseconds(plan.steps * slot_time * ((slots + plan.workers - 1) / plan.workers + 1));
+  plan.quiet_at = horizon;
+  if (!with_faults) return plan;
+  plan.quiet_at += absl::ToInt64Nanoseconds(random.Chance(0.15) ? absl::Seconds(20) : absl::Seconds(2));
+  std::vector<size_t> choices;
+  for (size_t i = 0; i < Faults().size(); ++i) {
+    if (!Faults()[i].applies(plan)) continue;
+    choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
+  }
+  const int64_t faults = random.Between(0, 9);
+  // Some of them again and again: what one fault does not show, two together may.
+  const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
+  for (int64_t i = 0; i < faults; ++i) {
+    const size_t kind = random.Pick(random.Chance(0.5) ? favourites : choices);
+    plan.faults.push_back({kind, DrawTrigger(&random, horizon, Faults()[kind].often_at)});
+  }
+  return plan;
+}
+
+std::string Plan::Describe() const {
+  std::string text =
+      absl::StrCat("seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
+                   config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(),
+                   ", ", workers, " workers", launcher ? ", launcher" : "", address_file ? ", address file" : "",
+                   one_host ? ", one host" : "", ", lease ", config.cluster().lease_seconds(), " s, chief_wait ",
+                   config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
+                   " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
+                   rules.Describe(), may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
+  for (size_t i = 0; i < startup_delays.size(); ++i) {
+    if (startup_delays[i] > 0) absl::StrAppend(&text, "  worker-", i, " waits for step ", startup_delays[i], "\n");
+  }
+  for (const Fault& fault : faults) {
+    absl::StrAppend(&text, "  ", Faults()[fault.kind].name, " ");
+    switch (fault.trigger.kind) {
+      case Trigger::kTime:
+        absl::StrAppend(&text, "at ", absl::FormatDuration(absl::Nanoseconds(fault.trigger.time)), "\n");
+        break;
+      case Trigger::kTurn:
+        absl::StrAppend(&text, "before turn ", fault.trigger.turn, "\n");
+        break;
+      case Trigger::kPoint: {
+        static constexpr const char* kPoints[] = {"change of files", "look at files", "frame", "reply", "call"};
+        absl::StrAppend(&text, "at the ", fault.trigger.nth, ". ", kPoints[static_cast<int>(fault.trigger.point)],
+                        "\n");
+        break;
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace simulation
+}  // namespace lockstep

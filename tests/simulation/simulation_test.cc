@@ -1,0 +1,151 @@
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/local/local_chief_client.h"
+#include "lockstep/tests/simulation/faults.h"
+#include "lockstep/tests/simulation/life.h"
+#include "lockstep/tests/simulation/reference.h"
+#include "lockstep/worker/session/training_worker.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SimulationTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { CaptureLogs(); }
+
+  StackPool stacks_;
+};
+
+TEST_F(SimulationTest, ALifeWithoutFaultsEndsWell) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Life life(DrawPlan(seed, /*with_faults=*/false), /*transcript_lines=*/1000, &stacks_);
+    EXPECT_EQ(life.Run(), "") << life.TranscriptText();
+  }
+}
+
+TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    std::string transcripts[2];
+    for (std::string& transcript : transcripts) {
+      Life life(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/100000, &stacks_);
+      life.Run();
+      transcript = life.TranscriptText();
+    }
+    ASSERT_EQ(transcripts[0], transcripts[1]) << "seed " << seed;
+  }
+}
+
+TEST_F(SimulationTest, WhetherALifeIsRecordedChangesNothing) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Life silent(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/0, &stacks_);
+    silent.Run();
+    const int64_t turns = silent.turns();
+    // One life at a time.
+    silent.~Life();
+    new (&silent) Life(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/1000, &stacks_);
+    silent.Run();
+    EXPECT_EQ(silent.turns(), turns) << "seed " << seed;
+  }
+}
+
+TEST_F(SimulationTest, EveryFaultStrikes) {
+  std::set<std::string> missing;
+  for (const FaultKind& kind : Faults()) missing.insert(kind.name);
+  for (uint64_t seed = 1; seed <= 2000 && !missing.empty(); ++seed) {
+    Life life(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/100000, &stacks_);
+    life.Run();
+    const std::string transcript = life.TranscriptText();
+    for (auto it = missing.begin(); it != missing.end();) {
+      it = absl::StrContains(transcript, absl::StrCat(" FAULT        ", *it, "\n")) ? missing.erase(it) : std::next(it);
+    }
+  }
+  EXPECT_THAT(missing, ::testing::IsEmpty());
+}
+
+// The plain loop against Lockstep itself: a chief and a worker in this process, with threads of the system.
+TEST_F(SimulationTest, TheReferenceIsWhatARunInOneProcessComputes) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const Plan plan = DrawPlan(seed, /*with_faults=*/false);
+    if (plan.rules.followed) continue;
+    const Reference reference(plan.config, plan.rules, ChangesOf(plan.config));
+    MemoryFileSystem fs;
+    {
+      Chief::Options options;
+      options.fs = &fs;
+      options.clock = Clock::Real();
+      options.logdir = "/logdir";
+      options.config = plan.config;
+      options.config.mutable_cluster()->clear_linger_seconds();
+      const auto chief = Chief::Create(std::move(options)).value();
+      const auto client = NewLocalChiefClient(chief.get());
+      TrainingWorker::Options worker_options;
+      worker_options.name = "worker";
+      worker_options.clock = Clock::Real();
+      worker_options.make_workload = [&plan](const config::v1::RunSpec& config) {
+        return NewTinyWorkload(config, plan.rules, {});
+      };
+      TrainingWorker worker(worker_options, client.get());
+      const auto running = Executor::Threads()->Start("worker", [&worker] { EXPECT_TRUE(worker.Run().ok()); });
+      EXPECT_TRUE(chief->Wait().ok());
+    }
+    const auto newest = LatestCheckpoint(&fs, "/logdir").value();
+    ASSERT_TRUE(newest.has_value());
+    EXPECT_EQ(StepOfCheckpoint(*newest), reference.LastStep());
+    const auto reader = BundleReader::Open(&fs, *newest).value();
+    const absl::Status status = reference.CheckCheckpoint(*reader);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_F(SimulationTest, WhoWaitsForeverIsFound) {
+  World::Options options;
+  World world(options, &stacks_);
+  Host* const host = world.AddHost("host");
+  world.Start(host, "stuck", world.AddDisk(), [](Process* process) {
+    Mutex mutex;
+    CondVar never;
+    MutexLock lock(&mutex);
+    while (!process->ghost()) never.Wait(&mutex);
+    return 0;
+  });
+  EXPECT_EQ(world.scheduler()->Run([] { return false; }, 1000), LifeScheduler::End::kStuck);
+  EXPECT_THAT(world.scheduler()->Describe(), HasSubstr("stuck/main waits"));
+}
+
+TEST_F(SimulationTest, AProcessThatIsKilledChangesNothingAnyMore) {
+  World::Options options;
+  World world(options, &stacks_);
+  Disk* const disk = world.AddDisk();
+  int steps = 0;
+  Process* const process = world.Start(world.AddHost("host"), "writer", disk, [&](Process* self) {
+    while (!self->ghost()) {
+      self->clock()->Sleep(absl::Seconds(1));
+      WriteFileAtomically(self->fs(), absl::StrCat("/", ++steps), "").IgnoreError();
+    }
+    EXPECT_TRUE(absl::IsFailedPrecondition(self->fs()->Exists("/1").status()));
+    return 0;
+  });
+  world.scheduler()->At(2500000000, [&] { world.Kill(process); });
+  EXPECT_EQ(world.scheduler()->Run([&] { return !process->alive(); }, kNever), LifeScheduler::End::kDone);
+  EXPECT_EQ(steps, 3) << "it ran to its end";
+  EXPECT_TRUE(disk->memory()->Exists("/2").value());
+  EXPECT_FALSE(disk->memory()->Exists("/3").value());
+}
+
+}  // namespace
+}  // namespace simulation
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#ifndef LOCKSTEP_TESTS_TESTING_FAULT_INJECTED_RUN_H_
+#define LOCKSTEP_TESTS_TESTING_FAULT_INJECTED_RUN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/tests/testing/test_cluster.h"
+
+namespace lockstep {
+
+// A run of a chief and a good worker over sockets, for tests of what others do to it. The worker trains to
+// kHeldStep, stops there in the middle of its block while its heartbeats continue, and trains to the end when the
+// test is done with its disturbance. For one thread.
+class FaultInjectedRun {
+ public:
+  static constexpr int64_t kSteps = 40;
+  static constexpr int64_t kHeldStep = 20;
+
+  // `held` false: the worker does not stop.
+  explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true);
+  ~FaultInjectedRun();
+
+  const std::string& address() const { return cluster_.address(); }
+  Chief* chief() { return cluster_.chief(); }
+  // Lets the worker continue.
+  void Release() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Also waits for the end and expects the weights of an undisturbed run.
+  void ExpectSameWeights();
+
+ private:
+  TestCluster::Options Options(const ChiefServer::Options& server);
+  void BeforeBatch(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool held_ ABSL_GUARDED_BY(mutex_);
+  bool reached_ ABSL_GUARDED_BY(mutex_) = false;
+  TestCluster cluster_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_TESTING_FAULT_INJECTED_RUN_H_

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Checks docs/from_tensorflow.md: its rows are 1 to 272, each once and in order; each says in one of four words what became of
+# it; and each test that it names exists. A test is `//package:target`, a test rule of that package's BUILD file, and names
+# behind it of tests in the target's sources: TEST(…, Name) in C++, def test_name in Python. A script has no names.
+# Usage: check_from_tensorflow.sh [DOCUMENT]
+set -euo pipefail
+DOCUMENT="$(readlink -f "${1:-$(dirname "$0")/../docs/from_tensorflow.md}")"
+cd "$(dirname "$(readlink -f "$0")")/.."
+readonly DOCUMENT ROWS=272
+wrong=0
+
+# say ROW TEXT: what is wrong.
+say() {
+  printf 'row %s: %s\n' "$1" "$2"
+  wrong=1
+}
+
+# sources PACKAGE TARGET: the C++, Python and shell files of that test rule; nothing if there is none, or if it only runs
+# when it is asked for. A rule in a list comprehension has its names at its end.
+sources() {
+  awk -v target="\"$2\"" -v package="$1/" '
+    /^\[?[a-z_]+\($/ { rule = ""; is_test = /^\[?(cc|sh|py)_test\($/; is_list = /^\[/ }
+    { rule = rule $0 "\n" }
+    /^[\])}]/ && is_test {
+      if (index(rule, "name = " target ",") || (is_list && index(rule, target))) {
+        if (!is_list && index(rule, "\"manual\"")) exit
+        while (match(rule, /"[A-Za-z0-9_]+\.(cc|py|sh)"/)) {
+          print package substr(rule, RSTART + 1, RLENGTH - 2)
+          rule = substr(rule, RSTART + RLENGTH)
+        }
+        exit
+      }
+      # What follows the end of a list comprehension belongs to it.
+      if (!is_list) is_test = 0
+    }' "$1/BUILD" 2>/dev/null || true
+}
+
+# The names of the tests in files, a line each.
+test_names() {
+  { cat "$@" && echo; } | tr '\n' ' ' |
+    grep -oE '\bTEST(_F|_P)?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+ *\)|\bdef test_[a-z0-9_]+\(' |
+    sed -E 's/^TEST.*, *([A-Za-z0-9_]+) *\)$/\1/; s/^def (.*)\($/\1/' || true
+}
+
+declare -A NAMES=() # By target; " " before and after each.
+
+# load TARGET: fills NAMES[TARGET]; "" when there is no such test.
+load() {
+  local -a files=()
+  local package="${1#//}"
+  mapfile -t files < <(sources "${package%%:*}" "${package#*:}")
+  NAMES[$1]=""
+  [[ ${#files[@]} -gt 0 ]] || return 0
+  NAMES[$1]=" $(test_names "${files[@]}" | tr '\n' ' ') "
+}
+
+# check_tests ROW TEXT: "`//a:b` X, Y; `//c:d` Z".
+check_tests() {
+  local row="$1" reference target name
+  local -a references=() names=()
+  IFS=';' read -ra references <<<"$2"
+  for reference in "${references[@]}"; do
+    if [[ ! "${reference}" =~ ^\ *\`(//[a-z0-9_/]+:[a-z0-9_]+)\`\ *([A-Za-z0-9_,\ ]*)$ ]]; then
+      say "${row}" "\"${reference}\" names no test: \`//package:target\` Name, Name"
+      continue
+    fi
+    target="${BASH_REMATCH[1]}"
+    IFS=', ' read -ra names <<<"${BASH_REMATCH[2]}"
+    [[ -v NAMES["${target}"] ]] || load "${target}"
+    if [[ -z "${NAMES[${target}]}" ]]; then
+      say "${row}" "there is no test ${target}"
+      continue
+    fi
+    # Of a script there are no names.
+    [[ ${#names[@]} -gt 0 || -z "${NAMES[${target}]// /}" ]] || say "${row}" "${target} is without a name of a test"
+    for name in "${names[@]}"; do
+      [[ "${NAMES[${target}]}" == *" ${name} "* ]] || say "${row}" "${target} has no test ${name}"
+    done
+  done
+}
+
+# Rows have four cells; none of them holds a "|".
+expected=0
+while IFS='|' read -r _ row _ here tests rest; do
+  expected=$((expected + 1))
+  row="${row// /}"
+  if [[ "${row}" != "${expected}" ]]; then
+    say "${row}" "stands where row ${expected} was expected"
+    expected="${row}"
+  fi
+  [[ -z "${rest}" ]] || say "${row}" "has more cells than row, original, here and test"
+  [[ "${here}" =~ ^\ (Works|Differs|Refused|Not\ there):\ . ]] ||
+    say "${row}" "does not begin with Works, Differs, Refused or Not there:${here}"
+  if [[ "${tests}" == *[^\ ]* ]]; then
+    check_tests "${row}" "${tests}"
+  else
+    [[ "${here}" == " Not there"* ]] || say "${row}" "names no test"
+  fi
+done < <(grep -E '^\| *[0-9]+ *\|' "${DOCUMENT}")
+[[ "${expected}" == "${ROWS}" ]] || say "${expected}" "is the last one, ${ROWS} were expected"
+exit "${wrong}"

@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# Sourced by ./lockstep: fuzzing with clang's libFuzzer (docs/testing.md).
+# Reads ROOT, CACHE and LOG and calls say, fail, open_log, to_log, logged, choose_cache and install_packages of the caller.
+
+# Found inputs stay here from run to run; what fails goes to tests/fuzz/corpus and is a test from then on.
+FUZZ_CORPUS="${CACHE}/fuzz/corpus"
+
+# What an input frees is still remembered at its end; more, and longer stacks, would take a third of the time.
+FUZZ_ASAN=detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=16:malloc_context_size=4
+
+fuzz_usage() {
+  cat <<'USAGE'
+Usage: ./lockstep fuzz [--target=NAME] [--runs=N] [--seconds=N]
+
+Gives every reader of foreign bytes inputs that libFuzzer makes of the last ones, under the address and undefined
+behaviour sanitizers. An input that fails is written to tests/fuzz/corpus/NAME, where it is a test from then on.
+  --target=NAME   only this one; "--target=" prints the names
+  --runs=N        inputs for each target, 100000 unless --seconds is given
+  --seconds=N     at most so long for each target
+Exit codes: 0 nothing was found; 1 something was, and is shown.
+USAGE
+}
+
+# The compiler is another, so Bazel's output is in a place of its own; its server ends soon after.
+build_fuzzer() {
+  local base
+  base="${CACHE}/fuzz/$(printf '%s' "${ROOT}" | sha256sum | cut -c1-16)"
+  choose_cache
+  mkdir -p "${base}"
+  logged "building the fuzz targets" bazel_progress run_bazel --output_base="${base}" --max_idle_secs=30 \
+    build --config=fuzz "${BAZEL_FLAGS[@]}" //tests/fuzz:fuzz
+}
+
+# fuzz_one NAME [FLAGS OF LIBFUZZER]: prints one line; what libFuzzer said, too, when it has found something.
+fuzz_one() {
+  local name="$1" found="${ROOT}/tests/fuzz/corpus/$1" corpus="${FUZZ_CORPUS}/$1" output began="${SECONDS}" status=0
+  shift
+  output="$(mktemp)"
+  mkdir -p "${corpus}" "${found}"
+  cd "${ROOT}" || return 1 # Golden files are read as seeds.
+  {
+    FUZZ_TARGET="${name}" FUZZ_SEEDS="${corpus}" "${FUZZER}" &&
+      FUZZ_TARGET="${name}" ASAN_OPTIONS="${FUZZ_ASAN}" UBSAN_OPTIONS=print_stacktrace=1 "${FUZZER}" \
+        -entropic=0 -artifact_prefix="${found}/" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=10 "$@" "${corpus}" "${found}"
+  } >"${output}" 2>&1 || status=$?
+  rmdir --ignore-fail-on-non-empty "${found}"
+  printf '%-18s %s runs in %d s, %d inputs kept\n' "${name}:" \
+    "$(sed -nE 's/^Done ([0-9]+) runs.*/\1/p' "${output}" | tail -n 1)" "$((SECONDS - began))" \
+    "$(find "${corpus}" -type f | wc -l)"
+  [[ "${status}" == 0 ]] || grep -vE '^#[0-9]+\s+(NEW|REDUCE|pulse|INITED|RELOAD)' "${output}" | tail -n 60
+  rm -f "${output}"
+  return "${status}"
+}
+
+# fuzz_all [FLAGS OF LIBFUZZER]: every target, as many side by side as there are processors. Fails if one did.
+fuzz_all() {
+  local failed=0 name
+  for name in "${FUZZ_NAMES[@]}"; do
+    while [[ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]]; do wait -n || failed=1; done
+    fuzz_one "${name}" "$@" &
+  done
+  while [[ -n "$(jobs -p)" ]]; do wait -n || failed=1; done
+  return "${failed}"
+}
+
+# Builds what fuzz_one runs; sets FUZZ_NAMES to all targets.
+prepare_fuzzing() {
+  install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+  open_log fuzz
+  build_fuzzer
+  FUZZER="${ROOT}/.bz/fuzz-bin/tests/fuzz/fuzz"
+  mapfile -t FUZZ_NAMES < <("${FUZZER}")
+  [[ ${#FUZZ_NAMES[@]} -gt 0 ]] || fail 1 "${FUZZER} names no target"
+}
+
+# What ./lockstep test --all and --long do.
+fuzz_briefly() {
+  prepare_fuzzing
+  fuzz_all -max_total_time=3
+}
+fuzz_for_long() {
+  prepare_fuzzing
+  fuzz_all -runs=10000000
+}
+
+run_fuzz() {
+  local word target="" limit=() names_only=""
+  for word in "$@"; do
+    case "${word}" in
+      --target=) names_only=1 ;;
+      --target=*) target="${word#--target=}" ;;
+      --runs=*) limit+=("-runs=${word#--runs=}") ;;
+      --seconds=*) limit+=("-max_total_time=${word#--seconds=}") ;;
+      *) fail 2 "fuzz does not know '${word}'; see ./lockstep fuzz --help" ;;
+    esac
+  done
+  prepare_fuzzing
+  if [[ -n "${names_only}" ]]; then
+    printf '%s\n' "${FUZZ_NAMES[@]}"
+    return
+  fi
+  [[ -z "${target}" || " ${FUZZ_NAMES[*]} " == *" ${target} "* ]] || fail 2 "no fuzz target '${target}': ${FUZZ_NAMES[*]}"
+  [[ -z "${target}" ]] || FUZZ_NAMES=("${target}")
+  [[ ${#limit[@]} -gt 0 ]] || limit=(-runs=100000)
+  fuzz_all "${limit[@]}"
+}

@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# Sourced by ./lockstep: installs the library for programs outside of this tree.
+# Reads OUTPUT and BIN and calls say, fail and build_targets of the caller.
+
+install_library_usage() {
+  cat <<'USAGE'
+Usage: ./lockstep install-library --prefix=DIR
+
+Builds Lockstep as a library and copies it to DIR, which may be moved later:
+  DIR/include/lockstep            headers, those of the protos too
+  DIR/lib/liblockstep.a           all of Lockstep; gRPC, protobuf and the rest are the system's
+  DIR/lib/pkgconfig/lockstep.pc   g++ program.cc $(pkg-config --cflags --libs --static lockstep)
+  DIR/libexec/lockstep            the chief that a program's `run` starts, as LOCKSTEP_CHIEF_BINARY names it
+USAGE
+}
+
+install_library() {
+  local prefix="" word
+  for word in "$@"; do
+    case "${word}" in
+      --prefix=?*) prefix="${word#--prefix=}" ;;
+      *) fail 2 "install-library takes --prefix=DIR, not '${word}'" ;;
+    esac
+  done
+  [[ -n "${prefix}" ]] || fail 2 "install-library needs --prefix=DIR, the folder to install to"
+  build_targets //:install_tree
+  mkdir -p "${prefix}" && cp -RL --no-preserve=mode "${BIN}/install_tree/." "${prefix}" &&
+    chmod 755 "${prefix}/libexec/lockstep/chief_main" || fail 1 "cannot install to ${prefix}"
+  prefix="$(readlink -f "${prefix}")"
+  say "installed to ${prefix}; PKG_CONFIG_PATH=${prefix}/lib/pkgconfig"
+}

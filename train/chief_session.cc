@@ -1,0 +1,245 @@
+#include "lockstep/train/chief_session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/server/local/local_connector.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/train/read_variables.h"
+
+namespace lockstep::train {
+namespace {
+
+void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
+
+absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options) {
+  AddressFile::Options file;
+  file.fs = options.fs;
+  file.path = options.address_file;
+  file.advertise = options.advertise;
+  file.listen = options.listen;
+  file.machine = HostName();
+  return AddressFile::Create(std::move(file));
+}
+
+class GrpcServedChief : public ServedChief {
+ public:
+  explicit GrpcServedChief(std::unique_ptr<ChiefServer> server) : server_(std::move(server)) {}
+  std::string address() const override { return server_->address(); }
+  int port() const override { return server_->port(); }
+  std::string listening() const override { return server_->listening(); }
+
+ private:
+  const std::unique_ptr<ChiefServer> server_;
+};
+
+ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefMachine& machine,
+                                     const std::unique_ptr<AddressFile>* address_file) {
+  ChiefProcess::Options process;
+  process.chief.on_accepted = [address_file] { return (*address_file)->Prepare(); };
+  process.watch_signals = false;
+  process.predecessor_limit = options.predecessor_limit;
+  process.chief.fs = options.fs;
+  process.chief.clock = options.clock;
+  process.chief.executor = machine.executor;
+  process.chief.draw_session_id = machine.draw_session_id;
+  process.chief.logdir = options.logdir;
+  process.chief.write_events = options.write_events;
+  process.chief.config = options.op.spec;
+  process.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
+  process.chief.followed = true;
+  process.chief.change_settings = options.change_settings;
+  process.chief.program = options.program;
+  if (options.listen.empty()) process.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
+  if (options.init_fn) {
+    process.chief.initialize =
+        [init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {
+      ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
+      if (!initial.report.empty()) LOG(INFO) << initial.report;
+      std::vector<AssignedValue> values;
+      for (NamedTensor& tensor : initial.values) values.push_back({std::move(tensor.name), std::move(tensor.value)});
+      return values;
+    };
+  }
+  return process;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief) {
+  ChiefServer::Options options;
+  options.address = listen;
+  ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
+  return std::unique_ptr<ServedChief>(new GrpcServedChief(std::move(server)));
+}
+
+absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options, const ChiefMachine& machine) {
+  std::unique_ptr<ChiefSession> session(new ChiefSession(std::move(options), machine));
+  RETURN_IF_ERROR(session->Start(machine));
+  return session;
+}
+
+ChiefSession::ChiefSession(SessionOptions options, const ChiefMachine& machine)
+    : options_(std::move(options)), process_(ProcessOptions(options_, machine, &address_file_)) {}
+
+absl::Status ChiefSession::Serve(const ChiefMachine& machine) {
+  ASSIGN_OR_RETURN(server_, machine.serve(options_.listen, process_.chief()));
+  LOG(INFO) << "chief: listening on " << server_->address();
+  RETURN_IF_ERROR(address_file_->Write(server_->address()));
+  if (options_.port_file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(server_->port(), "\n"));
+}
+
+absl::Status ChiefSession::Start(const ChiefMachine& machine) {
+  ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_));
+  address_file_ = std::make_unique<AddressFile>(std::move(address_file));
+  if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
+  RETURN_IF_ERROR(process_.Create());
+  finisher_ = machine.executor->Start("finisher", [this] {
+    absl::Status status = process_.Wait();
+    MutexLock lock(&mutex_);
+    ended_ = std::move(status);
+    ended_changed_.SignalAll();
+  });
+  client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
+  if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
+  workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
+                                            [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
+  RETURN_IF_ERROR(Explain(process_.chief()->AwaitModel()));
+  last_seen_ = training()->sync()->step();
+  return absl::OkStatus();
+}
+
+ChiefSession::~ChiefSession() {
+  if (finisher_ != nullptr) {
+    process_.chief()->RequestStop();
+    AwaitEnd().IgnoreError();
+    finisher_->Join();
+  }
+  if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
+  // One that has not come to write its address leaves the file as it was.
+  if (address_file_ != nullptr) LogIfNot(address_file_->PutBack());
+  workers_.reset();
+  server_.reset();
+}
+
+void ChiefSession::OnWorkerFailure(absl::Status why) {
+  {
+    MutexLock lock(&mutex_);
+    if (worker_failure_.ok()) worker_failure_ = std::move(why);
+  }
+  process_.chief()->RequestStop();
+}
+
+absl::Status ChiefSession::Explain(absl::Status status) {
+  MutexLock lock(&mutex_);
+  return absl::IsCancelled(status) && !worker_failure_.ok() ? worker_failure_ : status;
+}
+
+absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
+  const auto next = training()->log()->Await(last_seen_, absl::InfiniteFuture());
+  if (!next.ok()) return Explain(next.status());
+  const v1::StepCommit& commit = *next;
+  last_seen_ = commit.step();
+  StepResult result;
+  result.global_step = commit.step();
+  result.loss = commit.mean_loss();
+  result.fate = v1::CONTRIBUTION_ACCEPTED;
+  result.skipped = commit.skipped();
+  return result;
+}
+
+bool ChiefSession::ShouldStop() {
+  {
+    MutexLock lock(&mutex_);
+    if (stop_requested_) return true;
+  }
+  // What is committed already is still to be seen.
+  const absl::Status next = training()->log()->Await(last_seen_, absl::InfinitePast()).status();
+  return !next.ok() && !absl::IsDeadlineExceeded(next);
+}
+
+absl::StatusOr<int64_t> ChiefSession::GlobalStep() { return training()->sync()->step(); }
+
+absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> names) {
+  // Not as other processes read: of the newest step, whoever reads besides.
+  return ReadSnapshot(training()->sync()->TakeSnapshot(), names);
+}
+
+absl::Status ChiefSession::Assign(absl::Span<const NamedTensor> tensors) {
+  std::vector<AssignedValue> values;
+  for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
+  return process_.chief()->Assign(values);
+}
+
+absl::Status ChiefSession::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+  return process_.chief()->ChangeOptimizer(optimizer);
+}
+
+absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
+
+absl::StatusOr<std::string> ChiefSession::Save() {
+  RETURN_IF_ERROR(training()->Save());
+  return training()->checkpoint();
+}
+
+absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  training()->AddSummary(summary, global_step ? *global_step : last_seen_);
+  return absl::OkStatus();
+}
+
+void ChiefSession::TakeStop() {
+  // A signal may have told others of the process first: what they do then is no wish for the run's end.
+  if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->RequestStop();
+}
+
+absl::Status ChiefSession::RequestStop(const std::string& reason) {
+  TakeStop();
+  RETURN_IF_ERROR(process_.chief()->End(reason, std::exchange(set_last_state_, nullptr)));
+  MutexLock lock(&mutex_);
+  stop_requested_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ChiefSession::AwaitEnd() {
+  absl::Status ended;
+  {
+    MutexLock lock(&mutex_);
+    while (!ended_) ended_changed_.Wait(&mutex_);
+    ended = *ended_;
+  }
+  // Once: later the file may be that of the next chief.
+  if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
+  address_file_.reset();
+  return ended;
+}
+
+absl::Status ChiefSession::Close() {
+  TakeStop();
+  const absl::Status ends = process_.chief()->End("the chief's program left its loop");
+  // A run whose end cannot be recorded is stopped instead: the next life continues it.
+  if (!ends.ok()) process_.chief()->RequestStop();
+  AllowThrough(StepMachine::kNoLimit);
+  const absl::Status status = Explain(AwaitEnd());
+  return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
+}
+
+void ChiefSession::AllowThrough(int64_t limit) {
+  training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, limit);
+}
+
+void ChiefSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  training()->log()->SetState(step, std::move(hooks));
+}
+
+void ChiefSession::SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  set_last_state_ = [this, step, hooks = std::move(hooks)] { SetState(step, hooks); };
+}
+
+v1::SessionState ChiefSession::restored() const { return training()->log()->restored(); }
+
+}  // namespace lockstep::train

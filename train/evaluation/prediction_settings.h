@@ -1,0 +1,26 @@
+#ifndef LOCKSTEP_TRAIN_EVALUATION_PREDICTION_SETTINGS_H_
+#define LOCKSTEP_TRAIN_EVALUATION_PREDICTION_SETTINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/evaluation/prediction.h"
+
+namespace lockstep {
+
+// evaluation.class_name, the lines of evaluation.class_name_file, or the categories of the label of a CSV split; empty
+// when there is none of these. Errors: those of the file, with the field first.
+absl::StatusOr<std::vector<std::string>> ClassNames(FileSystem* fs, const config::v1::RunSpec& config,
+                                                    const std::string& split);
+
+// How the answers of a run's model for a split are written: classes, their names, and probabilities if they are wanted.
+// InvalidArgument when the model's loss makes no probabilities of its outputs.
+absl::StatusOr<PredictionOptions> PredictionOptionsOf(FileSystem* fs, const config::v1::RunSpec& config,
+                                                      const std::string& split, bool probabilities);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_EVALUATION_PREDICTION_SETTINGS_H_

@@ -1,0 +1,82 @@
+#include "lockstep/train/evaluation/recorded_run.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/validation.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+namespace {
+
+// "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
+std::string PrefixOfFile(const std::string& path) {
+  const std::string prefix = path.substr(0, path.rfind('.'));
+  return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;
+}
+
+}  // namespace
+
+void RecordedRunFlags::Declare(CommandLine* command_line) {
+  command_line->AddFlag("logdir", "DIR", "the run's logdir; its newest valid checkpoint is taken", &logdir);
+  command_line->AddFlag("export", "DIR", "an exported model instead, such as runs/mlp/export/model/4000", &exported);
+  command_line->AddFlag("checkpoint", "PREFIX",
+                        "this checkpoint instead, such as runs/mlp/model.ckpt-1000; its directory is the logdir when "
+                        "--logdir is absent",
+                        &checkpoint);
+  command_line->AddFlag("set", "PATH=VALUE", "sets a field of the recorded configuration", &set);
+}
+
+void RecordedRunFlags::DeclareMovingAverages(CommandLine* command_line) {
+  command_line->AddFlag("moving_averages", "",
+                        "computes with the moving averages of the trained variables, where the run keeps them "
+                        "(optimizer.moving_average)",
+                        &moving_averages);
+}
+
+absl::StatusOr<std::string> RecordedRunFlags::Directory() const {
+  if (!exported.empty()) return exported;
+  if (!logdir.empty()) return logdir;
+  if (checkpoint.empty())
+    return absl::InvalidArgumentError("--logdir, --export or --checkpoint is missing; try --help");
+  const std::string directory(Dirname(checkpoint));
+  return directory.empty() ? "." : directory;
+}
+
+absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs) const {
+  ASSIGN_OR_RETURN(const std::string directory, Directory());
+  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs, directory, set));
+  if (!record) {
+    return absl::NotFoundError(absl::StrCat(directory,
+                                            exported.empty() ? " is not a run's logdir" : " is not an exported model",
+                                            ": it has no ", kRunRecordFile));
+  }
+  RETURN_IF_ERROR(ValidateRunSpec(record->config()));
+  return record->config();
+}
+
+absl::StatusOr<std::string> RecordedRunFlags::FindCheckpoint(FileSystem* fs, std::ostream& err) const {
+  if (!checkpoint.empty()) {
+    const std::string prefix = PrefixOfFile(checkpoint);
+    ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
+    if (!exists) return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix));
+    return prefix;
+  }
+  ASSIGN_OR_RETURN(const std::string directory, Directory());
+  const auto report = [&err](const std::string& prefix, const absl::Status& damage) {
+    err << (absl::IsFailedPrecondition(damage) ? "skipped: " : "damaged: ") << prefix << ": " << damage.message()
+        << "\n";
+  };
+  // An export's checkpoint is marked: no run resumes from it.
+  const CheckpointsOf whose = exported.empty() ? CheckpointsOf::kRun : CheckpointsOf::kAnyone;
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest, NewestValidCheckpoint(fs, directory, report, whose));
+  if (!newest.has_value()) return absl::NotFoundError(absl::StrCat(directory, " has no checkpoint yet"));
+  return *newest;
+}
+
+}  // namespace lockstep

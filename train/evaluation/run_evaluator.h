@@ -1,0 +1,79 @@
+#ifndef LOCKSTEP_TRAIN_EVALUATION_RUN_EVALUATOR_H_
+#define LOCKSTEP_TRAIN_EVALUATION_RUN_EVALUATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/data/dataset.h"
+#include "lockstep/worker/evaluation/evaluation.h"
+#include "lockstep/worker/evaluation/model_values.h"
+#include "lockstep/worker/evaluation/prediction.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+// One split of a run's data and the run's model, to try checkpoints on. Not thread-safe.
+class RunEvaluator {
+ public:
+  // `config` is complete; `fs` must outlive the evaluator. `labels_optional`: DatasetOptions, for predictions.
+  // Errors: those of OpenDataset and CreateModel.
+  static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
+                                                              const std::string& split,
+                                                              ValueSource source = ValueSource::kVariables,
+                                                              bool labels_optional = false);
+
+  struct Evaluation {
+    std::string checkpoint;
+    int64_t step = 0;
+    EvaluationResult result;
+  };
+  // `cancelled`, unless null, is called before each batch; true ends the evaluation with Cancelled.
+  // Errors: those of BundleReader, LoadModelValues and Evaluate.
+  absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, std::function<bool()> cancelled = nullptr);
+  // The same with batches of the caller's size, and perhaps not all of them.
+  absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, const EvaluationOptions& options);
+
+  // Writes the model's outputs for each example of the split to `path` (WritePredictions).
+  // Errors: those of BundleReader, LoadModelValues and WritePredictions.
+  absl::Status PredictCheckpoint(const std::string& prefix, const PredictionOptions& options, const std::string& path);
+
+  const std::string& split() const { return split_; }
+  const Dataset& dataset() const { return *dataset_; }
+  const Model& model() const { return *model_; }
+
+ private:
+  RunEvaluator(FileSystem* fs, const config::v1::RunSpec& config, std::string split, ValueSource source,
+               std::unique_ptr<Dataset> dataset, std::unique_ptr<Model> model);
+
+  FileSystem* const fs_;
+  const config::v1::RunSpec config_;
+  const std::string split_;
+  const ValueSource source_;
+  const std::unique_ptr<Dataset> dataset_;
+  const std::unique_ptr<Model> model_;
+};
+
+bool HasSplit(const config::v1::RunSpec& config, const std::string& split);
+
+// "test" unless the configuration names another.
+std::string EvaluationSplit(const config::v1::RunSpec& config);
+
+// "test: 10000 examples: accuracy 0.8845, mean_loss 0.3312"
+std::string EvaluationText(const std::string& split, const EvaluationResult& result);
+
+// The confusion matrix as a table, a row for each label and a column for each answer; "" without one.
+std::string MatrixText(const EvaluationResult& result);
+
+// {"checkpoint": ..., "step": 4000, "split": "test", "examples": 10000, "metrics": {"accuracy": 0.8845, ...}};
+// a confusion matrix is an array of rows under "confusion_matrix". No line feed at the end.
+std::string EvaluationJson(const std::string& split, const RunEvaluator::Evaluation& evaluation);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_EVALUATION_RUN_EVALUATOR_H_

@@ -1,0 +1,71 @@
+#ifndef LOCKSTEP_TRAIN_GRAPH_ACTIONS_EVALUATE_H_
+#define LOCKSTEP_TRAIN_GRAPH_ACTIONS_EVALUATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/graph_actions/restored_model.h"
+#include "lockstep/train/train_op.h"
+#include "lockstep/worker/data/batch.h"
+
+namespace lockstep::train::graph_actions {
+
+// A result: a number, which is written as a summary, a text, which is not, or none.
+using EvalValue = absl::optional<std::variant<double, std::string>>;
+// `batch` is that of the step; null where there is no input, or no step was made.
+using EvalFunction = std::function<absl::StatusOr<EvalValue>(RestoredModel& model, const Batch* batch)>;
+
+struct EvaluateOptions {
+  // Its model is evaluated.
+  TrainOp op;
+  // Where the summary goes; created.
+  std::string output_dir;
+  // A checkpoint's prefix; empty: the values of global step 0, from the seed.
+  std::string checkpoint_path;
+  // Results by name: without update_op computed of every step's batch, of which the last counts; with one when they are
+  // logged and at the end.
+  std::map<std::string, EvalFunction> eval_dict;
+  // Called with every step's batch, before eval_dict. May be null.
+  std::function<absl::Status(RestoredModel& model, const Batch* batch)> update_op;
+  // Metrics of the whole evaluation, as EvaluationConfig.metric names them; they are results of their own names. None,
+  // and no eval_dict: the configuration's.
+  std::vector<std::string> metrics;
+  // The batch of step 0, 1, …; OutOfRange ends the evaluation well. None: the examples of `split`, in order.
+  std::function<absl::StatusOr<Batch>(int64_t step)> feed_fn;
+  // Empty: evaluation.split of the configuration. A configuration without such a split feeds nothing.
+  std::string split;
+  // Examples of the split in one step.
+  int64_t batch_size = 256;
+  // Steps; nullopt: until the input ends.
+  absl::optional<int64_t> max_steps;
+  int64_t log_every_steps = 10;
+  // Where output_dir and checkpoint are.
+  FileSystem* fs = FileSystem::Real();
+  Clock* clock = Clock::Real();
+  // Where the lines about results go. Empty: the log.
+  std::function<void(const std::string& line)> log;
+};
+
+struct EvaluateResult {
+  std::map<std::string, EvalValue> results;
+  // That of the checkpoint; 0 without one.
+  int64_t global_step = 0;
+};
+
+// Evaluates a checkpoint, in this process, and writes the numbers among its results as a summary of the checkpoint's
+// step. Errors: InvalidArgument names the option that is wrong; those of RestoredModel::Create, of the input, the
+// functions and the metrics.
+absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options);
+
+}  // namespace lockstep::train::graph_actions
+
+#endif  // LOCKSTEP_TRAIN_GRAPH_ACTIONS_EVALUATE_H_

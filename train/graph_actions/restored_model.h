@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_TRAIN_GRAPH_ACTIONS_RESTORED_MODEL_H_
+#define LOCKSTEP_TRAIN_GRAPH_ACTIONS_RESTORED_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/train/train_op.h"
+#include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/evaluation/model_values.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep::train::graph_actions {
+
+// The model of a TrainOp with the values of one checkpoint, to be asked about batches: the counterpart of a session
+// that a graph was restored into. Not thread-safe.
+class RestoredModel {
+ public:
+  // `checkpoint_path` is a checkpoint's prefix; empty: the values of global step 0, from the op's seed. `fs`: where the
+  // checkpoint is, not the op's data. Errors: NotFound when there is no such checkpoint, or it lacks a variable of the
+  // model; DataLoss for a damaged one; those of the op's workload.
+  static absl::StatusOr<std::unique_ptr<RestoredModel>> Create(const TrainOp& op, const std::string& checkpoint_path,
+                                                               FileSystem* fs = FileSystem::Real());
+
+  // Model::Predict, EvaluateLoss and both: DT_FLOAT [size, outputs], and the batch's mean loss.
+  absl::StatusOr<Tensor> Predict(const Batch& batch) { return model_->Predict(values_.view(), batch); }
+  absl::StatusOr<float> EvaluateLoss(const Batch& batch) { return model_->EvaluateLoss(values_.view(), batch); }
+  absl::StatusOr<Model::Evaluation> PredictAndEvaluateLoss(const Batch& batch) {
+    return model_->PredictAndEvaluateLoss(values_.view(), batch);
+  }
+  // InvalidArgument names a variable that there is not.
+  absl::StatusOr<Tensor> Variable(const std::string& name) const;
+  int64_t global_step() const { return global_step_; }
+
+ private:
+  RestoredModel(std::unique_ptr<Model> model, ModelValues values, int64_t global_step);
+
+  const std::unique_ptr<Model> model_;
+  const ModelValues values_;
+  const int64_t global_step_;
+};
+
+}  // namespace lockstep::train::graph_actions
+
+#endif  // LOCKSTEP_TRAIN_GRAPH_ACTIONS_RESTORED_MODEL_H_

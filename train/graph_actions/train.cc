@@ -1,0 +1,270 @@
+#include "lockstep/train/graph_actions/train.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/server/chief/run_target.h"
+#include "lockstep/train/hooks/logging_tensor_hook.h"
+#include "lockstep/train/hooks/loss_summary_hook.h"
+#include "lockstep/train/hooks/monitor_hook_adapter.h"
+#include "lockstep/train/hooks/step_counter_hook.h"
+#include "lockstep/train/local_workers.h"
+#include "lockstep/train/monitored_session.h"
+#include "lockstep/train/saver/checkpoints.h"
+
+namespace lockstep::train::graph_actions {
+namespace {
+
+constexpr int64_t kPrintedSteps = 100;
+// The original's supervisor counts with this period, whatever its summaries' is.
+constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
+
+absl::Status Wrong(absl::string_view option, absl::string_view is, absl::string_view must_be) {
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", is, ", must be ", must_be));
+}
+
+absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
+  return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat(value), "0 or more");
+}
+
+// A model of the program's own brings its loss.
+bool HasLoss(const TrainOp& op) {
+  return op.make_workload || op.spec.model().layer_size() == 0 || op.spec.model().loss_size() > 0;
+}
+
+// In the order of the original's checks.
+absl::Status CheckOptions(const TrainOptions& options) {
+  const SessionOptions& session = options.session;
+  if (options.steps && options.max_steps) {
+    return absl::InvalidArgumentError("steps: is given beside max_steps; give one of the two");
+  }
+  if (session.is_chief && session.logdir.empty()) {
+    return absl::InvalidArgumentError("output_dir: session.logdir is empty; it is where checkpoints and events go");
+  }
+  if (!session.op.make_workload && session.op.spec.ByteSizeLong() == 0) {
+    return absl::InvalidArgumentError("train_op: session.op is empty; make one with CreateTrainOp");
+  }
+  if (!HasLoss(session.op)) return absl::InvalidArgumentError("loss_op: the model of session.op has no loss");
+  if (options.steps && *options.steps <= 0) {
+    return Wrong("steps", absl::StrCat(*options.steps), "above 0; for a run without a bound set training.unbounded");
+  }
+  if (options.max_steps && *options.max_steps <= 0) {
+    return Wrong("max_steps", absl::StrCat(*options.max_steps), "above 0");
+  }
+  RETURN_IF_ERROR(CheckNotNegative("log_every_steps", options.log_every_steps));
+  RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));
+  RETURN_IF_ERROR(CheckNotNegative("save_summaries_steps", options.save_summaries_steps));
+  if (options.save_model_period < absl::ZeroDuration()) {
+    return Wrong("save_model_period", absl::FormatDuration(options.save_model_period), "0 or more");
+  }
+  for (const Monitor* monitor : options.monitors) {
+    if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
+  }
+  return absl::OkStatus();
+}
+
+// What the session is to train.
+absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
+  config::v1::RunSpec spec = options.session.op.spec;
+  config::v1::TrainingConfig* const training = spec.mutable_training();
+  if (options.steps || options.max_steps) {
+    training->clear_unbounded();
+    training->set_steps(options.max_steps.value_or(0));
+    training->set_additional_steps(options.steps.value_or(0));
+  }
+  training->set_skip_non_finite(!options.fail_on_nan_loss);
+  training->clear_end_on_non_finite();
+  spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(options.save_model_period));
+  spec.mutable_checkpoint()->set_keep(options.keep_checkpoint_max.value_or(0));
+  spec.mutable_summary()->set_every_steps(0);
+  WorkloadFactory make_workload = options.session.op.make_workload;
+  if (options.feed_fn) make_workload = Fed(WorkloadFactoryOf(options.session), options.feed_fn);
+  return CreateTrainOp(std::move(spec), std::move(make_workload));
+}
+
+// The chief: the global step at which the run is to end, for monitors and the last line; nullopt when that is open.
+absl::StatusOr<absl::optional<int64_t>> BoundOf(const SessionOptions& session) {
+  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(session.fs, session.logdir));
+  ASSIGN_OR_RETURN(const auto latest, LatestCheckpoint(session.logdir, "checkpoint", session.fs));
+  const int64_t step = latest ? StepOfCheckpoint(*latest).value_or(0) : 0;
+  const RunTarget target = RunTarget::Resolve(session.op.spec.training(), record ? &*record : nullptr, step);
+  if (target.total_steps() == RunTarget::kUnbounded) return absl::optional<int64_t>();
+  return absl::optional<int64_t>(target.total_steps());
+}
+
+// A worker's monitors: its share of the run ends, not the run.
+class WorkerMonitors : public Hook {
+ public:
+  explicit WorkerMonitors(std::unique_ptr<Hook> monitors) : monitors_(std::move(monitors)) {}
+
+  std::string name() const override { return monitors_->name(); }
+  absl::Status Begin() override { return monitors_->Begin(); }
+  absl::Status BeforeRun(RunContext& context) override { return monitors_->BeforeRun(context); }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    return monitors_->AfterRun(context, values);
+  }
+
+ private:
+  const std::unique_ptr<Hook> monitors_;
+};
+
+absl::Status AddMonitors(const TrainOptions& options, absl::optional<int64_t> bound,
+                         std::vector<std::unique_ptr<Hook>>* hooks) {
+  MonitorHookAdapterOptions adapter;
+  adapter.monitors = options.monitors;
+  adapter.is_chief = options.session.is_chief;
+  adapter.max_steps = bound;
+  ASSIGN_OR_RETURN(std::unique_ptr<Hook> monitors, MonitorHookAdapter::Create(adapter));
+  if (!options.session.is_chief) monitors = std::make_unique<WorkerMonitors>(std::move(monitors));
+  hooks->push_back(std::move(monitors));
+  return absl::OkStatus();
+}
+
+// What a chief without monitors has.
+absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_ptr<Hook>>* hooks) {
+  LoggingTensorOptions printer;
+  printer.tensors = {"loss", "global_step"};
+  printer.every_n_iter = kPrintedSteps;
+  printer.log = options.log;
+  printer.clock = options.session.clock;
+  ASSIGN_OR_RETURN(auto print_loss, LoggingTensorHook::Create(printer));
+  hooks->push_back(std::move(print_loss));
+  if (options.save_summaries_steps == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto save_loss,
+                   LossSummaryHook::Create({Period::Steps(options.save_summaries_steps), options.session.clock}));
+  hooks->push_back(std::move(save_loss));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, absl::optional<int64_t> bound) {
+  MonitoredSessionOptions resolved;
+  resolved.session = options.session;
+  resolved.scaffold.initialize = options.initialize;
+  if (options.session.is_chief) {
+    ASSIGN_OR_RETURN(auto counter, StepCounterHook::Create({Period::Time(kStepCounterPeriod), options.session.clock}));
+    resolved.own_hooks.push_back(std::move(counter));
+  }
+  if (!options.monitors.empty()) {
+    RETURN_IF_ERROR(AddMonitors(options, bound, &resolved.own_hooks));
+  } else if (options.session.is_chief) {
+    RETURN_IF_ERROR(AddDefaults(options, &resolved.own_hooks));
+  }
+  resolved.max_wait = options.max_wait;
+  resolved.recovery = options.recovery;
+  resolved.open = options.open;
+  return resolved;
+}
+
+// Knows where the run stood before the first step of this call: on the chief no step begins before AfterCreateSession.
+class StartHook : public Hook {
+ public:
+  std::string name() const override { return "GraphActionsStart"; }
+  absl::Status AfterCreateSession(Session& session) override {
+    if (step_) return absl::OkStatus();
+    ASSIGN_OR_RETURN(step_, session.GlobalStep());
+    return absl::OkStatus();
+  }
+  bool GatesAt(int64_t) const override { return false; }
+
+  int64_t step() const { return step_.value_or(0); }
+
+ private:
+  absl::optional<int64_t> step_;
+};
+
+// The lines about the loss: at every so many steps, and at the last one.
+class LossLines {
+ public:
+  LossLines(const TrainOptions& options, absl::optional<int64_t> bound, const StartHook* start)
+      : is_chief_(options.session.is_chief),
+        every_steps_(options.log_every_steps),
+        clock_(options.session.clock),
+        log_(options.log),
+        bound_(bound),
+        start_(*start) {}
+
+  void BeforeRun() { began_ = clock_->Now(); }
+  void AfterRun(const StepResult& result) {
+    seen_ = result.global_step;
+    // An earlier life has run it, and hooks were to see it again.
+    if (is_chief_ && result.global_step <= start_.step()) return;
+    last_ = result;
+    took_ = clock_->Now() - began_;
+    if (!logged_) logged_ = start_.step();
+    if (!std::isfinite(result.loss) || result.skipped) {
+      LOG(WARNING) << "Model diverged with loss = " << result.loss << " at step " << result.global_step
+                   << ", which counts and changes nothing else";
+    }
+    const bool is_last = bound_ && result.global_step >= *bound_;
+    if (is_last || result.global_step - *logged_ >= every_steps_) Log();
+  }
+  // The last step was seen; the session itself may not know yet that none follows.
+  bool at_bound() const { return bound_ && seen_ >= *bound_; }
+  // A worker learns only then which step was the last.
+  void AtEnd() {
+    if (last_ && last_->global_step != logged_) Log();
+  }
+
+  absl::optional<double> loss() const { return last_ ? absl::make_optional(last_->loss) : absl::nullopt; }
+
+ private:
+  void Log() {
+    logged_ = last_->global_step;
+    const std::string line = absl::StrFormat("training step %d, loss = %.5f (%.3f sec/batch).", last_->global_step,
+                                             last_->loss, absl::ToDoubleSeconds(took_));
+    if (log_) {
+      log_(line);
+    } else {
+      LOG(INFO) << line;
+    }
+  }
+
+  const bool is_chief_;
+  const int64_t every_steps_;
+  Clock* const clock_;
+  const std::function<void(const std::string&)> log_;
+  const absl::optional<int64_t> bound_;
+  const StartHook& start_;
+  int64_t seen_ = 0;
+  absl::Time began_;
+  absl::Duration took_;
+  absl::optional<StepResult> last_;
+  absl::optional<int64_t> logged_;
+};
+
+}  // namespace
+
+absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ASSIGN_OR_RETURN(options.session.op, ResolveOp(options));
+  absl::optional<int64_t> bound;
+  if (options.session.is_chief) {
+    ASSIGN_OR_RETURN(bound, BoundOf(options.session));
+  }
+  ASSIGN_OR_RETURN(MonitoredSessionOptions resolved, SessionOf(options, bound));
+  StartHook start;
+  resolved.first_hooks = {&start};
+  LossLines lines(options, bound, &start);
+  const TrainOp& op = options.session.op;
+  const absl::Status status =
+      WithSession(MonitoredSession::Create(std::move(resolved)), [&](MonitoredSession& session) -> absl::Status {
+        while (!lines.at_bound() && !session.ShouldStop()) {
+          lines.BeforeRun();
+          ASSIGN_OR_RETURN(const StepResult result, session.Run(op));
+          lines.AfterRun(result);
+        }
+        return absl::OkStatus();
+      });
+  RETURN_IF_ERROR(status);
+  if (!options.session.is_chief) lines.AtEnd();
+  return lines.loss();
+}
+
+}  // namespace lockstep::train::graph_actions

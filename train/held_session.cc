@@ -1,0 +1,31 @@
+#include "lockstep/train/held_session.h"
+
+#include <utility>
+
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/sync/step_machine.h"
+#include "lockstep/train/chief_session.h"
+#include "lockstep/train/open_session.h"
+#include "lockstep/train/worker_session.h"
+
+namespace lockstep::train {
+
+void HeldSession::Release() const {
+  if (gate != nullptr) gate->AllowThrough(StepMachine::kNoLimit);
+}
+
+absl::StatusOr<HeldSession> OpenHeldSession(const SessionOptions& options) {
+  RETURN_IF_ERROR(CheckSessionOptions(options));
+  HeldSession held;
+  if (options.is_chief) {
+    ASSIGN_OR_RETURN(auto session, ChiefSession::Open(options));
+    held.gate = session.get();
+    held.listening = session->listening();
+    held.session = std::move(session);
+  } else {
+    ASSIGN_OR_RETURN(held.session, WorkerSession::Open(options));
+  }
+  return held;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,44 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_GLOBAL_STEP_WAITER_HOOK_H_
+#define LOCKSTEP_TRAIN_HOOKS_GLOBAL_STEP_WAITER_HOOK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/hook.h"
+
+namespace lockstep::train {
+
+struct GlobalStepWaiterOptions {
+  // 0 and less: no wait.
+  int64_t wait_until_step = 0;
+  // More than 0.
+  absl::Duration poll_interval = absl::Milliseconds(500);
+  Clock* clock = Clock::Real();
+};
+
+// Delays a worker's first block until the global step is reached, or the run is to end. The chief does not wait: its
+// hooks follow the steps, so they would wait for themselves.
+class GlobalStepWaiterHook : public Hook {
+ public:
+  // InvalidArgument for a wrong poll_interval.
+  static absl::StatusOr<std::unique_ptr<GlobalStepWaiterHook>> Create(const GlobalStepWaiterOptions& options);
+
+  std::string name() const override { return "GlobalStepWaiterHook"; }
+  absl::Status BeforeRun(RunContext& context) override;
+  bool GatesAt(int64_t step) const override { return false; }
+
+ private:
+  explicit GlobalStepWaiterHook(const GlobalStepWaiterOptions& options) : options_(options) {}
+
+  const GlobalStepWaiterOptions options_;
+  bool waited_ = false;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_GLOBAL_STEP_WAITER_HOOK_H_

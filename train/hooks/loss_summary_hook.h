@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_LOSS_SUMMARY_HOOK_H_
+#define LOCKSTEP_TRAIN_HOOKS_LOSS_SUMMARY_HOOK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/second_or_step_timer.h"
+
+namespace lockstep::train {
+
+struct LossSummaryOptions {
+  Period period = Period::Steps(100);
+  Clock* clock = Clock::Real();
+};
+
+// Writes the loss, a summary "loss", at the first run and then with a period. Gates no step. For the chief.
+class LossSummaryHook : public Hook {
+ public:
+  // InvalidArgument for a wrong period.
+  static absl::StatusOr<std::unique_ptr<LossSummaryHook>> Create(const LossSummaryOptions& options);
+
+  std::string name() const override { return "LossSummaryHook"; }
+  absl::Status Begin() override;
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  bool GatesAt(int64_t step) const override { return false; }
+
+ private:
+  explicit LossSummaryHook(const SecondOrStepTimer& timer) : timer_(timer) {}
+
+  SecondOrStepTimer timer_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_LOSS_SUMMARY_HOOK_H_

@@ -1,0 +1,52 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_SUMMARY_SAVER_HOOK_H_
+#define LOCKSTEP_TRAIN_HOOKS_SUMMARY_SAVER_HOOK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/second_or_step_timer.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep::train {
+
+// Makes the summary of global step `step`; common/summary's SummaryBuilder makes scalars, histograms and images. Called
+// only when it is due.
+using SummaryProvider = std::function<absl::StatusOr<v1::Summary>(Session& session, int64_t step)>;
+
+struct SummarySaverOptions {
+  Period period;
+  SummaryProvider provider;
+  // Gates where the summary is due, so that what the provider reads is of that very step. Else it may be of one that is
+  // up to 64 steps later.
+  bool exact = false;
+  Clock* clock = Clock::Real();
+};
+
+// Writes a summary at the first run and then with a period, into the chief's event file.
+class SummarySaverHook : public Hook {
+ public:
+  // InvalidArgument for a wrong period, and without a provider.
+  static absl::StatusOr<std::unique_ptr<SummarySaverHook>> Create(const SummarySaverOptions& options);
+
+  std::string name() const override { return "SummarySaverHook"; }
+  absl::Status Begin() override;
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  bool GatesAt(int64_t step) const override { return options_.exact && timer_.MayTriggerAt(step); }
+
+ private:
+  SummarySaverHook(const SummarySaverOptions& options, const SecondOrStepTimer& timer)
+      : options_(options), timer_(timer) {}
+
+  const SummarySaverOptions options_;
+  SecondOrStepTimer timer_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_SUMMARY_SAVER_HOOK_H_

@@ -1,0 +1,60 @@
+#ifndef LOCKSTEP_TRAIN_LEARN_CHECKPOINT_EVALUATION_H_
+#define LOCKSTEP_TRAIN_LEARN_CHECKPOINT_EVALUATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/checkpoint_saver_hook.h"
+
+namespace lockstep::train {
+
+// Evaluates a checkpoint, with this prefix.
+using CheckpointEvaluator = std::function<absl::Status(const std::string& checkpoint)>;
+
+struct CheckpointEvaluationOptions {
+  CheckpointEvaluator evaluate;
+  std::function<absl::StatusOr<absl::optional<std::string>>()> latest_checkpoint;
+  // Looks for a new checkpoint at the multiples of this many global steps; at least 1,
+  int64_t every_n_steps = 1;
+  // and at most once in this time.
+  absl::Duration check_interval = absl::Seconds(5);
+  Clock* clock = Clock::Real();
+};
+
+// On the chief: evaluates the newest checkpoint when it is another than before, in the thread of the session's caller,
+// while the steps go on until the hooks are 64 of them behind. A checkpoint that is gone or damaged is skipped.
+class CheckpointEvaluationHook : public Hook {
+ public:
+  explicit CheckpointEvaluationHook(CheckpointEvaluationOptions options) : options_(std::move(options)) {}
+
+  std::string name() const override { return "CheckpointEvaluationHook"; }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override;
+  bool GatesAt(int64_t /*step*/) const override { return false; }
+
+ private:
+  const CheckpointEvaluationOptions options_;
+  absl::Time next_look_ = absl::InfinitePast();
+  std::string evaluated_;
+};
+
+// Evaluates each checkpoint that a CheckpointSaverHook saves, while the next step waits.
+class CheckpointEvaluationListener : public CheckpointListener {
+ public:
+  explicit CheckpointEvaluationListener(CheckpointEvaluator evaluate) : evaluate_(std::move(evaluate)) {}
+
+  absl::StatusOr<bool> AfterSave(Session& session, int64_t step, const std::string& prefix) override;
+
+ private:
+  const CheckpointEvaluator evaluate_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_LEARN_CHECKPOINT_EVALUATION_H_

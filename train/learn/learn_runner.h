@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_TRAIN_LEARN_LEARN_RUNNER_H_
+#define LOCKSTEP_TRAIN_LEARN_LEARN_RUNNER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/train/learn/experiment.h"
+#include "lockstep/train/learn/run_config.h"
+
+namespace lockstep::train::learn_runner {
+
+// Makes the experiment of a program, whose RunConfig must be the given one but for what Uid ignores.
+using ExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config)>;
+
+// Makes an experiment and calls the method that `schedule` names: train, evaluate, continuous_eval,
+// continuous_eval_on_train_data, train_and_evaluate, continuous_train_and_eval, local_run, run_std_server or test.
+// Without one: train_and_evaluate where the process is alone, or the task is a chief or master; train for a worker;
+// run_std_server for a ps; continuous_eval for an evaluator.
+// Errors: InvalidArgument for an unknown schedule, a chief or an evaluator without a model_dir, no experiment, or one
+// with another RunConfig; those of `make` and of the method.
+absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
+                                     const absl::optional<std::string>& schedule = absl::nullopt);
+
+// The same with a RunConfig of the environment and this model_dir.
+absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
+                                     const absl::optional<std::string>& schedule = absl::nullopt);
+
+// By name.
+using HyperParameters = std::map<std::string, std::string>;
+using TunedExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experiment>>(
+    const RunConfig& config, const HyperParameters& parameters)>;
+
+// Chooses hyperparameters, trial by trial.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+  // Whether there is another trial; then it is the current one.
+  virtual absl::StatusOr<bool> NextTrial() = 0;
+  // Makes the experiment of the current trial with `make`, which checks it as Run does, and runs it.
+  virtual absl::Status RunExperiment(const TunedExperimentFunction& make) = 0;
+};
+
+// Has the tuner run all of its trials. Errors: those of the tuner.
+absl::Status Tune(const TunedExperimentFunction& make, Tuner* tuner);
+
+}  // namespace lockstep::train::learn_runner
+
+#endif  // LOCKSTEP_TRAIN_LEARN_LEARN_RUNNER_H_

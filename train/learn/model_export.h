@@ -1,0 +1,27 @@
+#ifndef LOCKSTEP_TRAIN_LEARN_MODEL_EXPORT_H_
+#define LOCKSTEP_TRAIN_LEARN_MODEL_EXPORT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/learn/estimator.h"
+
+namespace lockstep::train {
+
+// Writes what others need to use a run's model, without the rest of the run:
+//   model.ckpt-<step>.*    the model's variables and global_step, without the optimizer's state, as a checkpoint that
+//   no
+//                          run resumes from, but may start from (checkpoint.warm_start); "checkpoint" names it
+//   model.safetensors,
+//   model.npz              the same variables for other programs
+//   evaluation.json        how good it is
+//   lockstep.textproto     the run's configuration and model; written last: without it the directory is no export
+// `lockstep predict --export=DIRECTORY` and `eval` read it. The same export again gives the same files. Errors:
+// NotFound when model_dir is no run's, or lacks the checkpoint; those of the files.
+absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const EvaluationMetrics& result,
+                         const std::string& directory);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_LEARN_MODEL_EXPORT_H_

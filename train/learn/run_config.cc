@@ -1,0 +1,148 @@
+#include "lockstep/train/learn/run_config.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lockstep/common/base/status_macros.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr absl::Duration kDefaultPeriod = absl::Seconds(600);
+
+absl::Status Wrong(absl::string_view option, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("RunConfig's ", option, " ", why));
+}
+
+absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
+  return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat("is ", value, ", must be 0 or more"));
+}
+
+absl::Status CheckOptions(const RunConfigOptions& options) {
+  if (!options.evaluation_master.empty()) {
+    return Wrong("evaluation_master",
+                 absl::StrCat("is ", options.evaluation_master,
+                              ", must be empty: checkpoints are evaluated in the process that asks for it"));
+  }
+  const absl::Duration period = options.save_checkpoints_secs.Or(absl::nullopt).value_or(absl::ZeroDuration());
+  if (period < absl::ZeroDuration()) {
+    return Wrong("save_checkpoints_secs", absl::StrCat("is ", absl::FormatDuration(period), ", must be 0 or more"));
+  }
+  RETURN_IF_ERROR(
+      CheckNotNegative("save_checkpoints_steps", options.save_checkpoints_steps.Or(absl::nullopt).value_or(0)));
+  RETURN_IF_ERROR(CheckNotNegative("save_summary_steps", options.save_summary_steps));
+  RETURN_IF_ERROR(CheckNotNegative("log_step_count_steps", options.log_step_count_steps));
+  RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max));
+  RETURN_IF_ERROR(CheckNotNegative("num_cores", options.num_cores));
+  if (!(options.gpu_memory_fraction > 0 && options.gpu_memory_fraction <= 1)) {
+    return Wrong("gpu_memory_fraction", absl::StrCat("is ", options.gpu_memory_fraction, ", must be in (0, 1]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunConfig> RunConfig::Create(RunConfigOptions options, TfConfig environment) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  if (!options.model_dir.empty() && !environment.model_dir.empty() && options.model_dir != environment.model_dir) {
+    return Wrong("model_dir", absl::StrCat("is ", options.model_dir, ", and the environment's ", environment.model_dir,
+                                           "; give one, or the same"));
+  }
+  if (environment.model_dir.empty()) environment.model_dir = options.model_dir;
+  ASSIGN_OR_RETURN(ClusterRole task, ResolveRole(environment));
+  return RunConfig(std::move(options), std::move(environment), std::move(task));
+}
+
+absl::StatusOr<RunConfig> RunConfig::Create(RunConfigOptions options) {
+  ASSIGN_OR_RETURN(TfConfig environment, TfConfigOfEnvironment());
+  return Create(std::move(options), std::move(environment));
+}
+
+bool RunConfig::is_distributed() const { return NumTasks(environment_.cluster) > 1 || !is_chief(); }
+
+std::string RunConfig::master() const { return options_.master.value_or(MasterOf(task_.address)); }
+
+int RunConfig::num_ps_replicas() const { return cluster_spec().NumTasks("ps").value_or(0); }
+
+int RunConfig::num_worker_replicas() const {
+  int count = 0;
+  for (const char* job : {"worker", "master", "chief"}) count += cluster_spec().NumTasks(job).value_or(0);
+  return count;
+}
+
+absl::optional<absl::Duration> RunConfig::save_checkpoints_secs() const {
+  absl::optional<absl::Duration> default_period;
+  if (options_.save_checkpoints_steps.is_default()) default_period = kDefaultPeriod;
+  const absl::optional<absl::Duration> period = options_.save_checkpoints_secs.Or(default_period);
+  return period == absl::ZeroDuration() ? absl::nullopt : period;
+}
+
+absl::optional<int64_t> RunConfig::save_checkpoints_steps() const {
+  const absl::optional<int64_t> period = options_.save_checkpoints_steps.Or(absl::nullopt);
+  return period == 0 ? absl::nullopt : period;
+}
+
+absl::StatusOr<RunConfig> RunConfig::Replace(const std::function<void(RunConfigOptions*)>& change) const {
+  RunConfigOptions options = options_;
+  TfConfig environment = environment_;
+  change(&options);
+  // What was replaced counts, wherever it came from.
+  if (options.model_dir != options_.model_dir) environment.model_dir = options.model_dir;
+  return Create(std::move(options), std::move(environment));
+}
+
+const std::set<std::string>& RunConfig::DefaultIgnored() {
+  static const auto* const ignored = new std::set<std::string>{"tf_random_seed",
+                                                               "save_summary_steps",
+                                                               "save_checkpoints_steps",
+                                                               "save_checkpoints_secs",
+                                                               "keep_checkpoint_max",
+                                                               "log_step_count_steps",
+                                                               "num_cores",
+                                                               "gpu_memory_fraction"};
+  return *ignored;
+}
+
+std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
+  const RunConfigOptions& o = options_;
+  const auto seconds = save_checkpoints_secs();
+  const auto steps = save_checkpoints_steps();
+  std::map<std::string, std::string> fields = {
+      {"cluster", cluster_spec().ToString()},
+      {"task", absl::StrCat(task_type().value_or(""), ":", task_id())},
+      {"environment", environment()},
+      {"master", master()},
+      {"model_dir", model_dir()},
+      {"tf_random_seed", o.tf_random_seed ? absl::StrCat(*o.tf_random_seed) : ""},
+      {"save_checkpoints_secs", seconds ? absl::FormatDuration(*seconds) : ""},
+      {"save_checkpoints_steps", steps ? absl::StrCat(*steps) : ""},
+      {"save_summary_steps", absl::StrCat(o.save_summary_steps)},
+      {"log_step_count_steps", absl::StrCat(o.log_step_count_steps)},
+      {"keep_checkpoint_max", absl::StrCat(o.keep_checkpoint_max)},
+      {"num_cores", absl::StrCat(o.num_cores)},
+      {"gpu_memory_fraction", absl::StrCat(o.gpu_memory_fraction)},
+      {"device_filters", absl::StrJoin(o.device_filters, ",")},
+      {"isolate_session_state", absl::StrCat(o.isolate_session_state)},
+  };
+  for (const std::string& name : ignored) fields.erase(name);
+  return absl::StrJoin(fields, "\n", absl::PairFormatter("="));
+}
+
+void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
+  SessionOptions& session = training->session;
+  if (is_chief()) session.logdir = model_dir();
+  if (options_.num_cores > 0) session.compute_threads = options_.num_cores;
+  if (options_.tf_random_seed) session.op.spec.mutable_training()->set_seed(*options_.tf_random_seed);
+  session.op.spec.mutable_checkpoint()->set_keep(options_.keep_checkpoint_max);
+  const auto seconds = save_checkpoints_secs();
+  const auto steps = save_checkpoints_steps();
+  training->save_checkpoint_secs = seconds ? Choice<absl::Duration>(*seconds) : kNone;
+  training->save_checkpoint_steps = steps ? Choice<int64_t>(*steps) : kNone;
+  training->save_summaries_steps = options_.save_summary_steps;
+  training->log_step_count_steps = options_.log_step_count_steps;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,208 @@
+#include "lockstep/train/learn/train_op_estimator.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/train/await_run_end.h"
+#include "lockstep/train/hooks/stop_at_step_hook.h"
+#include "lockstep/train/learn/model_export.h"
+#include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/worker/evaluation/model_values.h"
+
+namespace lockstep::train {
+namespace {
+
+absl::Status Wrong(absl::string_view option, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("TrainOpEstimator's ", option, " ", why));
+}
+
+absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& options) {
+  const SessionOptions& session = options.session;
+  const Role role = config.task().role;
+  if ((role == Role::kChief || role == Role::kWorker) && session.is_chief != config.is_chief()) {
+    return Wrong("session", absl::StrCat("is that of ", session.is_chief ? "the chief" : "a worker",
+                                         ", and its RunConfig of ", config.is_chief() ? "the chief" : "a worker"));
+  }
+  if (!session.logdir.empty() && session.logdir != config.model_dir()) {
+    return Wrong("session", absl::StrCat("has the logdir ", session.logdir, ", and its RunConfig the model_dir ",
+                                         config.model_dir().empty() ? "\"\"" : config.model_dir()));
+  }
+  if ((role == Role::kChief || role == Role::kEvaluator) && config.model_dir().empty()) {
+    return Wrong("config", "has no model_dir: give --logdir, TF_CONFIG's model_dir or RunConfigOptions::model_dir");
+  }
+  if (session.op.make_workload && !options.evaluate) {
+    return Wrong("evaluate", "is missing: a model of make_workload's is evaluated by a function of the program's");
+  }
+  return absl::OkStatus();
+}
+
+// How long a run is, for this call of Train.
+void SetLength(const Estimator::TrainArguments& arguments, config::v1::TrainingConfig* training) {
+  if (arguments.steps) {
+    training->clear_steps();
+    training->clear_unbounded();
+    training->set_additional_steps(*arguments.steps);
+  } else if (arguments.max_steps) {
+    training->clear_additional_steps();
+    training->clear_unbounded();
+    training->set_steps(*arguments.max_steps);
+  }
+}
+
+// Hooks that a call of Train adds on the chief.
+struct AddedHooks {
+  std::vector<std::unique_ptr<Hook>> owned;
+  std::vector<Hook*> pointers() const {
+    std::vector<Hook*> all;
+    for (const auto& hook : owned) all.push_back(hook.get());
+    return all;
+  }
+};
+
+absl::Status AddStop(const Estimator::TrainArguments& arguments, AddedHooks* added) {
+  if (!arguments.steps || !arguments.max_steps) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto stop, StopAtStepHook::Create({absl::nullopt, *arguments.max_steps}));
+  added->owned.push_back(std::move(stop));
+  return absl::OkStatus();
+}
+
+// Listeners are told by a hook that saves in place of the chief's own timer.
+absl::Status AddListeners(const RunConfig& config, const Estimator::TrainArguments& arguments, Clock* clock,
+                          MonitoredTrainingOptions* training, AddedHooks* added) {
+  const auto steps = config.save_checkpoints_steps();
+  const auto seconds = config.save_checkpoints_secs();
+  if (arguments.saving_listeners.empty() || (!steps && !seconds)) return absl::OkStatus();
+  CheckpointSaverOptions options;
+  options.period = steps ? Period::Steps(*steps) : Period::Time(*seconds);
+  options.listeners = arguments.saving_listeners;
+  options.clock = clock;
+  ASSIGN_OR_RETURN(auto saver, CheckpointSaverHook::Create(options));
+  added->owned.push_back(std::move(saver));
+  training->save_checkpoint_steps = kNone;
+  training->save_checkpoint_secs = kNone;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<TrainOpEstimator>> TrainOpEstimator::Create(const RunConfig& config,
+                                                                           TrainOpEstimatorOptions options) {
+  RETURN_IF_ERROR(Check(config, options));
+  return std::shared_ptr<TrainOpEstimator>(new TrainOpEstimator(config, std::move(options)));
+}
+
+absl::Status TrainOpEstimator::Train(const TrainArguments& arguments) {
+  MonitoredTrainingOptions training;
+  training.session = options_.session;
+  training.scaffold = options_.scaffold;
+  training.open = options_.open;
+  config_.ApplyTo(&training);
+  SetLength(arguments, training.session.op.spec.mutable_training());
+  if (arguments.startup_delay_steps > 0) training.session.startup_delay_steps = arguments.startup_delay_steps;
+  AddedHooks added;
+  if (training.session.is_chief) {
+    RETURN_IF_ERROR(AddListeners(config_, arguments, training.session.clock, &training, &added));
+    RETURN_IF_ERROR(AddStop(arguments, &added));
+  }
+  training.chief_only_hooks = added.pointers();
+  training.hooks = arguments.hooks;
+  const TrainOp op = training.session.op;
+  return WithSession(MonitoredTrainingSession(std::move(training)), [&](MonitoredSession& session) -> absl::Status {
+    while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run(op).status());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<EvaluationMetrics> TrainOpEstimator::Evaluate(const EvaluateArguments& arguments) {
+  absl::optional<std::string> checkpoint = arguments.checkpoint;
+  if (!checkpoint) {
+    ASSIGN_OR_RETURN(checkpoint, LatestCheckpoint());
+  }
+  if (!checkpoint) return absl::NotFoundError(absl::StrCat(config_.model_dir(), " has no checkpoint to evaluate"));
+  for (EvaluationHook* const hook : arguments.hooks) RETURN_IF_ERROR(hook->Begin(*checkpoint));
+  ASSIGN_OR_RETURN(const EvaluationMetrics result, Measure(*checkpoint, arguments));
+  LOG(INFO) << "evaluated global step " << result.global_step << ": "
+            << absl::StrJoin(result.metrics, ", ", absl::PairFormatter(" = "));
+  RETURN_IF_ERROR(WriteEvents(arguments.name, result));
+  for (EvaluationHook* const hook : arguments.hooks) RETURN_IF_ERROR(hook->End(result));
+  return result;
+}
+
+absl::StatusOr<EvaluationMetrics> TrainOpEstimator::Measure(const std::string& checkpoint,
+                                                            const EvaluateArguments& arguments) {
+  EvaluationMetrics result;
+  result.checkpoint = checkpoint;
+  if (options_.evaluate) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs(), checkpoint));
+    ASSIGN_OR_RETURN(result.global_step, LoadGlobalStep(*reader));
+    ASSIGN_OR_RETURN(result.metrics, options_.evaluate(checkpoint, arguments));
+    return result;
+  }
+  ASSIGN_OR_RETURN(RunEvaluator* const evaluator, EvaluatorOf(arguments));
+  EvaluationOptions batches;
+  batches.batch_size = options_.session.op.spec.input().batch_size();
+  batches.max_batches = arguments.steps.value_or(0);
+  batches.cancelled = [stop = options_.session.stop] { return stop != nullptr && stop->requested(); };
+  ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(checkpoint, batches));
+  result.global_step = evaluation.step;
+  for (const MetricValue& metric : evaluation.result.metrics) result.metrics[metric.name] = metric.value;
+  return result;
+}
+
+absl::StatusOr<RunEvaluator*> TrainOpEstimator::EvaluatorOf(const EvaluateArguments& arguments) {
+  config::v1::RunSpec spec = options_.session.op.spec;
+  const std::string split = arguments.split.empty() ? EvaluationSplit(spec) : arguments.split;
+  std::unique_ptr<RunEvaluator>& evaluator =
+      evaluators_[absl::StrCat(split, "\n", absl::StrJoin(arguments.metrics, "\n"))];
+  if (evaluator != nullptr) return evaluator.get();
+  if (config_.options().tf_random_seed) spec.mutable_training()->set_seed(*config_.options().tf_random_seed);
+  for (const std::string& metric : arguments.metrics) spec.mutable_evaluation()->add_metric(metric);
+  ASSIGN_OR_RETURN(evaluator, RunEvaluator::Create(fs(), spec, split));
+  return evaluator.get();
+}
+
+absl::Status TrainOpEstimator::WriteEvents(const std::string& name, const EvaluationMetrics& result) {
+  std::unique_ptr<EventWriter>& events = events_[name];
+  if (events == nullptr) {
+    const std::string directory = JoinPath(config_.model_dir(), name.empty() ? "eval" : absl::StrCat("eval_", name));
+    ASSIGN_OR_RETURN(events, EventWriter::Create(fs(), options_.session.clock, directory));
+  }
+  for (const auto& [metric, value] : result.metrics) {
+    events->WriteScalar(metric, static_cast<float>(value), result.global_step);
+  }
+  // An error is logged by the writer, which tries again.
+  events->Flush().IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status TrainOpEstimator::Export(const std::string& directory, const EvaluationMetrics& result) {
+  return ExportModel(fs(), config_.model_dir(), result, directory);
+}
+
+absl::StatusOr<absl::optional<std::string>> TrainOpEstimator::LatestCheckpoint() {
+  return train::LatestCheckpoint(config_.model_dir(), "checkpoint", fs());
+}
+
+absl::StatusOr<bool> TrainOpEstimator::RunIsFinished() {
+  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs(), config_.model_dir()));
+  return record.has_value() && record->finished();
+}
+
+absl::Status TrainOpEstimator::AwaitRunEnd(absl::Duration limit) {
+  AwaitRunEndOptions options;
+  options.master = options_.session.master.empty() ? MasterOf(config_.task().chief_address) : options_.session.master;
+  options.limit = limit;
+  options.max_silence = absl::Seconds(options_.session.op.spec.cluster().chief_wait_seconds());
+  options.stop = options_.session.stop;
+  options.clock = options_.session.clock;
+  options.fs = fs();
+  return train::AwaitRunEnd(options);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,67 @@
+#ifndef LOCKSTEP_TRAIN_LEARN_TRAIN_OP_ESTIMATOR_H_
+#define LOCKSTEP_TRAIN_LEARN_TRAIN_OP_ESTIMATOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/summary/event_writer.h"
+#include "lockstep/train/evaluation/run_evaluator.h"
+#include "lockstep/train/held_session.h"
+#include "lockstep/train/learn/estimator.h"
+#include "lockstep/train/scaffold.h"
+#include "lockstep/train/session_options.h"
+
+namespace lockstep::train {
+
+struct TrainOpEstimatorOptions {
+  // What is trained, and this process's part in it, as Program::Options says it. Its logdir is the RunConfig's
+  // model_dir.
+  SessionOptions session;
+  Scaffold scaffold;
+  // For a model that `op.make_workload` makes: how good the checkpoint with this prefix is. Others are evaluated as
+  // their configuration says.
+  std::function<absl::StatusOr<std::map<std::string, double>>(const std::string& checkpoint,
+                                                              const Estimator::EvaluateArguments& arguments)>
+      evaluate;
+  SessionOpener open = OpenHeldSession;
+};
+
+// The estimator of a TrainOp: trains it in MonitoredTrainingSessions, and evaluates and exports its checkpoints.
+class TrainOpEstimator : public Estimator {
+ public:
+  // InvalidArgument when `config` and options.session disagree about the process's part or the model_dir, when the
+  // chief or an evaluator has no model_dir, or there is no way to evaluate.
+  static absl::StatusOr<std::shared_ptr<TrainOpEstimator>> Create(const RunConfig& config,
+                                                                  TrainOpEstimatorOptions options);
+
+  absl::Status Train(const TrainArguments& arguments) override;
+  absl::StatusOr<EvaluationMetrics> Evaluate(const EvaluateArguments& arguments) override;
+  absl::Status Export(const std::string& directory, const EvaluationMetrics& result) override;
+  absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() override;
+  absl::StatusOr<bool> RunIsFinished() override;
+  absl::Status AwaitRunEnd(absl::Duration limit) override;
+  const RunConfig& config() const override { return config_; }
+
+ private:
+  TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)
+      : config_(config), options_(std::move(options)) {}
+  absl::StatusOr<EvaluationMetrics> Measure(const std::string& checkpoint, const EvaluateArguments& arguments);
+  // The evaluator of a split and of metrics, which keeps data and model in memory.
+  absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments);
+  absl::Status WriteEvents(const std::string& name, const EvaluationMetrics& result);
+  FileSystem* fs() const { return options_.session.fs; }
+
+  const RunConfig config_;
+  const TrainOpEstimatorOptions options_;
+  std::map<std::string, std::unique_ptr<RunEvaluator>> evaluators_;
+  // By the name of the evaluation.
+  std::map<std::string, std::unique_ptr<EventWriter>> events_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_LEARN_TRAIN_OP_ESTIMATOR_H_

@@ -1,0 +1,222 @@
+// Experiments over real chiefs, in this process.
+#include "lockstep/train/learn/train_op_estimator.h"
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/formats/tensor_file.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/evaluation/recorded_run.h"
+#include "lockstep/train/learn/experiment.h"
+#include "lockstep/train/learn/fake_estimator.h"
+#include "lockstep/train/local_workers.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kRun[] = R"(
+  model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+  optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
+  input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } }
+          split { name: "test" synthetic { examples: 40 shape: 4 classes: 3 } } batch_size: 4 }
+  training { replicas_to_aggregate: 2 unbounded: true })";
+
+class TrainOpEstimatorTest : public ::testing::Test {
+ protected:
+  TrainOpEstimatorTest() {
+    options_.session.op = CreateTrainOp(std::string(kRun)).value();
+    options_.session.fs = &fs_;
+    config_.model_dir = "run";
+    // Steps at which something is saved are exact.
+    config_.save_checkpoints_secs = kNone;
+  }
+  std::shared_ptr<TrainOpEstimator> MakeEstimator() {
+    auto estimator = TrainOpEstimator::Create(ConfigOf("", config_), options_);
+    EXPECT_TRUE(estimator.ok()) << estimator.status();
+    return *estimator;
+  }
+  std::unique_ptr<Experiment> Make(ExperimentOptions experiment) {
+    experiment.estimator = MakeEstimator();
+    experiment.eval_steps = absl::nullopt;
+    return Experiment::Create(std::move(experiment)).value();
+  }
+  std::string DigestOf(const std::string& prefix) {
+    const auto reader = BundleReader::Open(&fs_, prefix);
+    return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
+  }
+  std::string ErrorOf(const std::string& tf_config = "") {
+    const auto estimator =
+        TrainOpEstimator::Create(RunConfig::Create(config_, ParseTfConfig(tf_config).value()).value(), options_);
+    EXPECT_TRUE(absl::IsInvalidArgument(estimator.status()));
+    return std::string(estimator.status().message());
+  }
+
+  MemoryFileSystem fs_;
+  TrainOpEstimatorOptions options_;
+  RunConfigOptions config_;
+};
+
+// EXP-25: 1.15's instants; the original of the document saves after 1, 4, 7, 8.
+TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
+  config_.save_checkpoints_steps = 3;
+  ExperimentOptions options;
+  options.train_steps = 8;
+  options.checkpoint_and_export = true;
+  options.export_strategies = {MakeExportStrategy("all")};
+  const auto result = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(*fs_.ListDirectory("run/export/all"), ElementsAre("0", "3", "6", "8"));
+  EXPECT_EQ(result->evaluation->global_step, 8);
+  EXPECT_THAT(result->exports, ElementsAre("run/export/all/8"));
+  EXPECT_EQ(result->evaluation->metrics.count("accuracy"), 1u);
+  EXPECT_EQ(fs_.ListDirectory("run/eval")->size(), 1u);
+}
+
+TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {
+  ExperimentOptions plain;
+  plain.train_steps = 12;
+  plain.min_eval_frequency = 0;
+  ASSERT_TRUE(Make(plain)->TrainAndEvaluate().ok());
+  const std::string digest = DigestOf("run/model.ckpt-12");
+  EXPECT_EQ(digest.size(), 64u) << digest;
+
+  config_.model_dir = "busy";
+  config_.save_checkpoints_steps = 2;
+  ExperimentOptions busy;
+  busy.train_steps = 12;
+  busy.check_interval = absl::ZeroDuration();
+  ASSERT_TRUE(Make(busy)->TrainAndEvaluate().ok());
+  EXPECT_EQ(DigestOf("busy/model.ckpt-12"), digest);
+
+  config_.model_dir = "pieces";
+  ExperimentOptions pieces;
+  pieces.train_steps = 12;
+  pieces.train_steps_per_iteration = 5;
+  std::vector<int64_t> steps;
+  const auto result = Make(pieces)->ContinuousTrainAndEval([&](const absl::optional<EvaluationMetrics>& last) {
+    if (last) steps.push_back(last->global_step);
+    return true;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(steps, ElementsAre(5, 10));
+  EXPECT_EQ(result->evaluation->global_step, 12);
+  EXPECT_EQ(DigestOf("pieces/model.ckpt-12"), digest);
+}
+
+TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
+  ExperimentOptions options;
+  options.train_steps = 4;
+  options.export_strategies = {MakeExportStrategy()};
+  const auto result = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->exports, ElementsAre("run/export/model/4"));
+  EXPECT_THAT(*fs_.ListDirectory("run/export/model/4"),
+              ElementsAre("checkpoint", "evaluation.json", "lockstep.textproto", "model.ckpt-4.data-00000-of-00001",
+                          "model.ckpt-4.index", "model.npz", "model.safetensors"));
+  const auto reader = BundleReader::Open(&fs_, "run/export/model/4/model.ckpt-4").value();
+  EXPECT_THAT(reader->names(), ElementsAre("global_step", "logits/bias", "logits/kernel"));
+  EXPECT_TRUE(reader->written_by_saver()) << "no run resumes from it";
+  EXPECT_THAT(*ReadFile(&fs_, "run/export/model/4/evaluation.json"),
+              testing::StartsWith("{\"step\": 4, \"metrics\": {\"accuracy\": "));
+  for (const char* file : {"run/export/model/4/model.safetensors", "run/export/model/4/model.npz"}) {
+    const auto weights = OpenTensors(&fs_, file).value();
+    EXPECT_THAT(weights->names(), ElementsAre("logits/bias", "logits/kernel"));
+    EXPECT_EQ(weights->Read("logits/kernel")->bytes(), reader->Read("logits/kernel")->bytes());
+  }
+  // As `lockstep predict --export` reads it.
+  RecordedRunFlags flags;
+  flags.exported = result->exports[0];
+  std::ostringstream err;
+  const auto evaluator = RunEvaluator::Create(&fs_, *flags.LoadConfig(&fs_), "test").value();
+  EXPECT_TRUE(evaluator->PredictCheckpoint(*flags.FindCheckpoint(&fs_, err), {}, "answers.csv").ok());
+  EXPECT_THAT(*ReadFile(&fs_, "answers.csv"), testing::StartsWith("example,label,class,output_0,"));
+  flags.exported = "run/export";
+  EXPECT_THAT(std::string(flags.LoadConfig(&fs_).status().message()), HasSubstr("run/export is not an exported model"));
+  flags.exported = "";
+  flags.logdir = result->exports[0];
+  EXPECT_FALSE(flags.FindCheckpoint(&fs_, err).ok()) << "it is no run's";
+  // The same export again gives the same files.
+  const std::string record = *ReadFile(&fs_, "run/export/model/4/lockstep.textproto");
+  const std::string digest = DigestOf("run/export/model/4/model.ckpt-4");
+  ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
+  EXPECT_EQ(*ReadFile(&fs_, "run/export/model/4/lockstep.textproto"), record);
+  EXPECT_EQ(DigestOf("run/export/model/4/model.ckpt-4"), digest);
+}
+
+TEST_F(TrainOpEstimatorTest, EvaluatesSomeBatchesOfASplitAndTellsHooks) {
+  class Recorder : public EvaluationHook {
+   public:
+    absl::Status Begin(const std::string& checkpoint) override {
+      seen.push_back(checkpoint);
+      return absl::OkStatus();
+    }
+    absl::Status End(const EvaluationMetrics& result) override {
+      seen.push_back(absl::StrCat(result.global_step));
+      return absl::OkStatus();
+    }
+    std::vector<std::string> seen;
+  } hook;
+  const auto estimator = MakeEstimator();
+  EXPECT_TRUE(absl::IsNotFound(estimator->Evaluate({}).status())) << "no checkpoint yet";
+  EXPECT_FALSE(*estimator->RunIsFinished());
+  Estimator::TrainArguments training;
+  training.max_steps = 4;
+  ASSERT_TRUE(estimator->Train(training).ok());
+  EXPECT_TRUE(*estimator->RunIsFinished());
+  Estimator::EvaluateArguments evaluation;
+  evaluation.split = "train";
+  evaluation.steps = 1;
+  evaluation.metrics = {"accuracy", "top_2"};
+  evaluation.name = "few";
+  evaluation.hooks = {&hook};
+  const auto result = estimator->Evaluate(evaluation);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(hook.seen, ElementsAre("run/model.ckpt-4", "4"));
+  EXPECT_EQ(result->metrics.size(), 2u);
+  EXPECT_EQ(result->metrics.at("accuracy") * 4, static_cast<int>(result->metrics.at("accuracy") * 4))
+      << "of the four examples of one batch";
+  EXPECT_EQ(fs_.ListDirectory("run/eval_few")->size(), 1u);
+  evaluation.split = "nope";
+  EXPECT_FALSE(estimator->Evaluate(evaluation).ok());
+}
+
+TEST_F(TrainOpEstimatorTest, AModelOfItsOwnIsEvaluatedByAFunction) {
+  options_.session.op.make_workload = WorkloadFactoryOf(options_.session);
+  EXPECT_THAT(ErrorOf(), HasSubstr("evaluate is missing"));
+  options_.evaluate = [](const std::string& checkpoint,
+                         const Estimator::EvaluateArguments&) -> absl::StatusOr<std::map<std::string, double>> {
+    return std::map<std::string, double>{{"length", checkpoint.size()}};
+  };
+  ExperimentOptions options;
+  options.train_steps = 4;
+  const auto result = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->evaluation->global_step, 4);
+  EXPECT_EQ(result->evaluation->metrics.at("length"), 16);
+}
+
+TEST_F(TrainOpEstimatorTest, NamesWhatContradicts) {
+  options_.session.is_chief = false;
+  EXPECT_THAT(ErrorOf(), HasSubstr("session is that of a worker, and its RunConfig of the chief"));
+  options_.session.is_chief = true;
+  options_.session.logdir = "elsewhere";
+  EXPECT_THAT(ErrorOf(), HasSubstr("has the logdir elsewhere, and its RunConfig the model_dir run"));
+  options_.session.logdir = "";
+  config_.model_dir = "";
+  EXPECT_THAT(ErrorOf(), HasSubstr("config has no model_dir"));
+  EXPECT_THAT(ErrorOf(R"({"task": {"type": "evaluator"}})"), HasSubstr("config has no model_dir"));
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,95 @@
+#include "lockstep/train/local_run.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/local/local_connector.h"
+#include "lockstep/server/supervisor/chief_process.h"
+#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/training_worker.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
+
+std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& options, ChiefClient* client) {
+  TrainingWorker::Options worker;
+  worker.name = absl::StrCat("worker-", index);
+  worker.clock = Clock::Real();
+  worker.chief_address = "this process";
+  worker.make_workload = [threads = options.compute_threads,
+                          logdir = options.logdir](const config::v1::RunSpec& config) {
+    WorkloadOptions task;
+    if (!logdir.empty()) task.index_directory = JoinPath(logdir, "index");
+    task.compute_threads = threads;
+    return LoadWorkload(config, task);
+  };
+  return std::make_unique<TrainingWorker>(std::move(worker), client);
+}
+
+// Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure, else
+// how the chief has ended.
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefProcess* process) {
+  std::vector<std::unique_ptr<TrainingWorker>> workers;
+  for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
+  std::vector<absl::Status> statuses(workers.size());
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    threads.push_back(Executor::Threads()->Start(absl::StrCat("worker-", i), [&, i] {
+      statuses[i] = workers[i]->Run();
+      if (!statuses[i].ok()) process->chief()->RequestStop();
+    }));
+  }
+  const absl::Status chief_status = process->Wait();
+  // Those that are done have ended. One that still opened its data would look for the chief, which answers no more.
+  for (const auto& worker : workers) worker->RequestStop();
+  threads.clear();
+  for (const absl::Status& status : statuses) {
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+  }
+  return chief_status;
+}
+
+ChiefProcess::Options ProcessOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
+  ChiefProcess::Options process;
+  process.chief.fs = FileSystem::Real();
+  process.chief.clock = Clock::Real();
+  process.chief.logdir = options.logdir;
+  process.chief.config = config;
+  process.chief.change_settings = options.change_settings;
+  process.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
+  return process;
+}
+
+}  // namespace
+
+LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& options) {
+  ChiefProcess process(ProcessOptions(config, options));
+  LocalRunEnd end;
+  end.status = process.Create();
+  if (end.status.ok()) {
+    Chief* const chief = process.chief();
+    const std::unique_ptr<ChiefClient> client = LocalConnector(chief).Connect(MasterAddress()).value();
+    PeriodicTask::Options periodic;
+    periodic.clock = Clock::Real();
+    periodic.name = "progress";
+    periodic.period = options.on_status ? kStatusPeriod : absl::ZeroDuration();
+    PeriodicTask reports(periodic, [&] { options.on_status(chief->GetStatus()); });
+    end.status = RunWorkers(options, client.get(), &process);
+    reports.Stop();
+    if (options.on_status) options.on_status(chief->GetStatus());
+  }
+  end.exit_code = process.ExitCode(end.status);
+  return end;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "lockstep/train/program.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/tf_config.h"
+#include "lockstep/train/await_run_end.h"
+#include "lockstep/train/evaluation/run_evaluation.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr char kDetails[] =
+    "Without --listen, --master and a cluster the whole run is in this process. A cluster is told by --worker_hosts "
+    "and\n"
+    "--ps_hosts, or by TF_CONFIG in the environment, as Kubeflow sets it: chief, master, worker, ps and evaluator.\n"
+    "Exit codes: 0 the run is over and its last step is saved; 1 it failed; 2 wrong arguments; 138 starting again may "
+    "help; 143 stopped by a signal, and nothing is lost.";
+
+// How long the program may take to end after a signal, saving included, when no Supervisor or MonitoredSession says it.
+constexpr absl::Duration kStopLimit = absl::Seconds(60);
+constexpr double kLingerSeconds = 2;
+
+std::string NameOf(const char* path) {
+  const std::string name = path;
+  return name.substr(name.find_last_of('/') + 1);
+}
+
+}  // namespace
+
+Program::Program(int argc, char** argv, std::string summary)
+    : argc_(argc), argv_(argv), command_line_(NameOf(argv[0]), std::move(summary), kDetails) {
+  cluster_.Declare(&command_line_);
+  command_line_.AddFlag("port_file", "FILE", "chief: the port that was taken is written to this file",
+                        &chief_.port_file);
+  command_line_.AddFlag("address_file", "FILE",
+                        "chief: its address is written to this file, for workers with --master=file:FILE, and when the "
+                        "run is over, that",
+                        &chief_.address_file);
+  command_line_.AddFlag("advertise", "HOST", "chief: the host in that address, or HOST:PORT", &chief_.advertise);
+  command_line_.AddFlag("steps", "N", "chief: the global step at which the run is finished", &steps_);
+  command_line_.AddFlag("seed", "N", "chief: seed of initial values, shuffling, dropout and augmentation", &seed_);
+}
+
+absl::Status Program::Resolve() {
+  if (steps_ && *steps_ <= 0)
+    return absl::InvalidArgumentError(absl::StrCat("--steps is ", *steps_, ", must be above 0"));
+  ASSIGN_OR_RETURN(TfConfig environment, TfConfigOfEnvironment());
+  ASSIGN_OR_RETURN(process_, cluster_.Resolve(std::move(environment)));
+  if (!chief_.address_file.empty() && is_chief() && process_.listen.empty()) {
+    return absl::InvalidArgumentError("--address_file is for workers; say with --listen where they connect");
+  }
+  if (!chief_.advertise.empty() && chief_.address_file.empty()) {
+    return absl::InvalidArgumentError("--advertise is written to --address_file, which is missing");
+  }
+  return absl::OkStatus();
+}
+
+int Program::Run(const std::function<absl::Status()>& body) {
+  return RunEveryRole([&] {
+    const bool trains = process_.task.role == Role::kChief || process_.task.role == Role::kWorker;
+    return trains ? body() : WaitOrEvaluate();
+  });
+}
+
+absl::Status Program::WaitOrEvaluate() {
+  if (process_.task.role == Role::kEvaluator) {
+    RunEvaluationOptions options;
+    options.logdir = process_.logdir;
+    options.stop = &stop_;
+    return EvaluateRun(options);
+  }
+  AwaitRunEndOptions options;
+  options.master = process_.master;
+  options.logdir = process_.logdir;
+  options.stop = &stop_;
+  LOG(INFO) << "task " << process_.task.index << " of the job ps holds nothing: it waits for the end of the run at "
+            << process_.master;
+  return AwaitRunEnd(options);
+}
+
+int Program::RunEveryRole(const std::function<absl::Status()>& body) {
+  InitializeProcess(argv_[0]);
+  if (const auto exit_code = command_line_.Parse(CommandLine::Words(argc_, argv_), std::cout, std::cerr))
+    return *exit_code;
+  const absl::Status flags = Resolve();
+  if (!flags.ok()) {
+    std::cerr << NameOf(argv_[0]) << ": " << flags.message() << "\n";
+    return kExitBadConfiguration;
+  }
+  absl::Status status;
+  {
+    TerminationWatch watch(
+        [this] {
+          LOG(INFO) << "terminating; Ctrl-C once more ends at once";
+          stop_.Request();
+        },
+        kExitFailed, [this] { return stop_.limit(kStopLimit); });
+    status = body();
+    if (absl::IsDeadlineExceeded(status)) {
+      // The disk hangs: whatever was destroyed now would wait for it, too.
+      LOG(ERROR) << status.message();
+      std::_Exit(kExitFailed);
+    }
+  }
+  if (absl::IsOutOfRange(status)) status = absl::OkStatus();
+  if (absl::IsCancelled(status)) {
+    LOG(INFO) << status.message();
+  } else if (!status.ok()) {
+    LOG(ERROR) << status.message();
+  }
+  return ExitCodeOf(status);
+}
+
+SessionOptions Program::Options(TrainOp op) {
+  SessionOptions options;
+  config::v1::ClusterConfig* const cluster = op.spec.mutable_cluster();
+  const bool has_cluster = !process_.task.chief_address.empty();
+  if (is_chief() && has_cluster && cluster->linger_seconds() <= 0) cluster->set_linger_seconds(kLingerSeconds);
+  options.op = std::move(op);
+  options.is_chief = is_chief();
+  options.master = process_.master;
+  options.listen = process_.listen;
+  options.port_file = chief_.port_file;
+  options.address_file = chief_.address_file;
+  options.advertise = chief_.advertise;
+  options.logdir = process_.logdir;
+  if (!is_chief()) options.name = absl::StrCat("worker-", task_index());
+  options.stop = &stop_;
+  return options;
+}
+
+config::v1::RunSpec Program::WithFlags(config::v1::RunSpec spec) const {
+  if (steps_) spec.mutable_training()->set_steps(*steps_);
+  if (seed_) spec.mutable_training()->set_seed(*seed_);
+  return spec;
+}
+
+}  // namespace lockstep::train

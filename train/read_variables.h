@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_TRAIN_READ_VARIABLES_H_
+#define LOCKSTEP_TRAIN_READ_VARIABLES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/train/session.h"
+
+namespace lockstep::train {
+
+// Session::Read of a snapshot. InvalidArgument names what there is not.
+absl::StatusOr<ReadResult> ReadSnapshot(const VariableSnapshot& snapshot, absl::Span<const std::string> names);
+
+// Session::Read by calls of the chief.
+absl::StatusOr<ReadResult> ReadVariables(ChiefClient* client, absl::Span<const std::string> names);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_READ_VARIABLES_H_

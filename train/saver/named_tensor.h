@@ -1,0 +1,26 @@
+#ifndef LOCKSTEP_TRAIN_SAVER_NAMED_TENSOR_H_
+#define LOCKSTEP_TRAIN_SAVER_NAMED_TENSOR_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lockstep/common/tensor/tensor.h"
+
+namespace lockstep::train {
+
+// A variable's name and its value: what a Saver is given and gives back. A run's variables are of float32, its
+// global_step a scalar of int64; any type of a fixed size can be saved. Copies share the value's memory.
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
+// A tensor of float32, `values` row-major. InvalidArgument when their number is not the shape's.
+absl::StatusOr<NamedTensor> NamedFloats(std::string name, absl::Span<const int64_t> shape,
+                                        absl::Span<const float> values);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SAVER_NAMED_TENSOR_H_

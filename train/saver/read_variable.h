@@ -1,0 +1,21 @@
+#ifndef LOCKSTEP_TRAIN_SAVER_READ_VARIABLE_H_
+#define LOCKSTEP_TRAIN_SAVER_READ_VARIABLE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/v1/variable.pb.h"
+
+namespace lockstep::train {
+
+// Reads `key` as the value of a variable that a model declares. With `reshape` another shape with as many elements
+// will do; the value has the variable's shape. A variable without a type is of float32.
+// Errors: NotFound for an absent key; InvalidArgument names both types and shapes; DataLoss for damage.
+absl::StatusOr<Tensor> ReadVariable(const TensorReader& reader, const std::string& key,
+                                    const v1::VariableSpec& variable, bool reshape);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SAVER_READ_VARIABLE_H_

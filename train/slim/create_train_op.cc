@@ -1,0 +1,149 @@
+#include "lockstep/train/slim/create_train_op.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/text_proto.h"
+#include "lockstep/train/slim/transformed_model.h"
+#include "re2/re2.h"
+
+namespace lockstep::train::slim {
+namespace {
+
+absl::Status Wrong(absl::string_view argument, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
+}
+
+absl::Status CheckArguments(const CreateTrainOpOptions& options) {
+  if (!options.global_step.is_default() && options.global_step.Or(absl::nullopt).value_or("") != "global_step") {
+    return Wrong("global_step",
+                 "must be the run's own: it counts the updates and names each batch and random number, so that the "
+                 "weights depend on nothing else");
+  }
+  if (options.variables_to_train && options.variables_to_train->empty()) {
+    return Wrong("variables_to_train", "is empty; leave it out to train all");
+  }
+  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+    const auto* const function = std::get_if<1>(&multiplier);
+    if (function != nullptr && !*function) return Wrong("gradient_multipliers", absl::StrCat(name, ": is null"));
+  }
+  const bool has_slims = !options.gradient_multipliers.empty() || options.clip_gradient_norm > 0;
+  if (options.transform_grads_fn && has_slims) {
+    return Wrong("transform_grads_fn",
+                 "is given beside gradient_multipliers or clip_gradient_norm; call MultiplyGradients and "
+                 "ClipGradientNorms in it");
+  }
+  if (!options.check_numerics) {
+    return Wrong("check_numerics",
+                 "cannot be false: an update that is not finite is never applied. With training.end_on_non_finite the "
+                 "run ends well before it");
+  }
+  if (options.summarize_gradients && options.summarize_every_n_steps <= 0) {
+    return Wrong("summarize_every_n_steps", absl::StrCat(options.summarize_every_n_steps, ", must be more than 0"));
+  }
+  return absl::OkStatus();
+}
+
+bool HasFunction(const GradientMultipliers& multipliers) {
+  for (const auto& [name, multiplier] : multipliers) {
+    if (std::holds_alternative<std::function<float(int64_t)>>(multiplier)) return true;
+  }
+  return false;
+}
+
+// What the configuration can express is a part of it: it streams, and any worker can compute it.
+void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
+  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+    config::v1::OptimizerConfig::Multiplier* const added = optimizer->add_multipliers();
+    added->set_variables(absl::StrCat("^", RE2::QuoteMeta(name), "$"));
+    added->set_factor(std::get<float>(multiplier));
+  }
+  if (options.clip_gradient_norm > 0) optimizer->mutable_clip()->set_by_norm(options.clip_gradient_norm);
+}
+
+// Workers whose functions differ at one of these steps are told apart.
+std::string DescriptionOf(const CreateTrainOpOptions& options) {
+  std::string text;
+  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+    absl::StrAppend(&text, name, " *");
+    if (const float* const factor = std::get_if<float>(&multiplier)) {
+      absl::StrAppend(&text, " ", *factor, "\n");
+      continue;
+    }
+    for (const int64_t step : {0, 1, 10, 100, 1000, 10000, 100000, 1000000}) {
+      absl::StrAppend(&text, " ", std::get<1>(multiplier)(step), "@", step);
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  if (options.clip_gradient_norm > 0) absl::StrAppend(&text, "clip ", options.clip_gradient_norm, "\n");
+  if (options.transform_grads_fn) absl::StrAppend(&text, "transform_grads_fn\n");
+  return text;
+}
+
+TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options, bool in_configuration) {
+  TransformedModel::Options model;
+  model.variables_to_train = options.variables_to_train;
+  model.update_ops = options.update_ops;
+  if (options.summarize_gradients) model.summarize_every_n_steps = options.summarize_every_n_steps;
+  if (in_configuration) return model;
+  model.description = DescriptionOf(options);
+  if (options.transform_grads_fn) model.transforms.push_back(options.transform_grads_fn);
+  if (!options.gradient_multipliers.empty()) {
+    model.transforms.push_back([multipliers = options.gradient_multipliers](auto& grads_and_vars, int64_t step) {
+      return MultiplyGradients(grads_and_vars, multipliers, step);
+    });
+  }
+  if (options.clip_gradient_norm > 0) model.transforms.push_back(ClipGradientNormsFn(options.clip_gradient_norm));
+  return model;
+}
+
+// Whether a multiplier is of no variable that is trained.
+absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::ModelSpec& model) {
+  for (const auto& [name, multiplier] : multipliers) {
+    bool found = false;
+    for (const v1::VariableSpec& variable : model.variables()) {
+      found = found || (variable.trainable() && variable.name() == name);
+    }
+    if (!found) return Wrong("gradient_multipliers", absl::StrCat(name, ": no variable that is trained"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const config::v1::OptimizerConfig& optimizer,
+                                      CreateTrainOpOptions options) {
+  RETURN_IF_ERROR(CheckArguments(options));
+  *total_loss.mutable_optimizer() = optimizer;
+  const config::v1::TrainingConfig& training = total_loss.training();
+  if (training.steps() == 0 && training.additional_steps() == 0) total_loss.mutable_training()->set_unbounded(true);
+  // Summaries are of what leaves the worker.
+  const bool in_configuration =
+      !options.transform_grads_fn && !options.summarize_gradients && !HasFunction(options.gradient_multipliers);
+  if (in_configuration) SetInConfiguration(options, total_loss.mutable_optimizer());
+  ASSIGN_OR_RETURN(TrainOp op, train::CreateTrainOp(std::move(total_loss), options.make_workload));
+  if (in_configuration && !options.variables_to_train && !options.update_ops && options.gradient_multipliers.empty()) {
+    return op;
+  }
+  op.transform_model = [model_options = ModelOptionsOf(options, in_configuration),
+                        multipliers = options.gradient_multipliers](
+                           std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {
+    ASSIGN_OR_RETURN(auto transformed, TransformedModel::Create(std::move(model), model_options));
+    RETURN_IF_ERROR(CheckMultipliers(multipliers, transformed->spec()));
+    return transformed;
+  };
+  return op;
+}
+
+absl::StatusOr<TrainOp> CreateTrainOp(const std::string& total_loss, const std::string& optimizer,
+                                      CreateTrainOpOptions options) {
+  config::v1::RunSpec spec;
+  RETURN_IF_ERROR(ParseTextProto(total_loss, "total_loss", &spec));
+  config::v1::OptimizerConfig optimizer_config;
+  RETURN_IF_ERROR(ParseTextProto(optimizer, "optimizer", &optimizer_config));
+  return CreateTrainOp(std::move(spec), optimizer_config, std::move(options));
+}
+
+}  // namespace lockstep::train::slim

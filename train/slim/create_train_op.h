@@ -1,0 +1,57 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_CREATE_TRAIN_OP_H_
+#define LOCKSTEP_TRAIN_SLIM_CREATE_TRAIN_OP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/train/choice.h"
+#include "lockstep/train/slim/gradients.h"
+#include "lockstep/train/train_op.h"
+
+namespace lockstep::train::slim {
+
+// tf_slim.learning.create_train_op's arguments, and transform_grads_fn of tf_slim.training.create_train_op. What says
+// how TensorFlow arranges the computation (gate_gradients, aggregation_method, colocate_gradients_with_ops) has no
+// counterpart.
+struct CreateTrainOpOptions {
+  // "global_step" alone is possible: it names each batch and random number, so that no update can do without.
+  Choice<std::string> global_step;
+  // The update ops that run, by the variables that they change, such as "bn/moving_mean". Absent: all of the model. A
+  // list that lacks some is no error, and logged.
+  absl::optional<std::vector<std::string>> update_ops;
+  // Trainable variables, at least one. Absent: all. The others keep their values.
+  absl::optional<std::vector<std::string>> variables_to_train;
+  // Each gradient's L2 norm at most, after the multipliers; 0 and less: off.
+  float clip_gradient_norm = 0;
+  // Writes a histogram and the norm of each variable's gradient, multiplied and clipped, of the first slot of every
+  // summarize_every_n_steps-th step.
+  bool summarize_gradients = false;
+  int64_t summarize_every_n_steps = 100;
+  // Each must name a variable that is trained.
+  GradientMultipliers gradient_multipliers;
+  // In place of multipliers and clipping: whatever is to be done to all gradients of a slot.
+  TransformGradsFn transform_grads_fn;
+  // True alone is possible: no value that is not finite is ever applied.
+  bool check_numerics = true;
+  // Makes model and input of one's own, in place of those that total_loss describes.
+  WorkloadFactory make_workload;
+};
+
+// What a run trains. `total_loss` is a configuration with a model, its loss and an input; unless it says how long the
+// run is, the run is unbounded. `optimizer` takes the place of its optimizer. All of a run's programs must make the
+// same. Errors: InvalidArgument with one line for each problem. What needs the model is said when a worker makes it,
+// before the first step: names of variables and update ops that it does not have.
+absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const config::v1::OptimizerConfig& optimizer,
+                                      CreateTrainOpOptions options = {});
+
+// The same from texts of a configuration.
+absl::StatusOr<TrainOp> CreateTrainOp(const std::string& total_loss, const std::string& optimizer,
+                                      CreateTrainOpOptions options = {});
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_CREATE_TRAIN_OP_H_

@@ -1,0 +1,68 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_EVALUATION_H_
+#define LOCKSTEP_TRAIN_SLIM_EVALUATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/choice.h"
+#include "lockstep/train/evaluation/checkpoints_iterator.h"
+#include "lockstep/train/evaluation/run_evaluator.h"
+#include "lockstep/train/stop_signal.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep::train::slim {
+
+// A checkpoint of a run, the global step at which it was made, and the metrics.
+using Evaluation = RunEvaluator::Evaluation;
+
+// tf_slim.evaluation.evaluate_once's arguments, as far as they have a counterpart. Model and data are those of the run
+// whose logdir the checkpoint lies in.
+struct EvaluateOptions {
+  // Batches of the run's size, from the split's first example on. Absent: the whole split.
+  absl::optional<int64_t> num_evals;
+  // Empty: the configuration's.
+  std::string split;
+  // The metrics' names; empty: the configuration's.
+  std::vector<std::string> eval_op;
+  // Default: each metric as a scalar. None: no summaries.
+  Choice<std::function<v1::Summary(const Evaluation& evaluation)>> summary_op;
+  // Called with each evaluation; an error of theirs ends it.
+  std::vector<std::function<absl::Status(const Evaluation& evaluation)>> hooks;
+  // Ends waits and evaluations with Cancelled; null: nothing does. These three outlive the call.
+  StopSignal* stop = nullptr;
+  Clock* clock = Clock::Real();
+  FileSystem* fs = FileSystem::Real();
+};
+
+// Evaluates a checkpoint, once, and writes its summaries, at the checkpoint's global step, to the events of `logdir`;
+// empty: nowhere. Errors: InvalidArgument for a checkpoint that does not exist, or is of no run, and for num_evals
+// below 1; those of RunEvaluator.
+absl::StatusOr<Evaluation> EvaluateOnce(const std::string& checkpoint_path, const std::string& logdir,
+                                        const EvaluateOptions& options = {});
+
+// Those of tf_slim.evaluation.evaluation_loop.
+struct EvaluationLoopOptions : EvaluateOptions {
+  // Evaluations begin at least this far apart.
+  absl::Duration eval_interval_secs = absl::Seconds(60);
+  absl::optional<int64_t> max_number_of_evaluations;
+  // CheckpointsIteratorOptions.
+  absl::Duration timeout = absl::InfiniteDuration();
+  std::function<bool()> timeout_fn;
+};
+
+// Evaluates the checkpoints of a run as they appear; one that is gone before it was read is passed over. Returns the
+// last evaluation; nullopt if there was none. Errors: those of EvaluateOnce.
+absl::StatusOr<absl::optional<Evaluation>> EvaluationLoop(const std::string& checkpoint_dir, const std::string& logdir,
+                                                          const EvaluationLoopOptions& options = {});
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_EVALUATION_H_

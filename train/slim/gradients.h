@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_GRADIENTS_H_
+#define LOCKSTEP_TRAIN_SLIM_GRADIENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lockstep/common/summary/summary_builder.h"
+#include "lockstep/v1/variable.pb.h"
+
+namespace lockstep::train::slim {
+
+// A variable and its gradient for one slot of a step. A view.
+struct GradientAndVariable {
+  bool has_gradient() const { return gradient.data() != nullptr; }
+
+  // Row-major, changed in place; null when the loss does not depend on the variable.
+  absl::Span<float> gradient;
+  const v1::VariableSpec* variable = nullptr;
+};
+
+// A factor, or a function of the global step that it depends on alone.
+using GradientMultiplier = std::variant<float, std::function<float(int64_t global_step)>>;
+// By the variables' names.
+using GradientMultipliers = std::map<std::string, GradientMultiplier>;
+
+// Changes all gradients of a slot together. Must be a function of its arguments alone, to the bit.
+using TransformGradsFn =
+    std::function<absl::Status(std::vector<GradientAndVariable>& grads_and_vars, int64_t global_step)>;
+
+// Multiplies the gradients of the variables that are named; of names that are not there nothing is said. `global_step`
+// is that before the update. InvalidArgument without multipliers, and for a variable that has no gradient.
+absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
+                               const GradientMultipliers& gradient_multipliers, int64_t global_step);
+
+// Clips each gradient by its own L2 norm: g * max_norm / |g|, unless |g| <= max_norm.
+void ClipGradientNorms(std::vector<GradientAndVariable>& grads_and_vars, float max_norm);
+TransformGradsFn ClipGradientNormsFn(float max_norm);
+
+// For each gradient a histogram "<variable>/gradient" and its norm, "<variable>/gradient_norm". A missing one is
+// logged; InvalidArgument names one with a value that is not finite.
+absl::Status AddGradientsSummaries(const std::vector<GradientAndVariable>& grads_and_vars, SummaryBuilder* summaries);
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_GRADIENTS_H_

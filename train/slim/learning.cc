@@ -1,0 +1,259 @@
+#include "lockstep/train/slim/learning.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/train/slim/loop_session.h"
+
+namespace lockstep::train::slim {
+namespace {
+
+absl::Status Wrong(absl::string_view argument, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
+}
+
+// In the original's order.
+absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options) {
+  if (!train_op.spec.has_model() && !train_op.make_workload) {
+    return Wrong("train_op", "is empty; slim::CreateTrainOp makes one");
+  }
+  if (logdir.empty()) {
+    if (!options.summary_op.is_default()) return Wrong("summary_op", "is given, but there is no logdir");
+    if (options.saver != nullptr) return Wrong("saver", "is given, but there is no logdir");
+    if (options.trace_every_n_steps) return Wrong("trace_every_n_steps", "is given, but there is no logdir");
+  }
+  if (!options.sync_optimizer.empty() && options.startup_delay_steps > 0) {
+    return Wrong("startup_delay_steps",
+                 absl::StrCat(options.startup_delay_steps, ", must be 0 when sync_optimizer is given"));
+  }
+  if (options.number_of_steps && *options.number_of_steps <= 0) {
+    return Wrong("number_of_steps", absl::StrCat(*options.number_of_steps, ", must be absent or more than 0"));
+  }
+  for (const SyncReplicas& sync : options.sync_optimizer) {
+    if (sync.replicas_to_aggregate <= 0) {
+      return Wrong("sync_optimizer",
+                   absl::StrCat("replicas_to_aggregate is ", sync.replicas_to_aggregate, ", must be more than 0"));
+    }
+    if (sync.total_num_replicas && *sync.total_num_replicas <= 0) {
+      return Wrong("sync_optimizer",
+                   absl::StrCat("total_num_replicas is ", *sync.total_num_replicas, ", must be more than 0"));
+    }
+    if (sync.replicas_to_aggregate != options.sync_optimizer[0].replicas_to_aggregate) {
+      return Wrong("sync_optimizer", absl::StrCat("one averages ", options.sync_optimizer[0].replicas_to_aggregate,
+                                                  " gradients and another ", sync.replicas_to_aggregate,
+                                                  "; a step of a run averages one number of them"));
+    }
+  }
+  if (options.trace_every_n_steps && *options.trace_every_n_steps <= 0) {
+    return Wrong("trace_every_n_steps", absl::StrCat(*options.trace_every_n_steps, ", must be more than 0"));
+  }
+  if (!options.init_feed_dict.empty() && !options.init_op.is_given()) {
+    return Wrong("init_feed_dict", "is for an init_op, and none is given");
+  }
+  return absl::OkStatus();
+}
+
+// The run ends at `number_of_steps`. As the original looks at the step after a step alone, a run that has ended well
+// there or later takes one more; a chief that was killed meanwhile comes to the same step.
+absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, const std::string& logdir,
+                      config::v1::TrainingConfig* training) {
+  training->clear_additional_steps();
+  training->clear_unbounded();
+  training->set_steps(number_of_steps);
+  if (!options.session.is_chief || logdir.empty()) return absl::OkStatus();
+  FileSystem* const fs = options.session.fs;
+  ASSIGN_OR_RETURN(const absl::optional<std::string> latest, LatestCheckpoint(fs, logdir));
+  if (!latest || StepOfCheckpoint(*latest).value_or(0) < number_of_steps) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs, logdir, {}));
+  if (!record || !(record->finished() || record->has_counted())) return absl::OkStatus();
+  training->clear_steps();
+  training->set_additional_steps(1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InitialValues> WithOverrides(InitialValues values, InitialValues overrides) {
+  std::set<std::string> overridden;
+  for (const NamedTensor& tensor : overrides.values) overridden.insert(tensor.name);
+  for (NamedTensor& tensor : values.values) {
+    if (overridden.count(tensor.name) == 0) overrides.values.push_back(std::move(tensor));
+  }
+  overrides.report = absl::StrCat(values.report, values.report.empty() ? "" : "\n", overrides.report);
+  return overrides;
+}
+
+// init_op, then init_fn.
+InitFunction InitFunctionOf(const TrainOptions& options) {
+  if (!options.init_op.is_given()) return options.init_fn;
+  return [init_op = *options.init_op.Or(absl::nullopt), feed = options.init_feed_dict,
+          init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<InitialValues> {
+    ASSIGN_OR_RETURN(InitialValues values, init_op(model, feed));
+    if (!init_fn) return values;
+    ASSIGN_OR_RETURN(InitialValues overrides, init_fn(model));
+    return WithOverrides(std::move(values), std::move(overrides));
+  };
+}
+
+SessionOpener OpenerOf(const TrainOptions& options) {
+  LoopSession::Options loop;
+  loop.gate_loop = options.train_step_fn != nullptr;
+  if (options.session.is_chief) {
+    loop.trace_every_n_steps = options.trace_every_n_steps;
+    loop.summary_writer = options.summary_writer.Or(absl::nullopt).value_or(SummaryWriter());
+  }
+  return [open = options.open, loop](SessionOptions session) -> absl::StatusOr<HeldSession> {
+    if (loop.summary_writer) session.write_events = false;
+    ASSIGN_OR_RETURN(HeldSession held, open(session));
+    HeldSession looped;
+    looped.session = std::make_unique<LoopSession>(std::move(held), loop);
+    return looped;
+  };
+}
+
+absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
+                                                      const TrainOptions& options) {
+  SupervisorOptions supervisor;
+  supervisor.session = options.session;
+  SessionOptions& session = supervisor.session;
+  session.op = train_op;
+  session.logdir = logdir;
+  session.write_events = !options.summary_writer.is_none();
+  session.init_fn = InitFunctionOf(options);
+  if ((session.init_fn || options.train_step_fn) && session.program.empty()) session.program = "slim";
+  if (options.startup_delay_steps > 0 && !session.is_chief) {
+    session.startup_delay_steps =
+        std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
+  }
+  config::v1::TrainingConfig* const training = session.op.spec.mutable_training();
+  if (!options.sync_optimizer.empty()) {
+    training->set_replicas_to_aggregate(options.sync_optimizer[0].replicas_to_aggregate);
+  }
+  if (options.number_of_steps) {
+    RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, training));
+  }
+  supervisor.initialize = options.init_op.is_default();
+  supervisor.local_init = options.local_init_op;
+  supervisor.ready = options.ready_op;
+  supervisor.summary = options.summary_op;
+  supervisor.save_summaries_period = options.save_summaries_secs;
+  supervisor.save_model_period = options.save_interval_secs;
+  supervisor.stop_grace = options.stop_grace;
+  supervisor.recovery_wait = options.recovery_wait;
+  supervisor.recovery = options.recovery;
+  supervisor.open = OpenerOf(options);
+  return supervisor;
+}
+
+TrainStepKwargs DefaultKwargs(const std::string& logdir, const TrainOptions& options) {
+  TrainStepKwargs kwargs;
+  kwargs.clock = options.session.clock;
+  kwargs.fs = options.session.fs;
+  if (options.number_of_steps) {
+    kwargs.should_stop = [n = *options.number_of_steps](int64_t step) { return step >= n; };
+  }
+  if (options.log_every_n_steps > 0) {
+    kwargs.should_log = [n = options.log_every_n_steps](int64_t step) { return step % n == 0; };
+  }
+  if (options.session.is_chief && options.trace_every_n_steps) {
+    kwargs.should_trace = [n = *options.trace_every_n_steps](int64_t step) { return step % n == 0; };
+    kwargs.logdir = logdir;
+  }
+  return kwargs;
+}
+
+// One call of Train, after its arguments were checked.
+class Loop {
+ public:
+  Loop(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options, Supervisor* supervisor)
+      : train_op_(train_op),
+        logdir_(options.session.is_chief ? logdir : ""),
+        options_(options),
+        kwargs_(options.train_step_kwargs.value_or(DefaultKwargs(logdir, options))),
+        supervisor_(supervisor) {
+    if (supervisor->is_chief() && !logdir.empty() && !options.summary_writer.is_none()) {
+      kwargs_.summary_writer = [supervisor](const v1::Summary& summary, int64_t step) {
+        return supervisor->SummaryComputed(summary, step);
+      };
+    }
+  }
+
+  absl::Status Run(Session& session) {
+    if (std::exchange(started_, true)) LOG(INFO) << "Retrying training!";
+    LOG(INFO) << "Starting Session.";
+    std::unique_ptr<Session> wrapped;
+    if (options_.session_wrapper) {
+      LOG(INFO) << "Wrapping session with wrapper function.";
+      wrapped = options_.session_wrapper(&session);
+      if (wrapped == nullptr) return absl::InvalidArgumentError("session_wrapper: has returned null");
+    }
+    Session& used = wrapped != nullptr ? *wrapped : session;
+    const absl::Status status = Steps(used);
+    if (!status.ok() && !absl::IsOutOfRange(status)) return status;
+    LOG_IF(INFO, !status.ok()) << "Caught OutOfRangeError. Stopping Training. " << status.message();
+    if (logdir_.empty()) return absl::OkStatus();
+    LOG(INFO) << "Finished training! Saving model to disk.";
+    return Save(used);
+  }
+
+  absl::optional<double> total_loss() const { return total_loss_; }
+
+ private:
+  absl::Status Steps(Session& session) {
+    const TrainStepFn step = options_.train_step_fn ? options_.train_step_fn : TrainStepFn(TrainStep);
+    absl::Time next_save = kwargs_.clock->Now();
+    while (!supervisor_->ShouldStop()) {
+      if (kwargs_.clock->Now() >= next_save) {
+        RETURN_IF_ERROR(Save(session));
+        next_save += Period();
+      }
+      ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
+      total_loss_ = result.total_loss;
+      if (!result.should_stop) continue;
+      LOG(INFO) << "Stopping Training.";
+      return supervisor_->RequestStop();
+    }
+    return absl::OkStatus();
+  }
+
+  // With the program's own saver, if it has one.
+  absl::Status Save(Session& session) const {
+    if (options_.saver == nullptr || logdir_.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const ReadResult read, session.Read({}));
+    const std::string path = JoinPath(logdir_, options_.saver->options().basename);
+    return options_.saver->Save(path, read.global_step, read.values).status();
+  }
+  absl::Duration Period() const {
+    return options_.save_interval_secs > absl::ZeroDuration() ? options_.save_interval_secs : absl::InfiniteDuration();
+  }
+
+  const TrainOp& train_op_;
+  const std::string logdir_;
+  const TrainOptions& options_;
+  TrainStepKwargs kwargs_;
+  Supervisor* const supervisor_;
+  bool started_ = false;
+  absl::optional<double> total_loss_;
+};
+
+}  // namespace
+
+absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir, TrainOptions options) {
+  RETURN_IF_ERROR(CheckArguments(train_op, logdir, options));
+  ASSIGN_OR_RETURN(SupervisorOptions supervisor_options, SupervisorOptionsOf(train_op, logdir, options));
+  ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(std::move(supervisor_options)));
+  Loop loop(train_op, logdir, options, supervisor.get());
+  Supervisor::PrepareOptions prepare;
+  prepare.start_standard_services = !logdir.empty();
+  prepare.recover = true;
+  prepare.ignore_live_threads = options.ignore_live_threads;
+  RETURN_IF_ERROR(supervisor->ManagedSession([&](Session& session) { return loop.Run(session); }, prepare));
+  return loop.total_loss();
+}
+
+}  // namespace lockstep::train::slim

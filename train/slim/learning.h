@@ -1,0 +1,103 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_LEARNING_H_
+#define LOCKSTEP_TRAIN_SLIM_LEARNING_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/train/choice.h"
+#include "lockstep/train/recovery_policy.h"
+#include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/saver/named_tensor.h"
+#include "lockstep/train/saver/saver.h"
+#include "lockstep/train/session_manager.h"
+#include "lockstep/train/session_options.h"
+#include "lockstep/train/slim/train_step.h"
+#include "lockstep/train/supervisor.h"
+
+namespace lockstep::train::slim {
+
+// Initial values of a program's own, from TrainOptions::init_feed_dict.
+using InitOp = std::function<absl::StatusOr<InitialValues>(const v1::ModelSpec& model,
+                                                           absl::Span<const NamedTensor> init_feed_dict)>;
+// What the loop uses in place of the session, which outlives it. Null is an error.
+using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
+
+// How many gradients are averaged in one update: SyncReplicasOptimizer's arguments. How many replicas there are changes
+// nothing here; workers may come and go.
+struct SyncReplicas {
+  int64_t replicas_to_aggregate = 1;
+  absl::optional<int64_t> total_num_replicas;
+};
+
+// tf_slim.learning.train's arguments, by their names and in their order; docs/library.md says what becomes of each.
+struct TrainOptions {
+  // Null: TrainStep. One of one's own holds the run: each step waits for the call that takes it, so that a stop at step
+  // s ends the run at s, whoever computes besides.
+  TrainStepFn train_step_fn;
+  // Absent: should_stop, should_log, and should_trace as the options below have them. Given: only these, with the
+  // summary_writer.
+  absl::optional<TrainStepKwargs> train_step_kwargs;
+  // 0: never.
+  int64_t log_every_n_steps = 1;
+  // master, is_chief and what session_config is for: addresses, threads, names, the process's stop signal. Its op,
+  // logdir, write_events, init_fn and startup_delay_steps are set by what is here; its program, where functions decide
+  // about the weights, is "slim" unless it has a name.
+  SessionOptions session;
+  // The run ends at this global step; one that has ended there already takes one step more. Absent: as the train_op's
+  // configuration says.
+  absl::optional<int64_t> number_of_steps;
+  // Default: from the seed, or a warm start. None: only a checkpoint or init_fn.
+  Choice<InitOp> init_op;
+  std::vector<NamedTensor> init_feed_dict;
+  // Default and none: there is no local state.
+  Choice<LocalInitFunction> local_init_op;
+  // After init_op, when nothing was restored. Null: none.
+  InitFunction init_fn;
+  // Default: the variables have values. None: no check.
+  Choice<ReadyFunction> ready_op;
+  // Default: the loss. None: no summaries.
+  Choice<SummaryFunction> summary_op;
+  // 0: neither summaries nor the rate of steps.
+  absl::Duration save_summaries_secs = absl::Seconds(600);
+  // Default: the chief's events. None: no events. Given: takes the summaries, and no events are written.
+  Choice<SummaryWriter> summary_writer;
+  // A worker begins at this global step, or at number_of_steps.
+  int64_t startup_delay_steps = 0;
+  // Saves with the period below and at the end, besides the run's own checkpoints, from which alone a run is resumed.
+  // Needs a basename and a latest_filename of its own. Null: none. Outlives the call.
+  Saver* saver = nullptr;
+  // 0: the chief saves only when a run begins and ends.
+  absl::Duration save_interval_secs = absl::Seconds(600);
+  // Empty: as the train_op's configuration says. Several must agree: a run has one aggregation.
+  std::vector<SyncReplicas> sync_optimizer;
+  SessionWrapper session_wrapper;
+  // The chief: writes tf_trace-<step>.json (TrainStep) for the steps that begin at multiples of this.
+  absl::optional<int64_t> trace_every_n_steps;
+  // Threads that do not end within stop_grace are logged, and no error. The call returns when they have ended.
+  bool ignore_live_threads = false;
+
+  // Constants of the original.
+  absl::Duration stop_grace = absl::Seconds(120);
+  absl::Duration recovery_wait = absl::Seconds(30);
+  // Aborted and Unavailable are followed by another session.
+  RecoveryOptions recovery;
+  SessionOpener open = OpenHeldSession;
+};
+
+// Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, steps until it should
+// stop, saves. `logdir` is where checkpoints and events go; empty: there are none. Returns the loss of the last step;
+// nullopt if none was taken. Errors: InvalidArgument names the wrong argument, before anything starts; those of
+// Supervisor::ManagedSession.
+absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
+                                             TrainOptions options = {});
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_LEARNING_H_

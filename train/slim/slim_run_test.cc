@@ -1,0 +1,505 @@
+// slim's Train, CreateTrainOp and evaluation over real chiefs, in this process.
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/slim/create_train_op.h"
+#include "lockstep/train/slim/evaluation.h"
+#include "lockstep/train/slim/learning.h"
+#include "lockstep/train/slim/training.h"
+
+namespace lockstep::train::slim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kData[] = R"(
+  input { split { name: "train" synthetic { examples: 16 shape: 4 classes: 2 noise: 0.1 } }
+          split { name: "test" synthetic { examples: 40 shape: 4 classes: 2 noise: 0.1 } } batch_size: 16 }
+)";
+constexpr char kLogistic[] = R"(
+  model { layer { name: "logits" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+)";
+constexpr char kTwoLayers[] = R"(
+  model { layer { name: "hidden" dense { units: 6 activation: TANH } } layer { name: "logits" dense { units: 2 } }
+          loss { softmax_cross_entropy {} } }
+)";
+constexpr char kBatchNorm[] = R"(
+  model { layer { name: "bn" batch_norm { decay: 0.1 } } layer { name: "logits" dense { units: 2 } }
+          loss { softmax_cross_entropy {} } }
+)";
+constexpr char kSgd[] = "sgd {} learning_rate { initial: 1 }";
+
+class SlimRunTest : public ::testing::Test {
+ protected:
+  SlimRunTest() {
+    options_.session.fs = &fs_;
+    options_.save_summaries_secs = absl::ZeroDuration();
+  }
+
+  // Another run in another logdir.
+  absl::StatusOr<double> Run(const TrainOp& op, int64_t steps, const std::string& logdir = "run") {
+    options_.number_of_steps = steps;
+    ASSIGN_OR_RETURN(const absl::optional<double> loss, Train(op, logdir, options_));
+    return loss ? *loss : absl::StatusOr<double>(absl::NotFoundError("no step ran"));
+  }
+  absl::StatusOr<TrainOp> MakeOp(const std::string& model, CreateTrainOpOptions create = {},
+                                 const std::string& optimizer = kSgd) {
+    return CreateTrainOp(absl::StrCat(model, kData), optimizer, std::move(create));
+  }
+  // After `steps` steps in `logdir`.
+  std::string DigestAfter(const TrainOp& op, int64_t steps, const std::string& logdir) {
+    const auto loss = Run(op, steps, logdir);
+    return loss.ok() ? DigestOf(steps, logdir) : loss.status().ToString();
+  }
+  std::string DigestOf(int64_t step, const std::string& logdir = "run") {
+    const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir, "/model.ckpt-", step));
+    return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
+  }
+  std::vector<float> ValueOf(const std::string& name, int64_t step, const std::string& logdir = "run") {
+    const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir, "/model.ckpt-", step));
+    if (!reader.ok()) return {};
+    const absl::StatusOr<Tensor> tensor = (*reader)->Read(name);
+    if (!tensor.ok()) return {};
+    return std::vector<float>(tensor->flat<float>().begin(), tensor->flat<float>().end());
+  }
+  std::vector<std::string> CheckpointsIn(const std::string& logdir) {
+    std::vector<std::string> found;
+    const std::vector<std::string> names = fs_.ListDirectory(logdir).value();
+    for (const std::string& name : names) {
+      if (absl::EndsWith(name, ".index")) found.push_back(name.substr(0, name.size() - 6));
+    }
+    return found;
+  }
+  // "START 0", "loss 1", in the order of the files.
+  std::vector<std::string> EventsIn(const std::string& logdir) {
+    std::vector<std::string> events;
+    const std::vector<std::string> names = fs_.ListDirectory(logdir).value();
+    for (const std::string& name : names) {
+      if (!absl::StrContains(name, "tfevents")) continue;
+      const auto reader = RecordReader::Open(&fs_, JoinPath(logdir, name)).value();
+      for (uint64_t offset = 0; offset < reader->size();) {
+        std::string payload;
+        offset = reader->ReadAt(offset, &payload).value().next;
+        v1::Event event;
+        EXPECT_TRUE(event.ParseFromString(payload));
+        if (event.has_session_log()) {
+          events.push_back(
+              absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
+        }
+        for (const auto& value : event.summary().value()) {
+          events.push_back(absl::StrCat(value.tag(), " ", event.step()));
+        }
+      }
+    }
+    return events;
+  }
+
+  MemoryFileSystem fs_;
+  TrainOptions options_;
+};
+
+// SLIM-11, CTO-03
+TEST_F(SlimRunTest, LearnsAndSavesTheLastStep) {
+  const auto loss = Run(*MakeOp(kLogistic), 300);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_LT(*loss, 0.015);
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-300"));
+}
+
+// SLIM-12
+TEST_F(SlimRunTest, WritesNothingWithoutALogdir) {
+  const auto loss = Run(*MakeOp(kLogistic), 300, "");
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_LT(*loss, 0.015);
+  EXPECT_FALSE(fs_.Exists("model.ckpt-300.index").value());
+}
+
+// SLIM-13
+TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
+  const TrainOp op = *MakeOp(kLogistic);
+  for (const int64_t steps : {300, 301, 305}) {
+    const auto loss = Run(op, steps);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_LT(*loss, 0.015);
+    EXPECT_THAT(CheckpointsIn("run"), Contains(absl::StrCat("model.ckpt-", steps)));
+  }
+  // The original looks after a step alone.
+  EXPECT_TRUE(Run(op, 305).ok());
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-306"));
+  EXPECT_TRUE(Run(op, 2).ok());
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-307"));
+  EXPECT_EQ(DigestOf(307), DigestAfter(op, 307, "at_once"));
+}
+
+TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
+  const TrainOp op = *MakeOp(kLogistic);
+  const auto kill_before_the_end = [this] {
+    v1::RunRecord record = **ReadRunRecord(&fs_, "run", {});
+    record.clear_finished();
+    ASSERT_TRUE(WriteRunRecord(&fs_, "run", record).ok());
+  };
+  ASSERT_TRUE(Run(op, 3).ok());
+  kill_before_the_end();
+  EXPECT_TRUE(absl::IsNotFound(Run(op, 3).status())) << "it only ends";
+  EXPECT_EQ(CheckpointsIn("run").size(), 2u);
+  ASSERT_TRUE(Run(op, 3).ok());
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-4"));
+  kill_before_the_end();
+  EXPECT_TRUE(absl::IsNotFound(Run(op, 3).status()));
+  EXPECT_EQ(CheckpointsIn("run").size(), 3u);
+}
+
+// SLIM-15
+TEST_F(SlimRunTest, TheInputEndsTheRun) {
+  config::v1::RunSpec spec = MakeOp(kLogistic)->spec;
+  spec.mutable_input()->set_epochs(300);
+  const TrainOp op = *CreateTrainOp(spec, spec.optimizer());
+  const auto loss = Train(op, "run", options_);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-300"));
+  EXPECT_TRUE(fs_.Exists("run/model.ckpt-300.data-00000-of-00001").value());
+}
+
+// SLIM-19, SLIM-20
+TEST_F(SlimRunTest, InitFnSetsValuesOfANewRunAlone) {
+  int calls = 0;
+  options_.init_fn = [&](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
+    ++calls;
+    return InitialValues{{*NamedFloats("logits/bias", {2}, {7, 8})}, ""};
+  };
+  const TrainOp op = *MakeOp(kLogistic);
+  ASSERT_TRUE(Run(op, 50).ok());
+  EXPECT_THAT(ValueOf("logits/bias", 0), ElementsAre(7, 8));
+  ASSERT_TRUE(Run(op, 60).ok());
+  EXPECT_EQ(calls, 1);
+}
+
+// SLIM-21, CTO-11
+TEST_F(SlimRunTest, TrainsTheVariablesThatAreNamed) {
+  CreateTrainOpOptions subset;
+  subset.variables_to_train = {{"logits/bias", "logits/kernel"}};
+  const auto some = Run(*MakeOp(kTwoLayers, subset), 50, "some");
+  const auto all = Run(*MakeOp(kTwoLayers), 50, "all");
+  ASSERT_TRUE(some.ok() && all.ok()) << some.status() << all.status();
+  EXPECT_LT(*all, *some);
+  EXPECT_EQ(ValueOf("hidden/kernel", 50, "some"), ValueOf("hidden/kernel", 0, "some"));
+  EXPECT_NE(ValueOf("logits/kernel", 50, "some"), ValueOf("logits/kernel", 0, "some"));
+  EXPECT_NE(ValueOf("hidden/kernel", 50, "all"), ValueOf("hidden/kernel", 0, "all"));
+}
+
+// CTO-09
+TEST_F(SlimRunTest, RefusesToTrainWhatIsNotTrainable) {
+  CreateTrainOpOptions wrong;
+  wrong.variables_to_train = {{"bn/moving_mean"}};
+  const auto loss = Run(*MakeOp(kBatchNorm, wrong), 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(loss.status())) << loss.status();
+  EXPECT_THAT(std::string(loss.status().message()), HasSubstr("variables_to_train: bn/moving_mean"));
+}
+
+// CTO-01, CTO-02, CTO-07
+TEST_F(SlimRunTest, RunsTheUpdateOpsThatAreNamed) {
+  CreateTrainOpOptions none, mean;
+  none.update_ops = std::vector<std::string>();
+  mean.update_ops = {{"bn/moving_mean"}};
+  const std::string still = "sgd {} learning_rate { initial: 0.0001 }";
+  ASSERT_TRUE(Run(*MakeOp(kBatchNorm, {}, still), 10, "all").ok());
+  ASSERT_TRUE(Run(*MakeOp(kBatchNorm, mean, still), 10, "mean").ok());
+  ASSERT_TRUE(Run(*MakeOp(kBatchNorm, none, still), 10, "none").ok());
+  EXPECT_THAT(ValueOf("bn/moving_mean", 10, "none"), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(ValueOf("bn/moving_variance", 10, "none"), ElementsAre(1, 1, 1, 1));
+  EXPECT_EQ(ValueOf("bn/moving_mean", 10, "mean"), ValueOf("bn/moving_mean", 10, "all"));
+  EXPECT_NE(ValueOf("bn/moving_mean", 10, "mean"), ValueOf("bn/moving_mean", 10, "none"));
+  EXPECT_THAT(ValueOf("bn/moving_variance", 10, "mean"), ElementsAre(1, 1, 1, 1));
+  EXPECT_NE(ValueOf("bn/moving_variance", 10, "all"), ValueOf("bn/moving_variance", 10, "none"));
+  // With a decay of 0.1 ten steps on one batch come to its mean: another ten change nothing.
+  ASSERT_TRUE(Run(*MakeOp(kBatchNorm, {}, still), 20, "all").ok());
+  const std::vector<float> ten = ValueOf("bn/moving_mean", 10, "all"), twenty = ValueOf("bn/moving_mean", 20, "all");
+  ASSERT_EQ(ten.size(), 4u);
+  for (size_t i = 0; i < ten.size(); ++i) EXPECT_NEAR(ten[i], twenty[i], 1e-6);
+}
+
+TEST_F(SlimRunTest, RefusesAnUpdateOpThatIsNotThere) {
+  CreateTrainOpOptions wrong;
+  wrong.update_ops = {{"bn/moving_median"}};
+  EXPECT_THAT(std::string(Run(*MakeOp(kBatchNorm, wrong), 1).status().message()),
+              HasSubstr("update_ops: bn/moving_median"));
+}
+
+// SLIM-22
+TEST_F(SlimRunTest, AMultiplierIsAsGoodAsARate) {
+  CreateTrainOpOptions half;
+  half.gradient_multipliers = {{"logits/kernel", 0.5f}, {"logits/bias", 0.5f}};
+  const auto one = Run(*MakeOp(kLogistic, half), 50, "multiplied");
+  const auto other = Run(*MakeOp(kLogistic, {}, "sgd {} learning_rate { initial: 0.5 }"), 50, "slower");
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  EXPECT_NEAR(*one, *other, 1e-3);
+}
+
+TEST_F(SlimRunTest, TheSameTransformsHaveTheSameBitsWhereverTheyAreMade) {
+  CreateTrainOpOptions numbers, functions, own, summarized;
+  numbers.gradient_multipliers = {{"logits/kernel", 3.0f}};
+  numbers.clip_gradient_norm = 0.25;
+  summarized = numbers;
+  summarized.summarize_gradients = true;
+  summarized.summarize_every_n_steps = 10;
+  functions = numbers;
+  functions.gradient_multipliers["logits/kernel"] = [](int64_t) { return 3.0f; };
+  own.transform_grads_fn = [](std::vector<GradientAndVariable>& grads_and_vars, int64_t step) -> absl::Status {
+    RETURN_IF_ERROR(MultiplyGradients(grads_and_vars, {{"logits/kernel", 3.0f}}, step));
+    ClipGradientNorms(grads_and_vars, 0.25);
+    return absl::OkStatus();
+  };
+  const std::string digest = DigestAfter(*MakeOp(kLogistic, numbers), 30, "numbers");
+  EXPECT_EQ(digest.size(), 64u) << digest;
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, functions), 30, "functions"), digest);
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, own), 30, "own"), digest);
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, summarized), 30, "summarized"), digest);
+  EXPECT_NE(DigestAfter(*MakeOp(kLogistic), 30, "none"), digest);
+  std::vector<std::string> written;
+  for (const std::string& event : EventsIn("summarized")) {
+    if (absl::StrContains(event, "gradient")) written.push_back(event);
+  }
+  EXPECT_THAT(written,
+              ElementsAre("logits/kernel/gradient 1", "logits/kernel/gradient_norm 1", "logits/bias/gradient 1",
+                          "logits/bias/gradient_norm 1", "logits/kernel/gradient 11", "logits/kernel/gradient_norm 11",
+                          "logits/bias/gradient 11", "logits/bias/gradient_norm 11", "logits/kernel/gradient 21",
+                          "logits/kernel/gradient_norm 21", "logits/bias/gradient 21", "logits/bias/gradient_norm 21"));
+}
+
+// GRAD-17
+TEST_F(SlimRunTest, AMultiplierMayDependOnTheStep) {
+  CreateTrainOpOptions stops;
+  for (const char* name : {"logits/kernel", "logits/bias"}) {
+    stops.gradient_multipliers[name] = [](int64_t step) { return step < 5 ? 1.0f : 0.0f; };
+  }
+  ASSERT_TRUE(Run(*MakeOp(kLogistic, stops), 9).ok());
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 5, "five").ok());
+  EXPECT_EQ(ValueOf("logits/kernel", 9), ValueOf("logits/kernel", 5, "five"));
+}
+
+// CTO-14
+TEST_F(SlimRunTest, NoClippingIsTheWholeGradient) {
+  CreateTrainOpOptions off;
+  off.clip_gradient_norm = -1;
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, off), 3, "off"), DigestAfter(*MakeOp(kLogistic), 3, "none"));
+}
+
+// CTO-12
+TEST_F(SlimRunTest, ALossThatIsNotFiniteFailsTheRun) {
+  const auto loss = Run(*MakeOp(kTwoLayers, {}, "sgd {} learning_rate { initial: 1e38 }"), 50);
+  EXPECT_TRUE(absl::IsInvalidArgument(loss.status())) << loss.status();
+  EXPECT_THAT(std::string(loss.status().message()), HasSubstr("is not finite"));
+}
+
+TEST_F(SlimRunTest, RefusesWhatDeterminismForbids) {
+  const auto error = [&](const CreateTrainOpOptions& options) {
+    const auto op = MakeOp(kLogistic, options);
+    EXPECT_TRUE(absl::IsInvalidArgument(op.status())) << op.status();
+    return std::string(op.status().message());
+  };
+  CreateTrainOpOptions options;
+  options.global_step = kNone;  // CTO-04
+  EXPECT_THAT(error(options), HasSubstr("global_step: must be the run's own"));
+  options = {};
+  options.global_step = std::string("other");
+  EXPECT_THAT(error(options), HasSubstr("global_step"));
+  options = {};
+  options.variables_to_train = std::vector<std::string>();
+  EXPECT_THAT(error(options), HasSubstr("variables_to_train: is empty"));
+  options = {};
+  options.check_numerics = false;
+  EXPECT_THAT(error(options), HasSubstr("check_numerics: cannot be false"));
+  options = {};
+  options.clip_gradient_norm = 1;
+  options.transform_grads_fn = ClipGradientNormsFn(1);
+  EXPECT_THAT(error(options), HasSubstr("transform_grads_fn: is given beside"));
+  options = {};
+  options.gradient_multipliers["w"] = std::function<float(int64_t)>();
+  EXPECT_THAT(error(options), HasSubstr("gradient_multipliers: w: is null"));
+  options = {};
+  options.summarize_gradients = true;
+  options.summarize_every_n_steps = 0;
+  EXPECT_THAT(error(options), HasSubstr("summarize_every_n_steps: 0"));
+  options = {};
+  options.global_step = std::string("global_step");
+  options.gradient_multipliers["nobody"] = 2.0f;
+  EXPECT_THAT(std::string(Run(*MakeOp(kLogistic, options), 1).status().message()),
+              HasSubstr("gradient_multipliers: nobody: no variable that is trained"));
+}
+
+// SLIM-27
+TEST_F(SlimRunTest, WritesTheRecordsOfTheOriginal) {
+  options_.save_summaries_secs = absl::Seconds(600);
+  std::atomic<int> summaries{0};
+  options_.summary_op = [&](Session&) {
+    ++summaries;
+    v1::Summary summary;
+    summary.add_value()->set_tag("mine");
+    return summary;
+  };
+  // The first step waits for the first summary.
+  options_.train_step_fn = [&](Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
+    while (summaries == 0) std::this_thread::yield();
+    return TrainStep(session, op, kwargs);
+  };
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 3).ok());
+  const std::vector<std::string> events = EventsIn("run");
+  EXPECT_EQ(events.front(), "START 0");
+  EXPECT_EQ(std::count(events.begin(), events.end(), "mine 0"), 1);
+  EXPECT_EQ(summaries, 1);
+  EXPECT_THAT(events, Contains("CHECKPOINT 3"));
+  EXPECT_EQ(events.back(), "STOP 0");
+}
+
+TEST_F(SlimRunTest, ATraceShowsWhatTheStepsDoInside) {
+  options_.trace_every_n_steps = 4;
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 9).ok());
+  for (const int step : {1, 5, 9}) {
+    const auto trace = ReadFile(&fs_, absl::StrCat("run/tf_trace-", step, ".json"));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    for (const char* name : {"step", "compute", "input", "send", "receive", "apply"}) {
+      EXPECT_THAT(*trace, HasSubstr(absl::StrCat("{\"name\":\"", name, "\",\"ph\":\"X\""))) << step;
+    }
+  }
+}
+
+TEST_F(SlimRunTest, AStepFunctionEndsTheRunAtItsStep) {
+  options_.train_step_fn = [](Session& session, const TrainOp& op,
+                              TrainStepKwargs& kwargs) -> absl::StatusOr<TrainStepResult> {
+    ASSIGN_OR_RETURN(TrainStepResult result, TrainStep(session, op, kwargs));
+    ASSIGN_OR_RETURN(const int64_t step, session.GlobalStep());
+    result.should_stop = step == 7;
+    return result;
+  };
+  const auto loss = Train(*MakeOp(kLogistic), "run", options_);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-7"));
+}
+
+// EVAL-11
+TEST_F(SlimRunTest, EvaluatesACheckpointOnce) {
+  const auto none = EvaluateOnce("run/model.ckpt-5", "eval", {});
+  EXPECT_TRUE(absl::IsInvalidArgument(none.status())) << none.status();
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("checkpoint_path: there is no checkpoint run/model.ckpt-5"));
+
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 5).ok());
+  EvaluateOptions options;
+  options.fs = &fs_;
+  int hooks = 0;
+  options.hooks = {[&](const Evaluation& evaluation) {
+    ++hooks;
+    EXPECT_EQ(evaluation.step, 5);
+    return absl::OkStatus();
+  }};
+  auto evaluation = EvaluateOnce("run/model.ckpt-5", "eval", options);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_EQ(evaluation->result.examples, 40);
+  EXPECT_EQ(hooks, 1);
+  EXPECT_THAT(EventsIn("eval"), Contains("accuracy 5"));
+
+  options.num_evals = 2;
+  options.eval_op = {"mean_loss"};
+  options.summary_op = [](const Evaluation&) {
+    v1::Summary summary;
+    summary.add_value()->set_tag("mine");
+    return summary;
+  };
+  evaluation = EvaluateOnce("run/model.ckpt-5", "other", options);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_EQ(evaluation->result.examples, 32);
+  ASSERT_EQ(evaluation->result.metrics.size(), 1u);
+  EXPECT_EQ(evaluation->result.metrics[0].name, "mean_loss");
+  EXPECT_THAT(EventsIn("other"), ElementsAre("mine 5"));
+  options.num_evals = 0;
+  EXPECT_THAT(std::string(EvaluateOnce("run/model.ckpt-5", "", options).status().message()), HasSubstr("num_evals: 0"));
+}
+
+TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {
+  const TrainOp op = *MakeOp(kLogistic);
+  ASSERT_TRUE(Run(op, 5).ok());
+  EvaluationLoopOptions options;
+  options.fs = &fs_;
+  options.eval_interval_secs = absl::ZeroDuration();
+  options.timeout = absl::ZeroDuration();
+  std::vector<int64_t> steps;
+  options.hooks = {[&](const Evaluation& evaluation) {
+    steps.push_back(evaluation.step);
+    return evaluation.step < 9 ? Run(op, 9).status() : absl::OkStatus();
+  }};
+  auto last = EvaluationLoop("run", "eval", options);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ((*last)->step, 9);
+  EXPECT_THAT(steps, ElementsAre(5, 9));
+  options.max_number_of_evaluations = 1;
+  options.timeout = absl::InfiniteDuration();
+  ASSERT_TRUE(EvaluationLoop("run", "eval", options).ok());
+  EXPECT_THAT(steps, ElementsAre(5, 9, 9));
+  options.timeout = absl::ZeroDuration();
+  last = EvaluationLoop("empty", "", options);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(*last, absl::nullopt);
+}
+
+// A hook that stops at a step.
+class StopAt : public Hook {
+ public:
+  explicit StopAt(int64_t step) : step_(step) {}
+  std::string name() const override { return "StopAt"; }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    if (values.result.global_step >= step_) context.RequestStop("enough");
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t step_;
+};
+
+// SLIM-30
+TEST_F(SlimRunTest, TheNewerTrainWantsALogdirForWhatItSaves) {
+  const TrainOp op = *MakeOp(kLogistic);
+  training::TrainOptions options;
+  options.session.fs = &fs_;
+  EXPECT_THAT(std::string(training::Train(op, "", options).status().message()), HasSubstr("save_summaries_steps"));
+  options.save_summaries_steps = kNone;
+  const auto loss = training::Train(op, "", options);
+  EXPECT_TRUE(absl::IsInvalidArgument(loss.status()));
+  EXPECT_THAT(std::string(loss.status().message()), HasSubstr("save_checkpoint_secs"));
+}
+
+// SLIM-31
+TEST_F(SlimRunTest, TheNewerTrainRunsUntilAHookStops) {
+  StopAt stop(1);
+  training::TrainOptions options;
+  options.session.fs = &fs_;
+  options.hooks = {&stop};
+  options.save_summaries_steps = kNone;
+  options.save_checkpoint_secs = kNone;
+  auto loss = training::Train(*MakeOp(kLogistic), "", options);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_TRUE(loss->has_value());
+  options.save_checkpoint_secs = absl::Seconds(600);
+  loss = training::Train(*MakeOp(kLogistic), "run", options);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-1"));
+}
+
+}  // namespace
+}  // namespace lockstep::train::slim

@@ -1,0 +1,62 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_TRAIN_STEP_H_
+#define LOCKSTEP_TRAIN_SLIM_TRAIN_STEP_H_
+
+#include <any>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/session.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep::train::slim {
+
+// Asked with a global step.
+using StepPredicate = std::function<bool(int64_t global_step)>;
+// Takes a summary of the program's own, at a global step.
+using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
+
+// What a step function is given besides the session: tf-slim's dictionary train_step_kwargs. A value.
+struct TrainStepKwargs {
+  // After the step: whether the loop is to end. Null: it is not.
+  StepPredicate should_stop;
+  // After the step: whether it is logged. Null: it is not.
+  StepPredicate should_log;
+  // Before the step, with the global step that it makes one more of: whether it is traced. Null: it is not. Needs
+  // logdir.
+  StepPredicate should_trace;
+  // Where traces go; absent: nowhere.
+  absl::optional<std::string> logdir;
+  // Set by Train; null where no events are written.
+  SummaryWriter summary_writer;
+  // The program's own.
+  std::map<std::string, std::any> extra;
+  Clock* clock = Clock::Real();
+  FileSystem* fs = FileSystem::Real();
+};
+
+struct TrainStepResult {
+  double total_loss = 0;
+  bool should_stop = false;
+};
+
+// Takes one step, or as many as it likes, and says whether the loop is to end. Errors end the loop: OutOfRange well,
+// Aborted and Unavailable with another session.
+using TrainStepFn =
+    std::function<absl::StatusOr<TrainStepResult>(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs)>;
+
+// One step as kwargs has it: traces it, runs it, logs it, asks whether to stop. A trace is tf_trace-<step>.json in the
+// logdir, of the global step after the update: what this process did meanwhile (compute, input, wait, send, receive,
+// apply, save), for chrome://tracing. InvalidArgument for should_trace without logdir; else the errors of Session::Run
+// and of the file.
+absl::StatusOr<TrainStepResult> TrainStep(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs);
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_TRAIN_STEP_H_

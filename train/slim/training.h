@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_TRAINING_H_
+#define LOCKSTEP_TRAIN_SLIM_TRAINING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/train/choice.h"
+#include "lockstep/train/monitored_training_session.h"
+
+namespace lockstep::train::slim::training {
+
+// The arguments of tf_slim.training.train (tf.contrib.training.train), by their names.
+struct TrainOptions {
+  // master, is_chief and what config is for. Its op and logdir are arguments of Train.
+  SessionOptions session;
+  Scaffold scaffold;
+  // They outlive the call. Those of chief_only_hooks come first.
+  std::vector<Hook*> hooks;
+  std::vector<Hook*> chief_only_hooks;
+  // None and 0: the chief saves only when a run begins and ends.
+  Choice<absl::Duration> save_checkpoint_secs = absl::Seconds(600);
+  // None and 0: no summaries.
+  Choice<int64_t> save_summaries_steps = int64_t{100};
+  absl::Duration max_wait_secs = absl::Seconds(7200);
+  SessionOpener open = OpenHeldSession;
+};
+
+// Runs the train_op in a MonitoredTrainingSession until a hook stops, the run is over or the input ends. Returns the
+// last loss; nullopt if no step ran. Errors: InvalidArgument on a chief without a logdir, unless neither checkpoints
+// nor summaries are asked for; those of MonitoredSession.
+absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
+                                             TrainOptions options = {});
+
+}  // namespace lockstep::train::slim::training
+
+#endif  // LOCKSTEP_TRAIN_SLIM_TRAINING_H_

@@ -1,0 +1,170 @@
+#include "lockstep/train/slim/transformed_model.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+
+namespace lockstep::train::slim {
+namespace {
+
+size_t ElementsOf(const v1::VariableSpec& variable) {
+  size_t elements = 1;
+  for (const int64_t dim : variable.shape()) elements *= static_cast<size_t>(dim);
+  return elements;
+}
+
+}  // namespace
+
+// What the base model computes for one slot.
+class TransformedModel::Sink : public GradientSink {
+ public:
+  Sink(TransformedModel* model, const SlotKey& key, GradientSink* out)
+      : model_(*model), key_(key), out_(out), computed_(static_cast<size_t>(model->spec_.variables_size())) {}
+
+  bool OnLoss(float loss) override { return out_->OnLoss(loss); }
+  void OnUpdate(int index, absl::Span<const float> value) override {
+    if (const int mapped = model_.update_ops_[index]; mapped >= 0) out_->OnUpdate(mapped, value);
+  }
+  void OnSummary(const v1::Summary& summary) override { out_->OnSummary(summary); }
+  void RequestStop() override { out_->RequestStop(); }
+  float* GradientBuffer(int variable) override {
+    AlignedBuffer& unused = model_.unused_[variable];
+    return unused.size() > 0 ? unused.as<float>() : out_->GradientBuffer(variable);
+  }
+  void OnGradient(int variable) override {
+    if (!model_.spec_.variables(variable).trainable()) return;
+    computed_[variable] = true;
+    holds() ? held_.push_back(variable) : out_->OnGradient(variable);
+  }
+
+  // After the last gradient.
+  absl::Status Finish() {
+    std::vector<GradientAndVariable> pairs = Pairs();
+    for (const TransformGradsFn& transform : model_.options_.transforms) {
+      RETURN_IF_ERROR(transform(pairs, key_.step));
+    }
+    if (IsSummarized()) Summarize(pairs);
+    for (const int variable : held_) out_->OnGradient(variable);
+    for (int i = 0; i < model_.spec_.variables_size(); ++i) {
+      if (computed_[i] || !model_.spec_.variables(i).trainable()) continue;
+      std::fill_n(out_->GradientBuffer(i), ElementsOf(model_.spec_.variables(i)), 0.0f);
+      out_->OnGradient(i);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  bool IsSummarized() const {
+    const int64_t period = model_.options_.summarize_every_n_steps;
+    return period > 0 && key_.slot == 0 && key_.step % period == 0;
+  }
+  // Summaries go before the first gradient.
+  bool holds() const { return !model_.options_.transforms.empty() || IsSummarized(); }
+
+  // In the order of the variables.
+  std::vector<GradientAndVariable> Pairs() {
+    std::vector<GradientAndVariable> pairs;
+    if (!holds()) return pairs;
+    for (int i = 0; i < model_.spec_.variables_size(); ++i) {
+      const v1::VariableSpec& variable = model_.spec_.variables(i);
+      if (!variable.trainable()) continue;
+      GradientAndVariable pair;
+      pair.variable = &variable;
+      if (computed_[i]) pair.gradient = absl::MakeSpan(out_->GradientBuffer(i), ElementsOf(variable));
+      pairs.push_back(pair);
+    }
+    return pairs;
+  }
+
+  void Summarize(const std::vector<GradientAndVariable>& pairs) {
+    SummaryBuilder summaries;
+    const absl::Status status = AddGradientsSummaries(pairs, &summaries);
+    // The chief says what is not finite, and ends the run.
+    LOG_IF(WARNING, !status.ok()) << "the gradients of step " << key_.step << ": " << status.message();
+    const v1::Event event = summaries.Build(key_.step);
+    if (event.summary().value_size() > 0) out_->OnSummary(event.summary());
+  }
+
+  TransformedModel& model_;
+  const SlotKey key_;
+  GradientSink* const out_;
+  std::vector<bool> computed_;
+  // In the order in which they were computed.
+  std::vector<int> held_;
+};
+
+absl::StatusOr<std::unique_ptr<Model>> TransformedModel::Create(std::unique_ptr<Model> base, Options options) {
+  auto model = absl::WrapUnique(new TransformedModel(std::move(base), std::move(options)));
+  RETURN_IF_ERROR(model->SelectVariables());
+  RETURN_IF_ERROR(model->SelectUpdateOps());
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+TransformedModel::TransformedModel(std::unique_ptr<Model> base, Options options)
+    : base_(std::move(base)), options_(std::move(options)), spec_(base_->spec()) {}
+
+absl::Status TransformedModel::SelectVariables() {
+  unused_.resize(static_cast<size_t>(spec_.variables_size()));
+  if (!options_.variables_to_train) return absl::OkStatus();
+  std::set<std::string> wanted(options_.variables_to_train->begin(), options_.variables_to_train->end());
+  for (int i = 0; i < spec_.variables_size(); ++i) {
+    v1::VariableSpec* const variable = spec_.mutable_variables(i);
+    if (!variable->trainable() || wanted.erase(variable->name()) > 0) continue;
+    variable->set_trainable(false);
+    unused_[i] = AlignedBuffer(ElementsOf(*variable) * sizeof(float));
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("variables_to_train: ", absl::StrJoin(wanted, ", "), ": no trainable variable of the model"));
+}
+
+absl::Status TransformedModel::SelectUpdateOps() {
+  const v1::ModelSpec& base = base_->spec();
+  update_ops_.resize(static_cast<size_t>(base.update_ops_size()));
+  for (int i = 0; i < base.update_ops_size(); ++i) update_ops_[i] = i;
+  if (!options_.update_ops) return absl::OkStatus();
+  const std::set<std::string> chosen(options_.update_ops->begin(), options_.update_ops->end());
+  std::set<std::string> unknown = chosen;
+  std::vector<std::string> left_out;
+  spec_.clear_update_ops();
+  for (int i = 0; i < base.update_ops_size(); ++i) {
+    const v1::UpdateOpSpec& update = base.update_ops(i);
+    unknown.erase(update.variable());
+    if (chosen.count(update.variable()) > 0) {
+      update_ops_[i] = spec_.update_ops_size();
+      *spec_.add_update_ops() = update;
+    } else {
+      update_ops_[i] = -1;
+      left_out.push_back(update.variable());
+    }
+  }
+  if (!unknown.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("update_ops: ", absl::StrJoin(unknown, ", "), ": no update op of the model changes it"));
+  }
+  LOG_IF(WARNING, !left_out.empty())
+      << "update_ops in create_train_op does not contain all the update_ops of the model: "
+      << absl::StrJoin(left_out, ", ") << " will not change";
+  return absl::OkStatus();
+}
+
+std::vector<Model::Part> TransformedModel::Fingerprint() const {
+  std::vector<Part> parts = base_->Fingerprint();
+  if (!options_.description.empty()) parts.push_back({"slim::CreateTrainOp", options_.description});
+  return parts;
+}
+
+absl::Status TransformedModel::ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
+                                                GradientSink* sink) {
+  Sink own(this, key, sink);
+  RETURN_IF_ERROR(base_->ComputeGradients(values, batch, key, &own));
+  return own.Finish();
+}
+
+}  // namespace lockstep::train::slim

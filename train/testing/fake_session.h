@@ -1,0 +1,121 @@
+#ifndef LOCKSTEP_TRAIN_TESTING_FAKE_SESSION_H_
+#define LOCKSTEP_TRAIN_TESTING_FAKE_SESSION_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/train/session.h"
+#include "lockstep/train/step_gate.h"
+#include "lockstep/v1/event.pb.h"
+#include "lockstep/v1/session_state.pb.h"
+
+namespace lockstep::train {
+
+// A run in memory, in one thread. As a chief it commits as many steps as the gate lets it, eagerly, and Run returns
+// them one by one; the loss of step s is Options::loss(s), and the scalar variable "w" has the value s, unless it was
+// assigned. A variable "v" is [s, 2s]. As a worker it returns Options::blocks, one for each Run. Not thread-safe.
+class FakeSession : public Session, public StepGate {
+ public:
+  struct Options {
+    bool chief = true;
+    // Where the run stands, and what its checkpoint had of the hooks.
+    int64_t step = 0;
+    v1::SessionState restored;
+    // The run is over at this step.
+    int64_t total_steps = 1000;
+    // Of the step after whose update the global step is `step`.
+    std::function<double(int64_t step)> loss = [](int64_t step) { return 1.0 / static_cast<double>(step); };
+    // Without a caller who lets steps through: for hooks that are called by hand.
+    bool gated = true;
+    // Of a worker, in place of the run. When there is none left the run is over.
+    std::deque<StepResult> blocks;
+  };
+
+  FakeSession();
+  explicit FakeSession(Options options);
+
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
+  absl::StatusOr<int64_t> NextStep() override;
+  bool ShouldStop() override;
+  absl::StatusOr<int64_t> GlobalStep() override;
+  bool is_chief() const override { return options_.chief; }
+  absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override;
+  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) override;
+  absl::StatusOr<std::vector<std::string>> Uninitialized() override { return std::vector<std::string>(); }
+  absl::StatusOr<std::string> Save() override;
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
+  absl::Status RequestStop(const std::string& reason) override;
+  absl::Status Close() override;
+
+  void AllowThrough(int64_t limit) override;
+  void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
+  v1::SessionState restored() const override { return options_.restored; }
+  void SeekTo(int64_t step) override { seen_ = step; }
+
+  // What a life of the chief that continues from a checkpoint of the newest step begins with.
+  Options NextLife() const;
+
+  // The newest global step.
+  int64_t newest() const { return newest_; }
+  // In order: "save 3", "stop 5: reason", "close", "allow 4", "state 3".
+  const std::vector<std::string>& calls() const { return calls_; }
+  // The same but for "allow" and "state".
+  std::vector<std::string> acts() const;
+  const std::vector<int64_t>& saved_steps() const { return saved_steps_; }
+  // (step, tag, value) of each scalar.
+  struct Scalar {
+    int64_t step;
+    std::string tag;
+    float value;
+  };
+  const std::vector<Scalar>& scalars() const { return scalars_; }
+  const std::vector<v1::Summary>& summaries() const { return summaries_; }
+  int64_t reads() const { return reads_; }
+  const std::string& stop_reason() const { return stop_reason_; }
+  bool closed() const { return closed_; }
+
+  // The next Run, or Read, fails like this.
+  void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
+  void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
+  // GlobalStep returns these, one by one, before the true one.
+  void set_polled_steps(std::deque<int64_t> steps) { polled_steps_ = std::move(steps); }
+
+ private:
+  void Commit();
+  StepResult Update(int64_t step) const;
+  float w() const { return assigned_w_.value_or(static_cast<float>(newest_)); }
+
+  Options options_;
+  int64_t newest_;
+  // The step that Run has returned last.
+  int64_t seen_;
+  int64_t end_;
+  int64_t limit_ = std::numeric_limits<int64_t>::min();
+  v1::SessionState state_;
+  absl::optional<float> assigned_w_;
+  std::vector<std::string> calls_;
+  std::vector<int64_t> saved_steps_;
+  std::vector<Scalar> scalars_;
+  std::vector<v1::Summary> summaries_;
+  int64_t reads_ = 0;
+  std::string stop_reason_;
+  bool closed_ = false;
+  absl::Status run_error_;
+  absl::Status read_error_;
+  std::deque<int64_t> polled_steps_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_TESTING_FAKE_SESSION_H_

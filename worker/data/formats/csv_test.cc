@@ -1,0 +1,290 @@
+#include "lockstep/worker/data/formats/csv.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/worker/data/formats/open_dataset.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kColumns[] =
+    "column { name: 'age' type: FLOAT } column { name: 'town' type: CATEGORY category: ['Rome', 'Oslo, N', 'a\"b'] } "
+    "column { name: 'class' type: LABEL } column { name: 'weight' type: WEIGHT }";
+
+std::vector<std::string> Fields(absl::string_view record, char separator = ',') {
+  CsvFields fields(record, separator);
+  std::vector<std::string> values;
+  for (absl::string_view field; fields.Next(&field);) values.emplace_back(field);
+  if (fields.damaged()) values.push_back("DAMAGED");
+  return values;
+}
+
+TEST(CsvFieldsTest, SplitsAtSeparators) {
+  EXPECT_THAT(Fields("a,b,c"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Fields("a,,"), ElementsAre("a", "", ""));
+  EXPECT_THAT(Fields(""), ElementsAre(""));
+  EXPECT_THAT(Fields("a\tb,c", '\t'), ElementsAre("a", "b,c"));
+}
+
+TEST(CsvFieldsTest, TakesQuotesOff) {
+  EXPECT_THAT(Fields("\"a,b\",c"), ElementsAre("a,b", "c"));
+  EXPECT_THAT(Fields("x,\"say \"\"hi\"\"\""), ElementsAre("x", "say \"hi\""));
+  EXPECT_THAT(Fields("\"\",\"\"\"\""), ElementsAre("", "\""));
+  EXPECT_THAT(Fields("\"two\nlines\""), ElementsAre("two\nlines"));
+  // Only at the start of a field is a quote a quote.
+  EXPECT_THAT(Fields("5\" pipe,2"), ElementsAre("5\" pipe", "2"));
+  EXPECT_THAT(Fields("1,\"open"), ElementsAre("1", "DAMAGED"));
+  EXPECT_THAT(Fields("\"a\"b,2"), ElementsAre("DAMAGED"));
+}
+
+class CsvTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& contents, const std::string& csv,
+                                                const std::string& input = "") {
+    EXPECT_TRUE(WriteFileAtomically(&fs_, "t.csv", contents).ok());
+    config::v1::InputConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        absl::StrCat("split { csv { file: '", file_, "' ", csv, " } } ", input), &config))
+        << csv;
+    DatasetOptions options;
+    options.fs = &fs_;
+    options.labels_optional = labels_optional_;
+    return OpenDataset(config, "", 1, options);
+  }
+
+  // All examples of the file.
+  Batch Read(const std::string& contents, const std::string& csv, const std::string& input = "") {
+    auto dataset = Open(contents, csv, input);
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    Batch batch;
+    if (!dataset.ok()) return batch;
+    spec_ = (*dataset)->spec();
+    std::vector<int64_t> indices((*dataset)->size());
+    std::iota(indices.begin(), indices.end(), 0);
+    EXPECT_TRUE((*dataset)->Read(indices, &batch).ok());
+    return batch;
+  }
+
+  void ExpectError(const std::string& contents, const std::string& csv, absl::StatusCode code,
+                   const std::string& text) {
+    const absl::Status status = Open(contents, csv).status();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+
+  std::string file_ = "t.csv";
+  bool labels_optional_ = false;
+  MemoryFileSystem fs_;
+  ExampleSpec spec_;
+};
+
+TEST_F(CsvTest, ReadsColumnsByTheirNames) {
+  const Batch batch = Read("class,town,unused,age,weight\n1,\"Oslo, N\",?,30.5,2\n0,Rome,?,-1e3,0.5\n", kColumns);
+  EXPECT_EQ(spec_.classes, 2);
+  EXPECT_EQ(spec_.features_dtype, v1::DT_FLOAT);
+  EXPECT_EQ(spec_.features_shape, Shape({2}));
+  // In the order of the file: town, age.
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 30.5, 0, -1000));
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 0));
+  EXPECT_THAT(batch.weights.flat<float>(), ElementsAre(2, 0.5));
+}
+
+TEST_F(CsvTest, ReadsColumnsInOrderWithoutAHeader) {
+  const Batch batch = Read("1;x;0.5\n2;y;1.5\n",
+                           "no_header: true separator: ';' column { type: LABEL } column { type: SKIP } "
+                           "column { type: FLOAT }");
+  EXPECT_EQ(spec_.classes, 3);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(0.5, 1.5));
+  EXPECT_EQ(batch.weights.num_elements(), 0);
+}
+
+TEST_F(CsvTest, IntegersAloneAreIds) {
+  const Batch batch = Read("a,b,y\n3,-4,cat\n5,6,dog\n",
+                           "column { name: 'a' type: INT } column { name: 'b' type: INT } "
+                           "column { name: 'y' type: LABEL category: ['dog', 'cat', 'cow'] }");
+  EXPECT_EQ(spec_.features_dtype, v1::DT_INT32);
+  EXPECT_EQ(spec_.classes, 3);
+  EXPECT_THAT(batch.features.flat<int32_t>(), ElementsAre(3, -4, 5, 6));
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 0));
+}
+
+TEST_F(CsvTest, ReadsNumbersToBePredicted) {
+  const Batch batch = Read("x,y,z\n1,2,3\n4,5,6",
+                           "column { name: 'x' } column { name: 'z' type: TARGET } column { name: 'y' type: TARGET }");
+  EXPECT_EQ(spec_.labels_dtype, v1::DT_FLOAT);
+  EXPECT_EQ(spec_.labels_shape, Shape({2}));
+  EXPECT_EQ(spec_.classes, 0);
+  EXPECT_THAT(batch.labels.flat<float>(), ElementsAre(2, 3, 5, 6));
+}
+
+TEST_F(CsvTest, ReadsWindowsFilesAndBlankLines) {
+  const Batch batch =
+      Read("\xEF\xBB\xBFx,y\r\n1,0\r\n\r\n2,1\r\n  \n3,1", "column { name: 'x' } column { name: 'y' type: LABEL }");
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(CsvTest, ReadsQuotedFieldsThatSpanLines) {
+  const Batch batch = Read("\"x\",note,y\r\n\"1\",\"two\nlines, \"\"here\"\"\n\",0\r\n2,\"\",1\r\n",
+                           "column { name: 'x' } column { name: 'y' type: LABEL }");
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2));
+}
+
+TEST_F(CsvTest, NamesTheDamagedLine) {
+  const std::string xy = "column { name: 'x' } column { name: 'y' type: LABEL }";
+  const auto expect = [&](const std::string& contents, const std::string& text) {
+    ExpectError(contents, xy, absl::StatusCode::kDataLoss, text);
+  };
+  expect("x,y\n1,0\n2\n", "t.csv:3: 1 fields, expected 2");
+  expect("x,y\n1,0\n\n2,1,3\n", "t.csv:4: 3 fields, expected 2");
+  expect("x,y\nabc,0\n", "t.csv:2: column \"x\" is \"abc\", expected a finite number");
+  expect("x,y\nnan,0\n", "t.csv:2: column \"x\" is \"nan\"");
+  expect("x,y\n1e99,0\n", "t.csv:2: column \"x\" is \"1e99\"");
+  expect("x,y\n,0\n", "t.csv:2: column \"x\" is \"\"");
+  expect("x,y\n1,1.5\n", "t.csv:2: column \"y\" is \"1.5\", expected an integer");
+  expect("x,y\n1,-1\n", "t.csv:2: column \"y\" is \"-1\", expected a class");
+  expect("\"x\",\"note\n\",y\n1,,0\n1,,99999999999\n", "t.csv:4: column \"y\"");
+  expect("x,y\n1,0\n\"2,1\n3,1\n", "t.csv:3: a quoted field does not end");
+  expect("x,y\n\"1\"2,0\n", "t.csv:2: field 0 has a quote in a wrong place");
+  expect("", "t.csv:1: no header line");
+  expect("x,y\n", "holds no example");
+  ExpectError("age,town,class,weight\n1,Paris,0,1\n", kColumns, absl::StatusCode::kDataLoss,
+              "t.csv:2: column \"town\" is \"Paris\", expected one of its 3 categories");
+  ExpectError("age,town,class,weight\n1,Rome,0,-1\n", kColumns, absl::StatusCode::kDataLoss,
+              "t.csv:2: column \"weight\" is \"-1\", expected a weight");
+}
+
+TEST_F(CsvTest, LeavesDamagedLinesOut) {
+  const std::string xy = "column { name: 'x' } column { name: 'y' type: LABEL }";
+  const Batch batch = Read("x,y\n1,0\nbad\n2,1\n3,\"1\n4,1\n5,x\n6,2\n", xy, "on_damage: SKIP_AND_COUNT");
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 4, 6));
+  EXPECT_EQ(spec_.classes, 3);
+}
+
+TEST_F(CsvTest, NamesWhatIsWrongInTheConfiguration) {
+  const auto expect = [&](const std::string& csv, const std::string& text) {
+    ExpectError("x,y,x2,x2\n1,0,0,0\n", csv, absl::StatusCode::kInvalidArgument, text);
+  };
+  expect("column { name: 'z' }", "csv column \"z\" is not among the 4 of the header line");
+  expect("column { name: 'x2' }", "csv column \"x2\" is named twice");
+  expect("column { name: 'x' } column { name: 'x' }", "csv column \"x\" is named twice");
+  expect("column { name: 'x' }", "1 feature, 0 LABEL, 0 TARGET and 0 WEIGHT");
+  expect("column { name: 'y' type: LABEL }", "0 feature, 1 LABEL");
+  expect("", "0 feature");
+  expect("column { name: 'x' type: CATEGORY }", "of type CATEGORY has 0 categories");
+  expect("column { name: 'x' category: 'a' }", "of type FLOAT has 1 categories");
+  expect("column { name: 'x' type: CATEGORY category: 'a' category: 'a' }", "has the category \"a\" twice");
+  expect("separator: '::'", "separator \"::\"");
+  expect("separator: '\"'", "must be one byte, no quote");
+}
+
+TEST_F(CsvTest, RefusesGzippedFiles) {
+  ExpectError("\x1f\x8b\x08 whatever\n1\n", "no_header: true column { type: FLOAT } column { type: LABEL }",
+              absl::StatusCode::kDataLoss, "t.csv is gzipped");
+}
+
+TEST_F(CsvTest, NoticesThatTheFileHasChanged) {
+  auto dataset = Open("x,y\n1,0\n2,1\n", "column { name: 'x' } column { name: 'y' type: LABEL }");
+  ASSERT_TRUE(dataset.ok());
+  fs_.FlipBits("t.csv", 8, 0x40);
+  Batch batch;
+  const absl::Status status = (*dataset)->Read({1}, &batch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("t.csv: record 1 at byte 8 is no longer what was indexed"));
+}
+
+// Whatever the bytes, opening ends with an error or with examples that can all be read.
+TEST_F(CsvTest, SurvivesHostileBytes) {
+  const Philox philox(5, 6);
+  std::string good = "age,town,class,weight\n";
+  for (int i = 0; i < 12; ++i) {
+    absl::StrAppend(&good, i, i % 2 ? ",Rome," : ",\"Oslo, N\",", i % 3, ",\"1\"\r\n");
+  }
+  int opened = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    const Philox::Block block = philox.At(trial);
+    std::string bytes = good;
+    if (block[0] % 4 == 0) bytes.resize(block[1] % bytes.size());
+    for (uint32_t flips = block[2] % 4; flips > 0 && !bytes.empty(); --flips) {
+      bytes[philox.At(trial * 10 + flips + 1000000)[0] % bytes.size()] =
+          "\",\n\r\0x1\xff"[philox.At(trial * 10 + flips + 1000000)[1] % 8];
+    }
+    const std::string input = trial % 2 == 0 ? "on_damage: SKIP_AND_COUNT" : "";
+    auto dataset = Open(bytes, kColumns, input);
+    if (!dataset.ok()) continue;
+    ++opened;
+    std::vector<int64_t> indices((*dataset)->size());
+    std::iota(indices.begin(), indices.end(), 0);
+    Batch batch;
+    EXPECT_TRUE((*dataset)->Read(indices, &batch).ok());
+    for (const int32_t label : batch.labels.flat<int32_t>()) EXPECT_LT(label, (*dataset)->spec().classes);
+  }
+  EXPECT_GT(opened, 1000);
+  EXPECT_LT(opened, 3900);
+}
+
+TEST_F(CsvTest, ARangeOfColumnsIsOneEntry) {
+  const std::string contents = "id,p1,p2,p3,y\n7,1,2,3,1\n8,4,5,6,0\n";
+  for (const char* range : {"column { name: 'p1' last: 'p3' }", "column { name: 'p1' count: 3 }"}) {
+    const Batch batch = Read(contents, absl::StrCat(range, " column { name: 'y' type: LABEL }"));
+    EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+    EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 0));
+  }
+  const Batch batch =
+      Read("7,1,2,3,1\n", "no_header: true column { type: SKIP } column { count: 3 } column { type: LABEL }");
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3));
+  const auto error = [&](const std::string& columns) {
+    return std::string(Open(contents, columns + " column { name: 'y' type: LABEL }").status().message());
+  };
+  EXPECT_EQ(error("column { name: 'p2' last: 'p1' }"),
+            "csv columns \"p2\" to \"p1\": there is no \"p1\" behind the first of them");
+  EXPECT_EQ(error("column { name: 'p2' count: 9 }"), "csv column \"p2\" and the 8 behind it: the header line has 2");
+  EXPECT_EQ(error("column { name: 'p1' last: 'y' }"), "csv column \"y\" is named twice");
+}
+
+TEST_F(CsvTest, APatternsFilesAreOneAfterTheOther) {
+  EXPECT_TRUE(WriteFileAtomically(&fs_, "data-1.csv", "x,y\n1,0\n2,1\n").ok());
+  EXPECT_TRUE(WriteFileAtomically(&fs_, "data-2.csv", "x,y\n3,2\n").ok());
+  const std::string columns = "column { name: 'x' } column { name: 'y' type: LABEL }";
+  const uint32_t digest = Open("x,y\n1,0\n2,1\n3,2\n", columns).value()->digest().crc32c();
+  file_ = "data-*.csv";
+  const Batch batch = Read("", columns);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 1, 2));
+  EXPECT_EQ(spec_.classes, 3);
+  EXPECT_EQ(Open("", columns).value()->digest().crc32c(), digest);
+  EXPECT_TRUE(WriteFileAtomically(&fs_, "data-2.csv", "y,x\n2,3\n").ok());
+  EXPECT_EQ(Open("", columns).status().message(), "data-2.csv: its header line is not that of data-1.csv");
+  file_ = "none-*.csv";
+  EXPECT_EQ(Open("", columns).status().message(), "no file matches none-*.csv");
+}
+
+TEST_F(CsvTest, LabelsMayBeOptional) {
+  const std::string columns = "column { name: 'x' } column { name: 'y' type: LABEL } column { name: 'w' type: WEIGHT }";
+  EXPECT_TRUE(absl::IsInvalidArgument(Open("x\n1\n2\n", columns).status()));
+  labels_optional_ = true;
+  for (const auto& [contents, csv] :
+       {std::pair<std::string, std::string>("x\n1\n2\n", columns), {"1\n2\n", "no_header: true " + columns}}) {
+    const auto dataset = Open(contents, csv);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    EXPECT_FALSE((*dataset)->has_labels());
+    EXPECT_FALSE((*dataset)->has_weights());
+    const Batch batch = Read(contents, csv);
+    EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2));
+    EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 0));
+  }
+  EXPECT_TRUE(Open("x,y,w\n1,2,1\n", columns).value()->has_labels());
+}
+
+}  // namespace
+}  // namespace lockstep

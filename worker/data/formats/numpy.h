@@ -1,0 +1,41 @@
+#ifndef LOCKSTEP_WORKER_DATA_FORMATS_NUMPY_H_
+#define LOCKSTEP_WORKER_DATA_FORMATS_NUMPY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/dataset.h"
+#include "lockstep/worker/data/records/array_rows.h"
+#include "lockstep/worker/data/records/kept_checksum.h"
+
+namespace lockstep {
+
+struct NumpyOptions {
+  ChecksumOptions checksum;
+  // DatasetOptions.
+  bool labels_optional = false;
+  // See ArrayRows.
+  uint64_t held_bytes = ArrayRows::kHeldBytes;
+};
+
+// Arrays of NumPy whose rows are examples, of the types that proto/lockstep/config/v1/input.proto names. Numbers must
+// be finite, ids fit into 32 bits. Classes are 0 .. the greatest label. The digest is of the features as they are in
+// the file, and their type, then of labels and weights. Errors: InvalidArgument for an array that is missing, or has
+// the wrong type or shape; Unimplemented for one in Fortran order and the like (npy.h); DataLoss for damage, a number
+// that is not allowed, and arrays of different lengths. From a read of features on disk: those of ArrayRows.
+
+// All arrays are held in memory. `config.file` is the path.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenNpzDataset(FileSystem* fs, const config::v1::InputConfig::Npz& config,
+                                                        const NumpyOptions& options);
+
+// The fields of `config` are paths. Features stay on disk when they are large.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenNpyDataset(FileSystem* fs, const config::v1::InputConfig::Npy& config,
+                                                        const NumpyOptions& options);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_FORMATS_NUMPY_H_

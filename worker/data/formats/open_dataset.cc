@@ -1,0 +1,169 @@
+#include "lockstep/worker/data/formats/open_dataset.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_pattern.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/worker/data/dataset_registry.h"
+#include "lockstep/worker/data/formats/csv.h"
+#include "lockstep/worker/data/formats/idx.h"
+#include "lockstep/worker/data/formats/libsvm.h"
+#include "lockstep/worker/data/formats/numpy.h"
+#include "lockstep/worker/data/formats/synthetic.h"
+#include "lockstep/worker/data/formats/tf_example.h"
+#include "lockstep/worker/data/normalization.h"
+#include "lockstep/worker/data/records/record_dataset.h"
+
+namespace lockstep {
+namespace {
+
+std::string Path(const std::string& name, const DatasetOptions& options) {
+  return JoinPath(options.base_directory, name);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenRecords(std::unique_ptr<RecordFormat> format,
+                                                     std::vector<RecordFile> files,
+                                                     const config::v1::InputConfig& config,
+                                                     const DatasetOptions& options) {
+  return OpenRecordDataset(options.fs, std::move(format), std::move(files),
+                           {options.index_directory, {config.on_damage(), options.progress}});
+}
+
+std::vector<RecordFile> AsRecordFiles(const std::vector<std::string>& paths) {
+  std::vector<RecordFile> files;
+  for (const std::string& path : paths) files.push_back({path});
+  return files;
+}
+
+// Of all files, patterns resolved.
+template <typename Names>
+absl::StatusOr<std::vector<std::string>> Paths(const Names& names, const DatasetOptions& options) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> matching, MatchFiles(options.fs, Path(name, options)));
+    paths.insert(paths.end(), matching.begin(), matching.end());
+  }
+  return paths;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenTfRecords(const config::v1::InputConfig::TfRecord& tfrecord,
+                                                       const config::v1::InputConfig& config,
+                                                       const DatasetOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(tfrecord.file(), options));
+  ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format,
+                   OpenTfExampleFormat(options.fs, paths, tfrecord, config.on_damage()));
+  return OpenRecords(std::move(format), AsRecordFiles(paths), config, options);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig::Split& split,
+                                                   const DatasetOptions& options) {
+  NumpyOptions numpy;
+  numpy.checksum = {options.index_directory, options.progress};
+  numpy.labels_optional = options.labels_optional;
+  if (split.has_npz()) {
+    config::v1::InputConfig::Npz npz = split.npz();
+    npz.set_file(Path(npz.file(), options));
+    return OpenNpzDataset(options.fs, npz, numpy);
+  }
+  config::v1::InputConfig::Npy npy = split.npy();
+  for (std::string* const file : {npy.mutable_features(), npy.mutable_labels(), npy.mutable_weights()}) {
+    if (!file->empty()) *file = Path(*file, options);
+  }
+  return OpenNpyDataset(options.fs, npy, numpy);
+}
+
+// A format of ours makes no others; a program's own may.
+absl::Status CheckMade(const std::string& name, const Dataset* dataset) {
+  const auto refuse = [&](const auto&... says) {
+    return absl::InvalidArgumentError(absl::StrCat("the registered input \"", name, "\" ", says...));
+  };
+  if (dataset == nullptr) return refuse("made nothing");
+  const ExampleSpec& spec = dataset->spec();
+  if (dataset->size() < 1) return refuse("has ", dataset->size(), " examples, must have 1 or more");
+  if (spec.features_dtype != v1::DT_FLOAT && spec.features_dtype != v1::DT_INT32) {
+    return refuse("has ", NameOf(spec.features_dtype), " features, must have float32 or int32");
+  }
+  const bool has_classes = spec.labels_dtype == v1::DT_INT32 && spec.labels_shape.rank() == 0 && spec.classes > 0;
+  const bool has_targets = spec.labels_dtype == v1::DT_FLOAT && spec.labels_shape.rank() == 1 && spec.classes == 0;
+  if (has_classes || has_targets) return absl::OkStatus();
+  return refuse("has ", NameOf(spec.labels_dtype), spec.labels_shape.ToString(), " labels and ", spec.classes,
+                " classes, must have int32[] and 1 or more, or float32[outputs] and 0");
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenRegistered(const config::v1::InputConfig::Split& split,
+                                                        const config::v1::InputConfig& config, uint64_t seed,
+                                                        const DatasetOptions& options) {
+  DatasetRequest request = {split.registered(), split.name(), seed, config.on_damage(), options};
+  for (std::string& file : *request.source.mutable_file()) file = Path(file, options);
+  ASSIGN_OR_RETURN(const DatasetFactory factory, FindDataset(request.source.name()));
+  ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, factory(request));
+  RETURN_IF_ERROR(CheckMade(request.source.name(), dataset.get()));
+  return dataset;
+}
+
+absl::StatusOr<config::v1::InputConfig::Split> FindSplit(const config::v1::InputConfig& config,
+                                                         absl::string_view name) {
+  std::vector<std::string> names;
+  for (const config::v1::InputConfig::Split& split : config.split()) {
+    if (split.name() == name) return split;
+    names.push_back(absl::StrCat("\"", split.name(), "\""));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("input has no split \"", name, "\", it has ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config,
+                                                     absl::string_view split_name, uint64_t seed,
+                                                     const DatasetOptions& options) {
+  ASSIGN_OR_RETURN(const config::v1::InputConfig::Split split, FindSplit(config, split_name));
+  ASSIGN_OR_RETURN(const Normalization normalization, Normalization::Create(config.normalization()));
+  std::unique_ptr<Dataset> dataset;
+  switch (split.source_case()) {
+    case config::v1::InputConfig::Split::kIdx:
+      return OpenIdxDataset(options.fs, Path(split.idx().images(), options),
+                            split.idx().labels().empty() ? "" : Path(split.idx().labels(), options),
+                            {normalization, {options.index_directory, options.progress}});
+    case config::v1::InputConfig::Split::kSynthetic: {
+      ASSIGN_OR_RETURN(dataset, CreateSyntheticDataset(split.synthetic(), seed));
+      break;
+    }
+    case config::v1::InputConfig::Split::kCsv: {
+      ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(options.fs, Path(split.csv().file(), options)));
+      ASSIGN_OR_RETURN(CsvFiles csv, OpenCsv(options.fs, paths, split.csv(), options.labels_optional));
+      ASSIGN_OR_RETURN(dataset, OpenRecords(std::move(csv.format), std::move(csv.files), config, options));
+      break;
+    }
+    case config::v1::InputConfig::Split::kLibsvm: {
+      ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format, CreateLibsvmFormat(split.libsvm()));
+      ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       MatchFiles(options.fs, Path(split.libsvm().file(), options)));
+      ASSIGN_OR_RETURN(dataset, OpenRecords(std::move(format), AsRecordFiles(paths), config, options));
+      break;
+    }
+    case config::v1::InputConfig::Split::kTfrecord: {
+      ASSIGN_OR_RETURN(dataset, OpenTfRecords(split.tfrecord(), config, options));
+      break;
+    }
+    case config::v1::InputConfig::Split::kNpz:
+    case config::v1::InputConfig::Split::kNpy: {
+      ASSIGN_OR_RETURN(dataset, OpenNumpy(split, options));
+      break;
+    }
+    case config::v1::InputConfig::Split::kRegistered: {
+      ASSIGN_OR_RETURN(dataset, OpenRegistered(split, config, seed, options));
+      break;
+    }
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("input split \"", split_name, "\" has no source"));
+  }
+  return NormalizeFeatures(std::move(dataset), normalization);
+}
+
+}  // namespace lockstep

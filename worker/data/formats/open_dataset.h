@@ -1,0 +1,23 @@
+#ifndef LOCKSTEP_WORKER_DATA_FORMATS_OPEN_DATASET_H_
+#define LOCKSTEP_WORKER_DATA_FORMATS_OPEN_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/dataset.h"
+#include "lockstep/worker/data/dataset_options.h"
+
+namespace lockstep {
+
+// The examples of the split of this name, normalized. `seed` matters to synthetic data, and may to registered inputs.
+// Errors: NotFound names the split, the file or the registered input; InvalidArgument names the field of the
+// configuration; DataLoss names the damaged file and what was expected.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config, absl::string_view split,
+                                                     uint64_t seed, const DatasetOptions& options);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_FORMATS_OPEN_DATASET_H_

@@ -1,0 +1,27 @@
+#ifndef LOCKSTEP_WORKER_DATA_FORMATS_TF_EXAMPLE_H_
+#define LOCKSTEP_WORKER_DATA_FORMATS_TF_EXAMPLE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/records/record_format.h"
+
+namespace lockstep {
+
+// TFRecord files of tf.train.Example (proto/lockstep/v1/example.proto). The first record that can be read
+// determines the kinds: a feature of one bytes value is an image or the like, one byte an element, scaled to [0, 1];
+// floats stay as they are; integers are ids, DT_INT32. A label of one integer is a class, floats are targets. All
+// records must agree. After a damaged length the rest of a file cannot be read; a damaged payload costs one record.
+// Errors: InvalidArgument names the field; NotFound; DataLoss when no record has both keys (or, with FAIL, the first
+// one is damaged).
+absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
+                                                                  const config::v1::InputConfig::TfRecord& config,
+                                                                  config::v1::InputConfig::OnDamage on_damage);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_FORMATS_TF_EXAMPLE_H_

@@ -1,0 +1,47 @@
+#ifndef LOCKSTEP_WORKER_DATA_RECORDS_GZIP_READER_H_
+#define LOCKSTEP_WORKER_DATA_RECORDS_GZIP_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+
+struct z_stream_s;
+
+namespace lockstep {
+
+// Whether the file starts like a gzip member (RFC 1952).
+absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
+
+// Inflates a gzipped file from its start; members that follow each other count as one. Reads the file in
+// chunks, so a damaged one costs no memory. `file` must outlive the reader. Not thread-safe.
+class GzipReader {
+ public:
+  // `name` is for error messages.
+  GzipReader(const RandomAccessFile* file, std::string name);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  // The next `n` bytes; fewer only where the contents end, none after that.
+  // Errors: DataLoss for bytes that do not inflate, a wrong checksum or a file that ends too early.
+  absl::StatusOr<std::string> Read(uint64_t n);
+
+ private:
+  absl::Status FillInput();
+  absl::Status Inflate(char* out, size_t capacity, size_t* produced);
+
+  const RandomAccessFile* const file_;
+  const std::string name_;
+  const std::unique_ptr<z_stream_s> stream_;
+  std::string input_;
+  uint64_t file_offset_ = 0;
+  // Between two members, or at the end.
+  bool member_ended_ = true;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_RECORDS_GZIP_READER_H_

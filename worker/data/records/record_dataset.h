@@ -1,0 +1,24 @@
+#ifndef LOCKSTEP_WORKER_DATA_RECORDS_RECORD_DATASET_H_
+#define LOCKSTEP_WORKER_DATA_RECORDS_RECORD_DATASET_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/worker/data/dataset.h"
+#include "lockstep/worker/data/records/record_format.h"
+#include "lockstep/worker/data/records/record_index.h"
+
+namespace lockstep {
+
+// The records of one or several files, in order, read from the files when they are asked for: the data may be
+// larger than memory. Classes that the format does not know are 0 .. the greatest label of these files.
+// Errors: those of the files; DataLoss for a damaged record (unless it is to be skipped), a gzipped file, and when
+// no record is left.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::unique_ptr<RecordFormat> format,
+                                                           std::vector<RecordFile> files, const IndexOptions& options);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_RECORDS_RECORD_DATASET_H_

@@ -1,0 +1,85 @@
+#ifndef LOCKSTEP_WORKER_DATA_RECORDS_RECORD_FORMAT_H_
+#define LOCKSTEP_WORKER_DATA_RECORDS_RECORD_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/data/batch_source.h"
+
+namespace lockstep {
+
+// Where one parsed example goes. Members that its ExampleSpec lacks are null.
+struct ExampleSlot {
+  // features_shape elements of DT_FLOAT, or of DT_INT32.
+  float* features = nullptr;
+  int32_t* ids = nullptr;
+  // A class, or labels_shape targets.
+  int32_t* label = nullptr;
+  float* targets = nullptr;
+  float* weight = nullptr;
+};
+
+// How a file is cut into records, and what a record says. Constant, thread-safe.
+class RecordFormat {
+ public:
+  enum class Kind { kRecord, kBlank, kDamaged };
+
+  // A part of a file; numbers of bytes from where it starts.
+  struct Piece {
+    Kind kind = Kind::kRecord;
+    // The contents, for Parse.
+    size_t begin = 0;
+    size_t size = 0;
+    // Where the next piece starts; npos when the damage makes the rest of the file unreadable.
+    size_t next = 0;
+    // kDamaged: what is wrong, without the file's name.
+    std::string damage = {};
+  };
+
+  virtual ~RecordFormat() = default;
+
+  // `classes` is 0 when it follows only from the labels of the whole file.
+  const ExampleSpec& spec() const { return spec_; }
+  bool has_weights() const { return has_weights_; }
+  // False where labels are optional and the files have none: all are 0, of one class.
+  bool has_labels() const { return has_labels_; }
+  // Changes whenever a file would be read differently.
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  // Errors in text name lines, and a line that cannot be read is skipped alone.
+  virtual bool is_text() const = 0;
+
+  // The first piece of `data`, which is not empty; nullopt when more of the file is needed, never when `at_end`.
+  virtual absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const = 0;
+
+  // Errors: DataLoss says what is wrong, without the file's name.
+  virtual absl::Status Parse(absl::string_view record, const ExampleSlot& out) const = 0;
+
+ protected:
+  RecordFormat(const ExampleSpec& spec, bool has_weights, std::string fingerprint, bool has_labels = true);
+
+ private:
+  const ExampleSpec spec_;
+  const bool has_weights_;
+  const bool has_labels_;
+  const std::string fingerprint_;
+};
+
+// NextPiece for lines that end in LF or CR LF; the last one may lack it. Lines without a visible character are blank.
+absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end);
+
+// CRC32C of a record as it was parsed: features, label or targets, weight.
+uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed);
+
+// Slot i of a batch.
+ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_RECORDS_RECORD_FORMAT_H_

@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_WORKER_EVALUATION_EVALUATION_H_
+#define LOCKSTEP_WORKER_EVALUATION_EVALUATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/worker/data/dataset.h"
+#include "lockstep/worker/evaluation/metrics.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+struct EvaluationOptions {
+  // Examples computed at once, at least 1. The metrics do not depend on it.
+  int64_t batch_size = 256;
+  // At most this many batches; 0: the whole split.
+  int64_t max_batches = 0;
+  // Called before each batch; true ends the evaluation with Cancelled. May be null.
+  std::function<bool()> cancelled;
+};
+
+struct EvaluationResult {
+  int64_t examples = 0;
+  // In the order of the requested metrics.
+  std::vector<MetricValue> metrics;
+
+  // Null when it was not requested.
+  const MetricValue* Find(absl::string_view name) const;
+  // "10000 examples: accuracy 0.8451, mean_loss 0.4412"; matrices are left out.
+  std::string ToString() const;
+};
+
+// Predicts the split's examples in order, the last and perhaps smaller batch included, and gathers the metrics,
+// which must be new. Computes the loss only when a metric needs it.
+// Errors: those of the dataset, the model and the metrics; Cancelled.
+absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
+                                          std::vector<std::unique_ptr<Metric>> metrics,
+                                          const EvaluationOptions& options);
+
+// Calls `f` with every batch of `dataset`, in order, until it fails. Used by Evaluate and by predictions.
+absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& options,
+                          const std::function<absl::Status(int64_t first_example, const Batch& batch)>& f);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_EVALUATION_EVALUATION_H_

@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_WORKER_EVALUATION_METRIC_H_
+#define LOCKSTEP_WORKER_EVALUATION_METRIC_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/worker/data/batch.h"
+
+namespace lockstep {
+
+// What a metric learns of one batch.
+struct MetricInput {
+  const Batch& batch;
+  // DT_FLOAT [size, outputs], as Model::Predict gives them.
+  const Tensor& predictions;
+  // Mean loss of the batch; NaN unless some metric needs it.
+  float loss = std::numeric_limits<float>::quiet_NaN();
+};
+
+struct MetricValue {
+  std::string name;
+  // NaN when it is undefined: no examples, or for the AUC only one class.
+  double value = std::numeric_limits<double>::quiet_NaN();
+  // Confusion matrix only: counts [classes, classes], row-major; a row is a label, a column a prediction.
+  int64_t classes = 0;
+  std::vector<int64_t> matrix;
+};
+
+// A number about predictions and labels, gathered batch by batch: examples count one by one, in order, in double
+// precision, so the result does not depend on how they were split into batches. Batch.weights count where they
+// are given, except in the confusion matrix. Not thread-safe.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  virtual bool needs_loss() const { return false; }
+
+  // Errors: InvalidArgument when predictions and labels do not fit each other or the metric.
+  virtual absl::Status Update(const MetricInput& input) = 0;
+
+  // The value over the batches so far.
+  virtual MetricValue Result() const = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_EVALUATION_METRIC_H_

@@ -1,0 +1,39 @@
+#ifndef LOCKSTEP_WORKER_EVALUATION_METRIC_REGISTRY_H_
+#define LOCKSTEP_WORKER_EVALUATION_METRIC_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/base/name_registry.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/evaluation/metric.h"
+
+namespace lockstep {
+
+// Makes a new metric for each evaluation, of a model and of examples like these. InvalidArgument where it does not suit
+// them. Of its result only `value` counts; it is shown under the registered name.
+using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(const config::v1::ModelConfig& model,
+                                                                            const ExampleSpec& examples)>;
+
+// Registers the factory under `name`, for "registered:NAME" in EvaluationConfig.metric. Thread-safe. AlreadyExists for
+// a name in use, InvalidArgument for an empty one or a built-in metric's.
+absl::Status RegisterMetric(absl::string_view name, MetricFactory factory);
+
+// NotFound names those that are registered. Thread-safe.
+absl::StatusOr<MetricFactory> FindMetric(absl::string_view name);
+
+// Sorted. Thread-safe.
+std::vector<std::string> RegisteredMetrics();
+
+// At namespace scope of a source file; its library needs alwayslink = True. A name used twice ends the program:
+//   REGISTER_METRIC("f1", [](const ModelConfig& model, const ExampleSpec& examples) { return F1::Create(examples); });
+#define REGISTER_METRIC(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterMetric(name, __VA_ARGS__))
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_EVALUATION_METRIC_REGISTRY_H_

@@ -1,0 +1,15 @@
+#ifndef LOCKSTEP_WORKER_NN_GRAPH_FUSE_ACTIVATIONS_H_
+#define LOCKSTEP_WORKER_NN_GRAPH_FUSE_ACTIVATIONS_H_
+
+#include "lockstep/config/v1/model.pb.h"
+
+namespace lockstep {
+
+// The same model, faster: where an activation layer is the only reader of a dense, convolution or batch norm layer
+// without activation, that layer computes the activation, and the activation layer's kind becomes NONE.
+// The results have the same bits. Invalid configurations stay invalid.
+config::v1::ModelConfig FuseActivations(const config::v1::ModelConfig& config);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_GRAPH_FUSE_ACTIVATIONS_H_

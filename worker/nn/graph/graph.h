@@ -1,0 +1,59 @@
+#ifndef LOCKSTEP_WORKER_NN_GRAPH_GRAPH_H_
+#define LOCKSTEP_WORKER_NN_GRAPH_GRAPH_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/v1/variable.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+#include "lockstep/worker/nn/losses/loss_op.h"
+
+namespace lockstep {
+
+// What layers call the batch's features.
+inline constexpr char kInputName[] = "input";
+
+// A layer and where its values come from. Nodes are in the configuration's order, inputs first.
+struct GraphNode {
+  std::string name;
+  std::unique_ptr<LayerOp> op;
+  // Indices of nodes; kFeatures is the batch.
+  std::vector<int> inputs;
+  // The node whose memory holds the output: this one, or the one that a view looks at.
+  int storage = 0;
+  // The variables of the layer, as a range of ModelSpec.variables.
+  int first_variable = 0;
+  int num_variables = 0;
+  // Some loss, or the prediction, depends on the node.
+  bool in_loss = false;
+  bool in_prediction = false;
+  // The node is in a loss and there are trainable variables in it or before it.
+  bool needs_gradient = false;
+};
+
+inline constexpr int kFeatures = -1;
+
+struct GraphLoss {
+  std::unique_ptr<LossOp> op;
+  // Index of the node that is compared with the labels.
+  int node = 0;
+};
+
+// A ModelConfig that has been checked against the data: the layers, the losses, and the variables they declare.
+struct Graph {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphLoss> losses;
+  v1::ModelSpec spec;
+};
+
+// Errors: InvalidArgument names the layer or loss and the numbers or shapes that disagree.
+absl::StatusOr<Graph> BuildGraph(const config::v1::ModelConfig& config, const ExampleSpec& examples);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_GRAPH_GRAPH_H_

@@ -1,0 +1,41 @@
+#ifndef LOCKSTEP_WORKER_NN_GRAPH_MODEL_SUMMARY_H_
+#define LOCKSTEP_WORKER_NN_GRAPH_MODEL_SUMMARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+
+namespace lockstep {
+
+// What a model consists of, for people who check a configuration.
+struct ModelSummary {
+  struct Row {
+    // A layer and its kind; for a registered model, a variable.
+    std::string name;
+    std::string kind;
+    // The layer's output for one example, or the variable.
+    std::string shape;
+    // Elements of its variables, and those among them that are not trained.
+    int64_t parameters = 0;
+    int64_t fixed_parameters = 0;
+    // Multiply-adds of the forward pass for one example; the backward pass has about twice as many.
+    int64_t multiply_adds = 0;
+  };
+  std::vector<Row> rows;
+  Row total;
+
+  // The rows under one another with the total below, columns aligned, one line each:
+  // layer, kind, output, parameters, bytes, multiply-adds per example.
+  std::string ToTable() const;
+};
+
+// Errors: those of CreateModel.
+absl::StatusOr<ModelSummary> SummarizeModel(const config::v1::ModelConfig& config, const ExampleSpec& examples);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_GRAPH_MODEL_SUMMARY_H_

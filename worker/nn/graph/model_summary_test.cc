@@ -1,0 +1,41 @@
+#include "lockstep/worker/nn/graph/model_summary.h"
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+TEST(ModelSummaryTest, ShowsLayersShapesAndNumbers) {
+  config::v1::ModelConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "layer { name: 'conv' conv2d { filters: 32 kernel: 3 no_bias: true } } layer { name: 'norm' batch_norm {} }"
+      "layer { name: 'pool' max_pool { window: 2 } } layer { name: 'flat' flatten {} }"
+      "layer { name: 'logits' dense { units: 10 } } loss { softmax_cross_entropy {} }",
+      &config));
+  ExampleSpec examples;
+  examples.features_shape = Shape{28, 28, 1};
+  examples.classes = 10;
+  const absl::StatusOr<ModelSummary> summary = SummarizeModel(config, examples);
+  ASSERT_EQ(summary.status(), absl::OkStatus());
+  EXPECT_EQ(summary->ToTable(),
+            "layer   kind        output      parameters    bytes  multiply-adds\n"
+            "conv    conv2d      [28,28,32]         288    1,152        225,792\n"
+            "norm    batch_norm  [28,28,32]         128      512              0\n"
+            "pool    max_pool    [14,14,32]           0        0              0\n"
+            "flat    flatten     [6272]               0        0              0\n"
+            "logits  dense       [10]            62,730  250,920         62,720\n"
+            "total                               63,146  252,584        288,512\n"
+            "63,082 of 63,146 parameters are trained\n");
+}
+
+TEST(ModelSummaryTest, ReturnsTheErrorsOfTheModel) {
+  EXPECT_EQ(SummarizeModel(config::v1::ModelConfig(), ExampleSpec()).status(),
+            absl::InvalidArgumentError("the model has no layers"));
+  config::v1::ModelConfig config;
+  config.set_registered("unknown");
+  EXPECT_TRUE(absl::IsNotFound(SummarizeModel(config, ExampleSpec()).status()));
+}
+
+}  // namespace
+}  // namespace lockstep

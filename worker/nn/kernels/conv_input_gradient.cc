@@ -1,0 +1,143 @@
+#include "lockstep/worker/nn/kernels/conv_input_gradient.h"
+
+#include <algorithm>
+
+#include "lockstep/worker/nn/kernels/gemm.h"
+
+namespace lockstep {
+namespace {
+
+// Groups of images, each with memory for one padded image; also the most threads that are of use.
+constexpr int64_t kGroups = 16;
+
+int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.stride; }
+
+// Zeros before the first output: the first input positions would read there.
+int64_t Before(const SlidingWindow& w) { return MostTaps(w) - 1; }
+
+// Zeros after the last one: the last input position reads output (input - 1 + padding) / stride.
+int64_t After(const SlidingWindow& w) {
+  return std::max<int64_t>(0, (w.input - 1 + w.padding) / w.stride - (w.output - 1));
+}
+
+}  // namespace
+
+ConvInputGradient::ConvInputGradient(const WindowGeometry& geometry, int64_t filters)
+    : geometry_(geometry), filters_(filters), padded_(MakeImages(geometry, filters)) {
+  // Phases without kernel elements or without positions are left out; the constructor's cost must not
+  // depend on the stride.
+  const int64_t phases_y = std::min(geometry.y.stride, geometry.y.size);
+  const int64_t phases_x = std::min(geometry.x.stride, geometry.x.size);
+  for (int64_t py = 0; py < phases_y; ++py) {
+    const DimensionPhase y = MakeDimensionPhase(geometry.y, py);
+    for (int64_t px = 0; px < phases_x && y.inputs > 0; ++px) {
+      const DimensionPhase x = MakeDimensionPhase(geometry.x, px);
+      if (x.inputs <= 0) continue;
+      Phase phase{y, x, {y.taps, x.taps * filters, 1, padded_.row_size()}, panels_size_};
+      panels_size_ += NumPanels(geometry.channels) * kTileColumns * phase.patch_size();
+      phases_.push_back(phase);
+    }
+  }
+}
+
+PaddedImages ConvInputGradient::MakeImages(const WindowGeometry& geometry, int64_t filters) {
+  const SlidingWindow& y = geometry.y;
+  const SlidingWindow& x = geometry.x;
+  return PaddedImages(y.output, x.output, filters, {Before(y), After(y), Before(x), After(x)});
+}
+
+ConvInputGradient::DimensionPhase ConvInputGradient::MakeDimensionPhase(const SlidingWindow& window, int64_t phase) {
+  DimensionPhase result;
+  result.phase = phase;
+  result.taps = (window.size - phase + window.stride - 1) / window.stride;
+  // The smallest q >= padding in this phase; input position i is q = i + padding.
+  const int64_t steps = std::max<int64_t>(0, (window.padding - phase + window.stride - 1) / window.stride);
+  result.first_input = phase + steps * window.stride - window.padding;
+  result.inputs = (window.input - result.first_input + window.stride - 1) / window.stride;
+  // Position q = phase + steps * stride reads outputs steps - (taps - 1) ... steps.
+  result.first_output = steps - (result.taps - 1) + Before(window);
+  return result;
+}
+
+void ConvInputGradient::PackKernel(const float* kernel) {
+  const int64_t channels = geometry_.channels;
+  float* panels = panels_.Get(panels_size_);
+  float* tap = tap_.Get(NumPanels(channels) * kTileColumns * filters_);
+  for (const Phase& phase : phases_) {
+    const int64_t panel_size = phase.patch_size() * kTileColumns;
+    int64_t row = 0;
+    for (int64_t ty = phase.y.taps - 1; ty >= 0; --ty) {
+      for (int64_t tx = phase.x.taps - 1; tx >= 0; --tx, row += filters_) {
+        const int64_t ky = phase.y.phase + ty * geometry_.y.stride;
+        const int64_t kx = phase.x.phase + tx * geometry_.x.stride;
+        PackPanels(Transposed(kernel + (ky * geometry_.x.size + kx) * channels * filters_, filters_, channels), tap);
+        for (int64_t p = 0; p < NumPanels(channels); ++p) {
+          std::copy_n(tap + p * filters_ * kTileColumns, filters_ * kTileColumns,
+                      panels + phase.panels + p * panel_size + row * kTileColumns);
+        }
+      }
+    }
+  }
+}
+
+void ConvInputGradient::Compute(ComputeContext* compute, int64_t batch, const float* output_gradient,
+                                const float* kernel, float* input_gradient) {
+  PackKernel(kernel);
+  const int64_t output_size = geometry_.y.output * geometry_.x.output * filters_;
+  const int64_t input_size = geometry_.y.input * geometry_.x.input * geometry_.channels;
+  const int64_t grain = (batch + kGroups - 1) / kGroups;
+  if (padded_.needed()) padded_.Reserve(kGroups);
+  compute->ParallelRanges(batch, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t image = begin; image < end; ++image) {
+      const float* gradient = output_gradient + image * output_size;
+      if (padded_.needed()) {
+        padded_.Copy(begin / grain, gradient);
+        gradient = padded_.image(begin / grain);
+      }
+      ComputeImage(gradient, input_gradient + image * input_size);
+    }
+  });
+}
+
+void ConvInputGradient::ComputeImage(const float* padded_gradient, float* input_gradient) const {
+  const SlidingWindow& y = geometry_.y;
+  const SlidingWindow& x = geometry_.x;
+  if (y.stride > y.size || x.stride > x.size) {
+    // Some positions are read by no output.
+    std::fill_n(input_gradient, y.input * x.input * geometry_.channels, 0.0f);
+  }
+  for (const Phase& phase : phases_) ComputePhase(phase, padded_gradient, input_gradient);
+}
+
+void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gradient, float* input_gradient) const {
+  const int64_t channels = geometry_.channels;
+  const int64_t pixels = phase.y.inputs * phase.x.inputs;
+  const float* panel = panels_.data() + phase.panels;
+  for (int64_t c = 0; c < channels; c += kTileColumns, panel += phase.patch_size() * kTileColumns) {
+    int64_t y = 0;
+    int64_t x = 0;
+    const float* from[kTileRows];
+    float* to[kTileRows];
+    for (int64_t first = 0; first < pixels; first += kTileRows) {
+      for (int r = 0; r < kTileRows; ++r) {
+        if (first + r >= pixels) {  // Beyond the last pixel it is computed again.
+          from[r] = from[r - 1];
+          to[r] = to[r - 1];
+          continue;
+        }
+        from[r] =
+            padded_gradient + (phase.y.first_output + y) * padded_.row_size() + (phase.x.first_output + x) * filters_;
+        to[r] = input_gradient +
+                ((phase.y.first_input + y * geometry_.y.stride) * geometry_.x.input + phase.x.first_input +
+                 x * geometry_.x.stride) *
+                    channels +
+                c;
+        if (++x == phase.x.inputs) x = 0, ++y;
+      }
+      MultiplyTile(phase.patch, from, panel, kTileColumns,
+                   [&](int r, F32x8 low, F32x8 high) { StoreColumns(to[r], channels - c, low, high); });
+    }
+  }
+}
+
+}  // namespace lockstep

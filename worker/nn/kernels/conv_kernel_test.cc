@@ -1,0 +1,154 @@
+#include "lockstep/worker/nn/kernels/conv_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lockstep/worker/nn/testing/float_arrays.h"
+
+namespace lockstep {
+namespace {
+
+// Most pixels of a band.
+constexpr int64_t kBandPixels = 192;
+
+struct Case {
+  int64_t count, height, width, filters, channels, kernel_y, kernel_x, stride_y, stride_x;
+};
+
+// Images and gradients, and what KernelGradientBlock is given for them.
+struct Operands {
+  explicit Operands(const Case& c, std::vector<float> (*random)(int64_t, uint64_t) = RandomIntegers) {
+    // A column and a row more than the windows reach.
+    const int64_t row_size = ((c.width - 1) * c.stride_x + c.kernel_x + 1) * c.channels;
+    input.image_size = ((c.height - 1) * c.stride_y + c.kernel_y + 1) * row_size;
+    images = random(c.count * input.image_size, 1);
+    gradients = random(c.count * c.height * c.width * c.filters, 2);
+    input.images = images.data();
+    input.gradients = gradients.data();
+    input.count = c.count;
+    input.height = c.height;
+    input.width = c.width;
+    input.columns = c.filters;
+    input.pixel_stride = c.stride_x * c.channels;
+    input.row_stride = c.stride_y * row_size;
+    input.patch = {c.kernel_y, c.kernel_x * c.channels, 1, row_size};
+  }
+  int64_t patch_size() const { return input.patch.runs * input.patch.length; }
+  float x(int64_t image, int64_t y, int64_t x, int64_t element) const {
+    const TileElements& patch = input.patch;
+    return images[image * input.image_size + y * input.row_stride + x * input.pixel_stride +
+                  element / patch.length * patch.run_stride + element % patch.length];
+  }
+  float dy(int64_t image, int64_t y, int64_t x, int64_t column) const {
+    return gradients[((image * input.height + y) * input.width + x) * input.columns + column];
+  }
+
+  std::vector<float> images;
+  std::vector<float> gradients;
+  KernelGradientInput input;
+};
+
+ResultArray Compute(const Operands& operands) {
+  ResultArray result(operands.patch_size() * operands.input.columns);
+  // Backwards, as if threads took turns.
+  for (int64_t block = NumKernelGradientBlocks(operands.input); block-- > 0;) {
+    KernelGradientBlock(operands.input, block, result.data());
+  }
+  EXPECT_TRUE(result.borders_intact());
+  return result;
+}
+
+double Expected(const Operands& operands, int64_t element, int64_t column) {
+  const KernelGradientInput& input = operands.input;
+  double sum = 0;
+  for (int64_t i = 0; i < input.count; ++i) {
+    for (int64_t y = 0; y < input.height; ++y) {
+      for (int64_t x = 0; x < input.width; ++x) {
+        sum += static_cast<double>(operands.x(i, y, x, element)) * operands.dy(i, y, x, column);
+      }
+    }
+  }
+  return sum;
+}
+
+void ExpectOuterProducts(const Case& c) {
+  const Operands operands(c);
+  std::vector<double> expected;
+  for (int64_t element = 0; element < operands.patch_size(); ++element) {
+    for (int64_t column = 0; column < c.filters; ++column) expected.push_back(Expected(operands, element, column));
+  }
+  EXPECT_EQ(FirstDifference(Compute(operands).values(), expected, 0), "");
+}
+
+TEST(ConvKernelTest, SumsTheOuterProductsOfPatchesAndGradients) {
+  ExpectOuterProducts({2, 4, 5, 3, 2, 3, 3, 1, 1});
+  ExpectOuterProducts({1, 1, 1, 1, 1, 1, 1, 1, 1});
+  ExpectOuterProducts({3, 2, 7, 16, 1, 1, 5, 1, 1});
+  ExpectOuterProducts({1, 3, 3, 33, 3, 2, 2, 1, 1});
+}
+
+TEST(ConvKernelTest, HeightAndWidthHaveStridesOfTheirOwn) {
+  ExpectOuterProducts({2, 3, 4, 5, 2, 3, 2, 2, 1});
+  ExpectOuterProducts({2, 3, 4, 5, 2, 3, 2, 1, 3});
+  ExpectOuterProducts({1, 4, 2, 5, 3, 2, 2, 4, 5});
+}
+
+TEST(ConvKernelTest, ColumnsMayEndAnywhereInAPanel) {
+  for (int64_t filters = 1; filters <= 18; ++filters) ExpectOuterProducts({1, 2, 3, filters, 1, 2, 2, 1, 1});
+}
+
+TEST(ConvKernelTest, PatchesMayEndAnywhereInATile) {
+  for (int64_t channels = 1; channels <= 8; ++channels) ExpectOuterProducts({1, 2, 2, 2, channels, 1, 1, 1, 1});
+  // More than the 96 elements of one block.
+  ExpectOuterProducts({1, 2, 2, 17, 97, 1, 1, 1, 1});
+  ExpectOuterProducts({1, 2, 2, 3, 20, 3, 5, 1, 1});
+}
+
+TEST(ConvKernelTest, ImagesMayHaveMoreThanOneBandOfPixels) {
+  ExpectOuterProducts({2, 20, 21, 3, 1, 2, 2, 1, 1});
+  ExpectOuterProducts({1, 2, 200, 3, 1, 2, 3, 1, 1});
+  ExpectOuterProducts({1, 1, 500, 1, 1, 1, 1, 1, 2});
+  ExpectOuterProducts({1, 193, 1, 2, 1, 1, 1, 1, 1});
+}
+
+// One chain of fused multiply-adds for each band, and one sum of the bands of all images.
+TEST(ConvKernelTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
+  for (const Case& c : {Case{2, 15, 14, 3, 1, 2, 2, 1, 1}, Case{1, 3, 300, 2, 1, 1, 1, 1, 1}}) {
+    const Operands operands(c, RandomFloats);
+    const ResultArray result = Compute(operands);
+    const int64_t columns = std::min(c.width, kBandPixels);
+    const int64_t rows = kBandPixels / columns;
+    for (int64_t element = 0; element < operands.patch_size(); ++element) {
+      for (int64_t filter = 0; filter < c.filters; ++filter) {
+        float total = 0;
+        for (int64_t i = 0; i < c.count; ++i) {
+          for (int64_t top = 0; top < c.height; top += rows) {
+            for (int64_t left = 0; left < c.width; left += columns) {
+              float band = 0;
+              for (int64_t y = top; y < std::min(c.height, top + rows); ++y) {
+                for (int64_t x = left; x < std::min(c.width, left + columns); ++x) {
+                  band = std::fma(operands.x(i, y, x, element), operands.dy(i, y, x, filter), band);
+                }
+              }
+              total += band;
+            }
+          }
+        }
+        ASSERT_EQ(result.values()[element * c.filters + filter], total) << element << " " << filter;
+      }
+    }
+  }
+}
+
+TEST(ConvKernelTest, ANotANumberStaysInItsColumn) {
+  Operands operands({1, 2, 2, 3, 1, 2, 2, 1, 1});
+  operands.gradients[2 * 3 + 1] = std::numeric_limits<float>::quiet_NaN();
+  const ResultArray result = Compute(operands);
+  for (int64_t i = 0; i < 4 * 3; ++i) EXPECT_EQ(std::isnan(result.values()[i]), i % 3 == 1) << i;
+}
+
+}  // namespace
+}  // namespace lockstep

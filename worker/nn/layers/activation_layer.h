@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_ACTIVATION_LAYER_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_ACTIVATION_LAYER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// y = f(x), elementwise. InvalidArgument for a slope outside [0, 1], or with a function other than LEAKY_RELU.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeActivationLayer(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_ACTIVATION_LAYER_H_

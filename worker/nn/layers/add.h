@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_ADD_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_ADD_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// The sum of two or more inputs, from the first to the last. InvalidArgument names two shapes that differ.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeAdd(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_ADD_H_

@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_DROPOUT_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_DROPOUT_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// Dropout (Srivastava et al. 2014), scaled in training, the identity in evaluation. Element i of the batch, in
+// row-major order, is kept, and multiplied by 1 / (1 - rate), if the uniform number of block i / 4, lane i % 4 of
+// Philox::ForSlot(seed, "<layer name>", step, slot) is at least `rate`.
+// InvalidArgument for a rate outside [0, 1).
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeDropout(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_DROPOUT_H_

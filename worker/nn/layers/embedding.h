@@ -1,0 +1,18 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_EMBEDDING_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_EMBEDDING_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// Row ids[b, l] of "<layer>/embeddings" [vocabulary, dimension] for each id: [batch, length, dimension], or
+// [batch, dimension] for features with one id an example. The gradient is dense.
+// InvalidArgument for features of higher rank, for sizes < 1, and in Forward for ids outside [0, vocabulary).
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeEmbedding(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_EMBEDDING_H_

@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_WORKER_NN_LOSSES_ELEMENTWISE_LOSS_H_
+#define LOCKSTEP_WORKER_NN_LOSSES_ELEMENTWISE_LOSS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/losses/loss_op.h"
+
+namespace lockstep {
+
+// Every kind of loss except softmax cross-entropy; see LossOp. InvalidArgument when the number of outputs is not that
+// of the classes (or 1, for two classes), or the targets have another shape.
+absl::StatusOr<std::unique_ptr<LossOp>> MakeElementwiseLoss(const config::v1::Loss& config, const std::string& input,
+                                                            const Shape& output_shape, const ExampleSpec& examples);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LOSSES_ELEMENTWISE_LOSS_H_

@@ -1,0 +1,26 @@
+#ifndef LOCKSTEP_WORKER_NN_LOSSES_LOSS_H_
+#define LOCKSTEP_WORKER_NN_LOSSES_LOSS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/losses/loss_op.h"
+
+namespace lockstep {
+
+// The loss of layer `input`, whose example shape is `output_shape`. InvalidArgument when outputs and labels do not fit.
+absl::StatusOr<std::unique_ptr<LossOp>> CreateLoss(const config::v1::Loss& config, const std::string& input,
+                                                   const Shape& output_shape, const ExampleSpec& examples);
+
+// InvalidArgument when labels or weights of `batch` are not those of `examples`: dtype, shape, a class out of range.
+absl::Status CheckLabels(const Batch& batch, const ExampleSpec& examples);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LOSSES_LOSS_H_

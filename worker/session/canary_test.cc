@@ -1,0 +1,105 @@
+#include "lockstep/worker/session/canary.h"
+
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/gradient_digest.h"
+#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/testing/tiny_workload.h"
+
+namespace lockstep {
+namespace {
+
+// With all that has a state or random numbers: dropout, moving averages. One variable has two segments.
+config::v1::RunSpec Config(const std::string& activation = "RELU") {
+  config::v1::RunSpec config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(absl::StrCat(R"(
+    model {
+      layer { name: "hidden" dense { units: 7000 } }
+      layer { name: "norm" batch_norm { activation: )",
+                                                                         activation, R"( } }
+      layer { name: "drop" dropout { rate: 0.25 } }
+      layer { name: "logits" dense { units: 4 } }
+      loss { softmax_cross_entropy {} }
+    }
+    input {
+      split { name: "train" synthetic { kind: CLASSIFICATION examples: 50 shape: 12 classes: 4 } }
+      batch_size: 3
+    }
+    training { seed: 7 }
+  )"),
+                                                            &config));
+  ApplyDefaults(&config);
+  return config;
+}
+
+class CanaryTest : public ::testing::Test {
+ protected:
+  static Workload Load(const config::v1::RunSpec& config) {
+    WorkloadOptions options;
+    options.prefetch = false;
+    return LoadWorkload(config, options).value();
+  }
+  absl::StatusOr<std::vector<uint64_t>> Compute(const config::v1::RunSpec& config, const Workload& workload) {
+    v1::OpenSessionRequest request;
+    *request.mutable_model() = workload.model->spec();
+    return ComputeCanary(config, workload, client_.OpenSession(request).value(), stop_, &client_);
+  }
+
+  FakeChiefClient client_;
+  std::atomic<bool> stop_{false};
+};
+
+TEST_F(CanaryTest, HasADigestForEachGradientAndUpdate) {
+  const config::v1::RunSpec config = Config();
+  const Workload workload = Load(config);
+  const auto digests = Compute(config, workload);
+  ASSERT_TRUE(digests.ok()) << digests.status();
+  // Kernel and bias twice, scale and offset; moving mean and variance.
+  EXPECT_EQ(digests->size(), 8u);
+  EXPECT_EQ(client_.calls().canary_values, 9) << "one for each segment";
+  const auto again = Compute(config, workload);
+  EXPECT_EQ(*digests, *again) << "nothing of the first stays in the model";
+  EXPECT_EQ(*digests, *Compute(config, Load(config)));
+}
+
+TEST_F(CanaryTest, AnotherActivationSeedOrClipIsAnother) {
+  const config::v1::RunSpec config = Config();
+  const auto digests = Compute(config, Load(config)).value();
+  config::v1::RunSpec other = Config("TANH");
+  EXPECT_NE(Compute(other, Load(other)).value(), digests);
+  other = config;
+  other.mutable_training()->set_seed(8);
+  EXPECT_NE(Compute(other, Load(other)).value(), digests);
+  other = config;
+  other.mutable_optimizer()->mutable_clip()->set_by_norm(1e-3f);
+  EXPECT_NE(Compute(other, Load(other)).value(), digests);
+}
+
+TEST_F(CanaryTest, IsOfTheValuesThatTheChiefGives) {
+  // TinyModel's gradient is 1, whatever they are.
+  const Workload workload = TinyWorkload();
+  const auto digests = Compute(config::v1::RunSpec(), workload);
+  ASSERT_TRUE(digests.ok()) << digests.status();
+  EXPECT_EQ(*digests, std::vector<uint64_t>{GradientDigest({1.0f})});
+}
+
+TEST_F(CanaryTest, AStopEndsIt) {
+  const Workload workload = TinyWorkload([this] { stop_ = true; });
+  EXPECT_TRUE(absl::IsCancelled(Compute(config::v1::RunSpec(), workload).status()));
+}
+
+TEST_F(CanaryTest, AnInputThatFailsIsItsError) {
+  const Workload workload = TinyWorkload(nullptr, nullptr, /*input_end=*/0);
+  EXPECT_TRUE(absl::IsOutOfRange(Compute(config::v1::RunSpec(), workload).status()));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,178 @@
+#include "lockstep/worker/session/session.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "glog/logging.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/contract/build_info.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/worker/session/canary.h"
+#include "lockstep/worker/session/model_parts.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kDefaultChiefWait = absl::Seconds(600);
+constexpr absl::Duration kMissingLogPeriod = absl::Seconds(5);
+constexpr absl::Duration kMaxHeartbeatPeriod = absl::Seconds(1);
+
+}  // namespace
+
+WorkerSession::WorkerSession(Options options, ChiefClient* client)
+    : options_(std::move(options)), client_(client), incarnation_(options_.draw_incarnation()) {}
+
+absl::Duration WorkerSession::chief_wait() const {
+  if (options_.chief_wait) return *options_.chief_wait;
+  return config_ ? absl::Seconds(config_->cluster().chief_wait_seconds()) : kDefaultChiefWait;
+}
+
+absl::StatusOr<const config::v1::RunSpec*> WorkerSession::Connect() {
+  {
+    const absl::Time now = options_.clock->Now();
+    MutexLock lock(&mutex_);
+    if (!retries_) retries_.emplace(options_.chief_address, now, incarnation_);
+  }
+  ASSIGN_OR_RETURN(v1::GetRunSpecReply run, client_->GetRunSpec());
+  config_ = std::move(*run.mutable_spec());
+  changes_ = run.changes();
+  MutexLock lock(&mutex_);
+  retries_->OnAnswer();
+  return &*config_;
+}
+
+v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) const {
+  v1::OpenSessionRequest request;
+  request.set_worker(options_.name);
+  request.set_host(options_.host);
+  *request.mutable_build() = ThisBuildInfo();
+  request.set_incarnation(incarnation_);
+  request.set_changes(changes_);
+  *request.mutable_model() = workload.model->spec();
+  for (v1::NamedDigest& part : ModelParts(*config_, *workload.model)) *request.add_model_part() = std::move(part);
+  if (workload.data) *request.mutable_data() = *workload.data;
+  if (workload.framework) *request.mutable_framework() = *workload.framework;
+  return request;
+}
+
+absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& workload) {
+  v1::OpenSessionRequest request = DeclarationOf(workload);
+  *request.mutable_canary_digest() = checked_.canary_digest();
+  if (!google::protobuf::util::MessageDifferencer::Equals(request, checked_)) request.clear_canary_digest();
+  ASSIGN_OR_RETURN(v1::OpenSessionReply session, client_->OpenSession(request));
+  if (!session.canary_wanted()) return session;
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> canary,
+                   ComputeCanary(*config_, workload, session, stop_requested_, client_));
+  *request.mutable_canary_digest() = {canary.begin(), canary.end()};
+  checked_ = std::move(request);
+  return client_->OpenSession(checked_);
+}
+
+absl::Status WorkerSession::Open(const Workload& workload) {
+  ASSIGN_OR_RETURN(const v1::OpenSessionReply session, OpenChecked(workload));
+  {
+    MutexLock lock(&mutex_);
+    retries_->OnOpen();
+    open_.emplace();
+    open_->set_session_id(session.session_id());
+    open_->set_generation(session.generation());
+  }
+  // As the chief shows it: the whole id is a secret.
+  LOG(INFO) << options_.name << ": session " << (session.session_id() & 0xffff) << " of generation "
+            << session.generation() << " at step " << session.global_step();
+  ASSIGN_OR_RETURN(channel_, client_->OpenStepChannel(StepOptionsFor(session), workload.model->spec()));
+  StartHeartbeats(session);
+  return absl::OkStatus();
+}
+
+ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionReply& session) const {
+  ChiefClient::StepOptions options;
+  options.session_id = session.session_id();
+  options.generation = session.generation();
+  options.startup_delay_steps = options_.startup_delay_steps.value_or(config_->training().startup_delay_steps());
+  options.slots = config_->training().replicas_to_aggregate();
+  options.compression = CompressionOf(config_->compression());
+  if (session.has_shared_memory()) options.chief_memory = session.shared_memory();
+  return options;
+}
+
+void WorkerSession::StartHeartbeats(const v1::OpenSessionReply& session) {
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(session.session_id());
+  heartbeat.set_generation(session.generation());
+  PeriodicTask::Options periodic;
+  periodic.clock = options_.clock;
+  periodic.executor = options_.executor;
+  periodic.name = "heartbeats";
+  periodic.period = std::min(absl::Seconds(session.lease_seconds()) / 3, kMaxHeartbeatPeriod);
+  periodic.first_at_once = false;
+  heartbeats_ = std::make_unique<PeriodicTask>(periodic, [this, heartbeat]() mutable {
+    heartbeat.set_paused(options_.is_paused && options_.is_paused());
+    if (options_.on_heartbeat(client_->Heartbeat(heartbeat))) OnProgress();
+  });
+}
+
+absl::Status WorkerSession::RequestEnd(const std::string& reason) {
+  absl::optional<v1::RequestEndRequest> request;
+  {
+    MutexLock lock(&mutex_);
+    request = open_;
+  }
+  if (!request) return absl::UnavailableError("there is no session with a chief at this moment");
+  request->set_reason(reason);
+  return client_->RequestEnd(*request).status();
+}
+
+void WorkerSession::Close() {
+  {
+    MutexLock lock(&mutex_);
+    open_.reset();
+  }
+  heartbeats_.reset();
+  channel_.reset();
+}
+
+void WorkerSession::OnProgress() {
+  MutexLock lock(&mutex_);
+  retries_->OnProgress();
+}
+
+absl::Status WorkerSession::AwaitRetry(const absl::Status& ended) {
+  const absl::Time now = options_.clock->Now();
+  absl::Duration delay, absence;
+  {
+    MutexLock lock(&mutex_);
+    ASSIGN_OR_RETURN(delay, retries_->OnFailure(ended, now, chief_wait()));
+    absence = retries_->absence();
+  }
+  if (IsEndOfRun(ended)) {
+    LOG_IF(INFO, now >= next_log_) << options_.name << ": " << ended.message()
+                                   << "; looking once more, as a chief that continues it may be starting";
+    next_log_ = std::max(next_log_, now + SessionRetries::kEndGrace);
+  } else if (absl::IsAborted(ended)) {
+    LOG(INFO) << options_.name << ": " << ended.message() << "; opening a new session";
+  } else if (now >= next_log_) {
+    LOG(WARNING) << options_.name << ": waiting for the chief at " << options_.chief_address << " (up to "
+                 << absl::FormatDuration(absl::Trunc(chief_wait() - absence, absl::Seconds(1)))
+                 << " more): " << ended.message();
+    next_log_ = now + kMissingLogPeriod;
+  }
+  MutexLock lock(&mutex_);
+  while (!stop_requested_.load() && !options_.clock->WaitUntil(&stop_, &mutex_, now + delay)) {
+  }
+  return absl::OkStatus();
+}
+
+void WorkerSession::RequestStop() {
+  {
+    MutexLock lock(&mutex_);
+    stop_requested_ = true;
+    stop_.SignalAll();
+  }
+  client_->StopConnecting();
+}
+
+}  // namespace lockstep

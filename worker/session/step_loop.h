@@ -1,0 +1,61 @@
+#ifndef LOCKSTEP_WORKER_SESSION_STEP_LOOP_H_
+#define LOCKSTEP_WORKER_SESSION_STEP_LOOP_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/v1/chief.pb.h"
+#include "lockstep/worker/session/block_computer.h"
+#include "lockstep/worker/session/block_observer.h"
+#include "lockstep/worker/session/worker_protocol.h"
+
+namespace lockstep {
+
+// Takes tokens from a Step stream and computes their blocks until the session ends: a thin shell around WorkerProtocol,
+// which decides, and BlockComputer. Run is for one thread; all else for any.
+class StepLoop {
+ public:
+  // `on_progress` is called by Run when a session has brought something. `observer` may be null.
+  explicit StepLoop(std::function<void()> on_progress, BlockObserver* observer = nullptr);
+
+  // One session's stream, to its end.
+  SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The answer to a heartbeat of the session; returns whether it shows that the session brings something.
+  bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes Run return: at once, unless the worker has begun to send a contribution, which is ended first. A second call
+  // aborts that, too. Every later Run returns Cancelled.
+  void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // False: what is being computed is not wanted any more.
+  const std::atomic<bool>& wanted() const { return wanted_; }
+  // There is a token, and the observer does not let its block be computed yet.
+  bool paused() const { return paused_.load(); }
+
+ private:
+  WorkerProtocol::Effects Open(std::shared_ptr<StepChannel> channel) ABSL_LOCKS_EXCLUDED(mutex_);
+  WorkerProtocol::Effects OnAssignment(const absl::StatusOr<StepChannel::Assignment>& assignment)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  WorkerProtocol::Effects OnBlock(const BlockComputer::Result& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  BlockComputer::Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
+                                BlockComputer* computer);
+
+  const std::function<void()> on_progress_;
+  BlockObserver* const observer_;
+  std::atomic<bool> wanted_{true};
+  std::atomic<bool> paused_{false};
+  Mutex mutex_;
+  WorkerProtocol protocol_ ABSL_GUARDED_BY(mutex_);
+  // While a session is open. Shared with a stop that interrupts it.
+  std::shared_ptr<StepChannel> channel_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_STEP_LOOP_H_

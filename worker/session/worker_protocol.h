@@ -1,0 +1,89 @@
+#ifndef LOCKSTEP_WORKER_SESSION_WORKER_PROTOCOL_H_
+#define LOCKSTEP_WORKER_SESSION_WORKER_PROTOCOL_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// How a session, or the attempt to open one, ended.
+struct SessionEnd {
+  absl::Status status;
+  // Another session would end the same way: the run is over, or the error is the worker's own.
+  bool final = false;
+};
+
+// What a worker does next on its Step stream. Pure: takes what happened, returns what is to be done; no lock, no clock,
+// no I/O. Not thread-safe. An event that a phase does not list is the caller's error and ends the program.
+//
+//   phase       event                                  next phase  effects
+//   kClosed     OnOpen                                 kAwaiting   await a token
+//   kClosed     OnOpen after a stop                    kClosed     end: Cancelled
+//   kAwaiting   OnToken                                kComputing  compute; progress if a block was computed before
+//   kAwaiting   OnToken after a stop                   kClosed     leave; end: Cancelled; progress as above
+//   kAwaiting   OnFinished                             kClosed     leave; end, final: OK, or InvalidArgument(message)
+//   kAwaiting   OnError                                kClosed     end: the error; leave after a stop
+//   kAwaiting   OnError, the run having ended          kClosed     end, final: as OnFinished
+//   kComputing  OnBlock(OK)                            kAwaiting   await a token
+//   kComputing  OnBlock(Cancelled) after a stop        kClosed     leave; end: Cancelled
+//   kComputing  OnBlock(Cancelled), the run being over kAwaiting   await: drops the block, and learns how the run ended
+//   kComputing  OnBlock(any other error)               kClosed     end: the error; final if it is the worker's own
+//   kComputing  the same, the run having ended         kClosed     end, final: as OnFinished, or the worker's own error
+//   any         OnHeartbeat(OK)                        same        progress, unless kComputing
+//   any         OnHeartbeat(finished, or Aborted)      same        drop what is being computed
+//   any         OnHeartbeat(ended)                     same        the run has ended, whatever becomes of the stream
+//   any         OnStop                                 same        drop; the first interrupts, others cancel the stream
+class WorkerProtocol {
+ public:
+  enum class Phase { kClosed, kAwaiting, kComputing };
+  struct Effects {
+    enum class Next { kNothing, kAwaitToken, kCompute, kEnd };
+    Next next = Next::kNothing;
+    // Before `next`: a goodbye to the chief.
+    bool leave = false;
+    // The session has brought something.
+    bool progress = false;
+    // What is being computed is not wanted, unless its contribution has begun to leave.
+    bool drop = false;
+    // The stream's Interrupt, or Cancel.
+    bool interrupt = false;
+    bool cancel = false;
+    SessionEnd end;
+  };
+
+  Effects OnOpen();
+  Effects OnToken();
+  // The run is over; `message` is empty if it went well.
+  Effects OnFinished(const std::string& message);
+  // The wait for a token failed.
+  Effects OnError(absl::Status status);
+  // A block was computed, or was not; `own`: the failure is the worker's, not the chief's or the stream's.
+  Effects OnBlock(absl::Status status, bool own);
+  // The answer to a heartbeat; `ended`: HeartbeatReply.ended.
+  Effects OnHeartbeat(const absl::Status& status, bool finished,
+                      const absl::optional<std::string>& ended = absl::nullopt);
+  Effects OnStop();
+
+  Phase phase() const { return phase_; }
+  bool stopping() const { return stops_ > 0; }
+
+ private:
+  Effects Await();
+  Effects End(absl::Status status, bool final, bool leave);
+  Effects EndOfRun(const std::string& message, bool leave);
+
+  Phase phase_ = Phase::kClosed;
+  int stops_ = 0;
+  // A heartbeat of this session said that the run is over.
+  bool finished_ = false;
+  // One of them said that it has ended for good, and how.
+  absl::optional<std::string> ended_;
+  // A block was computed since the last token.
+  bool computed_ = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_WORKER_PROTOCOL_H_
