@@ -18,20 +18,66 @@ def workspace_copts():
     """LOCKSTEP_COPTS where this workspace is not the main one, so that nobody's .bazelrc needs them."""
     return LOCKSTEP_COPTS if native.repository_name() != "@" else []
 
-def _loop_copts():
+def _has_loops():
     for folder in _FOLDERS_OF_LOOPS:
         if (native.package_name() + "/").startswith(folder + "/"):
-            return ["-falign-loops=64"]
-    return []
+            return True
+    return False
 
-def cc_library(name, include_prefix = None, copts = [], **kwargs):
+def _test_copts():
+    return LOOP_TEST_COPTS if _has_loops() else TEST_COPTS
+
+def _precompiled_for_tests():
+    return "precompiled_loop_tests" if _has_loops() else "precompiled_tests"
+
+# A test's own code need not be fast: this halves the time that it takes to compile.
+TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
+
+# The test of a kernel computes what it compares with, which under a sanitizer is little.
+LOOP_TEST_COPTS = select({
+    "//:sanitizer": TEST_COPTS,
+    "//conditions:default": [],
+})
+
+def _precompiled(header, copts):
+    """What a source needs to read one of third_party/precompiled: (copts, deps)."""
+    if native.repository_name() != "@" or copts:  # It holds for one set of flags.
+        return [], []
+    target = "//third_party/precompiled:" + header
+    return (
+        select({
+            "//third_party/precompiled:off": [],
+            "//conditions:default": ["-include", "third_party/precompiled/%s.h" % header],
+        }),
+        select({
+            "//third_party/precompiled:off": [],
+            "//conditions:default": [target],
+        }),
+    )
+
+def cc_library(name, include_prefix = None, copts = [], deps = [], **kwargs):
     """A library whose headers are included by their path in the workspace behind "lockstep/"."""
     if include_prefix == None:
         include_prefix = "lockstep/" + native.package_name()
+    is_test = native.package_name().endswith("/testing")
+    header = _precompiled_for_tests() if is_test else "precompiled_libraries"
+    precompiled_copts, precompiled_deps = _precompiled(header, copts)
+    kind_copts = _test_copts() if is_test else ["-falign-loops=64"] if _has_loops() else []
     native.cc_library(
         name = name,
         include_prefix = include_prefix,
-        copts = workspace_copts() + _loop_copts() + copts,
+        copts = workspace_copts() + kind_copts + copts + precompiled_copts,
+        deps = deps + precompiled_deps,
+        **kwargs
+    )
+
+def cc_test(name, copts = [], deps = [], **kwargs):
+    """A test, which other workspaces do not run."""
+    precompiled_copts, precompiled_deps = _precompiled(_precompiled_for_tests(), copts)
+    native.cc_test(
+        name = name,
+        copts = _test_copts() + copts + precompiled_copts,
+        deps = deps + precompiled_deps,
         **kwargs
     )
 

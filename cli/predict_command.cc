@@ -69,12 +69,12 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
   PredictFlags flags;
   CommandLine command_line(
       "lockstep predict", "Writes what a run's model answers for each example of a split, as CSV.",
-      "With --file other examples take the place of the split's. csv, idx, npz and npy files may lack labels (and the "
-      "columns\n"
-      "of labels, targets and weights); in others a label may be any when it is not known.\n"
-      "Columns: example (from 0), label, class (of the greatest output), class_name, output_0, output_1, ... as the "
-      "last\n"
-      "layer gives them; label and class only where labels are classes; class_name where classes have names\n"
+      "With --file other examples take the place of the split's. csv, idx, tfrecord, npz and npy files may\n"
+      "lack labels (and the columns of labels, targets and weights); in libsvm files a label may be any\n"
+      "when it is not known.\n"
+      "Columns: example (from 0), label, class (of the greatest output), class_name, output_0, output_1, ...\n"
+      "as the last layer gives them; label and class only where labels are classes; class_name where\n"
+      "classes have names\n"
       "(evaluation.class_name, evaluation.class_name_file, or the categories of a csv label).\n"
       "Exit codes: 0 done; 1 damaged checkpoint or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");

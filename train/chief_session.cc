@@ -99,17 +99,12 @@ absl::Status ChiefSession::Start(const ChiefMachine& machine) {
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
   RETURN_IF_ERROR(process_.Create());
-  finisher_ = machine.executor->Start("finisher", [this] {
-    absl::Status status = process_.Wait();
-    MutexLock lock(&mutex_);
-    ended_ = std::move(status);
-    ended_changed_.SignalAll();
-  });
+  finisher_ = machine.executor->Start("finisher", [this] { ending_.End(process_.Wait()); });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
   workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
                                             [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
-  RETURN_IF_ERROR(Explain(process_.chief()->AwaitModel()));
+  RETURN_IF_ERROR(ending_.Explain(process_.chief()->AwaitModel()));
   last_seen_ = training()->sync()->step();
   return absl::OkStatus();
 }
@@ -128,21 +123,13 @@ ChiefSession::~ChiefSession() {
 }
 
 void ChiefSession::OnWorkerFailure(absl::Status why) {
-  {
-    MutexLock lock(&mutex_);
-    if (worker_failure_.ok()) worker_failure_ = std::move(why);
-  }
+  ending_.FailWorker(std::move(why));
   process_.chief()->RequestStop();
-}
-
-absl::Status ChiefSession::Explain(absl::Status status) {
-  MutexLock lock(&mutex_);
-  return absl::IsCancelled(status) && !worker_failure_.ok() ? worker_failure_ : status;
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
   const auto next = training()->log()->Await(last_seen_, absl::InfiniteFuture());
-  if (!next.ok()) return Explain(next.status());
+  if (!next.ok()) return ending_.Explain(next.status());
   const v1::StepCommit& commit = *next;
   last_seen_ = commit.step();
   StepResult result;
@@ -154,10 +141,7 @@ absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
 }
 
 bool ChiefSession::ShouldStop() {
-  {
-    MutexLock lock(&mutex_);
-    if (stop_requested_) return true;
-  }
+  if (ending_.stop_requested()) return true;
   // What is committed already is still to be seen.
   const absl::Status next = training()->log()->Await(last_seen_, absl::InfinitePast()).status();
   return !next.ok() && !absl::IsDeadlineExceeded(next);
@@ -200,18 +184,12 @@ void ChiefSession::TakeStop() {
 absl::Status ChiefSession::RequestStop(const std::string& reason) {
   TakeStop();
   RETURN_IF_ERROR(process_.chief()->End(reason, std::exchange(set_last_state_, nullptr)));
-  MutexLock lock(&mutex_);
-  stop_requested_ = true;
+  ending_.RequestStop();
   return absl::OkStatus();
 }
 
 absl::Status ChiefSession::AwaitEnd() {
-  absl::Status ended;
-  {
-    MutexLock lock(&mutex_);
-    while (!ended_) ended_changed_.Wait(&mutex_);
-    ended = *ended_;
-  }
+  absl::Status ended = ending_.Await();
   // Once: later the file may be that of the next chief.
   if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
   address_file_.reset();
@@ -224,8 +202,14 @@ absl::Status ChiefSession::Close() {
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
   if (!ends.ok()) process_.chief()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
-  const absl::Status status = Explain(AwaitEnd());
+  const absl::Status status = ending_.Explain(AwaitEnd());
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
+}
+
+absl::Status ChiefSession::Abandon() {
+  process_.chief()->RequestStop();
+  const absl::Status ended = AwaitEnd();
+  return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
 }
 
 void ChiefSession::AllowThrough(int64_t limit) {

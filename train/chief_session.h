@@ -9,12 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/executor.h"
-#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/server/supervisor/address_file.h"
 #include "lockstep/server/supervisor/chief_process.h"
 #include "lockstep/train/local_workers.h"
+#include "lockstep/train/run_ending.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_options.h"
 #include "lockstep/train/step_gate.h"
@@ -58,7 +58,7 @@ class ChiefSession : public Session, public StepGate {
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override;
   absl::StatusOr<int64_t> NextStep() override { return last_seen_; }
-  bool ShouldStop() override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool ShouldStop() override;
   absl::StatusOr<int64_t> GlobalStep() override;
   bool is_chief() const override { return true; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
@@ -67,8 +67,9 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
-  absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestStop(const std::string& reason) override;
+  absl::Status Close() override;
+  absl::Status Abandon() override;
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
@@ -87,13 +88,11 @@ class ChiefSession : public Session, public StepGate {
   absl::Status Start(const ChiefMachine& machine);
   absl::Status Serve(const ChiefMachine& machine);
   // A worker of this process cannot go on: the run is stopped.
-  void OnWorkerFailure(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `status`, or why the run was stopped.
-  absl::Status Explain(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWorkerFailure(absl::Status why);
   // A stop of the process is the chief's before anything else.
   void TakeStop();
   // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.
-  absl::Status AwaitEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AwaitEnd();
   Training* training() const { return process_.chief()->training(); }
 
   const SessionOptions options_;
@@ -108,11 +107,7 @@ class ChiefSession : public Session, public StepGate {
   std::function<void()> set_last_state_;
   // The global step that the caller has had.
   int64_t last_seen_ = 0;
-  Mutex mutex_;
-  CondVar ended_changed_;
-  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status worker_failure_ ABSL_GUARDED_BY(mutex_);
-  absl::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
+  RunEnding ending_;
   // Carries out the end of the run: waits for it, saves, tells the workers.
   std::unique_ptr<Thread> finisher_;
 };

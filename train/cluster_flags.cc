@@ -31,10 +31,10 @@ absl::StatusOr<ClusterSpec> ClusterOf(const ClusterFlags& flags) {
 absl::Status CheckAddresses(const ClusterFlags& flags, const ProcessRole& process) {
   const Role role = process.task.role;
   const bool is_chief = role == Role::kChief;
-  if (is_chief && !flags.master.empty()) {
+  if (is_chief && !flags.master.empty() && flags.IsFlag("master")) {
     return Wrong("master", "is where the chief is, and this process is the chief; --listen says where workers connect");
   }
-  if (!is_chief && !flags.listen.empty()) return Wrong("listen", "is for the chief");
+  if (!is_chief && !flags.listen.empty() && flags.IsFlag("listen")) return Wrong("listen", "is for the chief");
   if ((role == Role::kWorker || role == Role::kParameterServer) && process.master.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a ", role == Role::kWorker ? "worker" : "parameter server",
@@ -59,6 +59,7 @@ absl::Status CheckAddresses(const ClusterFlags& flags, const ProcessRole& proces
 }  // namespace
 
 void ClusterFlags::Declare(CommandLine* command_line) {
+  this->command_line = command_line;
   command_line->AddFlag("job_name", "chief|worker|ps|evaluator",
                         "what this process is; when absent what TF_CONFIG says, a worker with --master, else the chief",
                         &job_name);

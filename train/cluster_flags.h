@@ -25,7 +25,8 @@ struct ProcessRole {
 };
 
 // --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master and --logdir: how a program learns what it
-// is. A flag counts before its LOCKSTEP_ variable, and that before TF_CONFIG.
+// is. A flag counts before its LOCKSTEP_ variable, and that before TF_CONFIG. All processes of a cluster may have the
+// same variables: one that is for others says nothing, where such a flag is an error.
 struct ClusterFlags {
   absl::optional<std::string> job_name;
   absl::optional<int64_t> task_index;
@@ -36,12 +37,16 @@ struct ClusterFlags {
   std::string master;
   std::string logdir;
 
-  // This object must outlive the parsing.
+  // This object must outlive the parsing, and `command_line` this object.
   void Declare(CommandLine* command_line);
 
   // Errors: those of ResolveRole; InvalidArgument names flags that contradict each other or what is missing: a worker's
   // and a parameter server's master, an evaluator's logdir.
   absl::StatusOr<ProcessRole> Resolve(TfConfig environment) const;
+
+  // False for what the environment said. Without Declare everything is a flag.
+  bool IsFlag(const std::string& name) const { return command_line == nullptr || command_line->IsGiven(name); }
+  const CommandLine* command_line = nullptr;
 };
 
 }  // namespace lockstep::train

@@ -1,5 +1,6 @@
 #include "lockstep/train/cluster_flags.h"
 
+#include <cstdlib>
 #include <sstream>
 
 #include "gmock/gmock.h"
@@ -48,6 +49,24 @@ TEST(ClusterFlagsTest, AMasterMakesAWorkerAndAListenerAChief) {
   EXPECT_EQ(chief->listen, "127.0.0.1:0");
   EXPECT_EQ(chief->logdir, "d");
   EXPECT_EQ(Resolve({"--job_name=master", "--listen=127.0.0.1:1"})->task.role, Role::kChief);
+}
+
+// As a ConfigMap gives them to every pod.
+TEST(ClusterFlagsTest, TheEnvironmentMayBeTheSameForAll) {
+  setenv("LOCKSTEP_LISTEN", "0.0.0.0:2222", 1);
+  setenv("LOCKSTEP_MASTER", "grpc://chief:2222", 1);
+  const auto chief = Resolve({"--job_name=chief"});
+  const auto worker = Resolve({"--job_name=worker"});
+  const std::string error = ErrorOf({"--job_name=worker", "--listen=b:1"});
+  unsetenv("LOCKSTEP_LISTEN");
+  unsetenv("LOCKSTEP_MASTER");
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  EXPECT_EQ(chief->listen, "0.0.0.0:2222");
+  EXPECT_EQ(chief->master, "");
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(worker->listen, "");
+  EXPECT_EQ(worker->master, "grpc://chief:2222");
+  EXPECT_THAT(error, HasSubstr("--listen is for the chief"));
 }
 
 TEST(ClusterFlagsTest, HostsMakeAClusterWhoseFirstWorkerIsTheChief) {

@@ -58,8 +58,9 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Monit
   manager_options.open = options.open;
   ASSIGN_OR_RETURN(auto manager, SessionManager::Create(std::move(manager_options)));
   auto session = absl::WrapUnique(new MonitoredSession(std::move(options), std::move(manager)));
-  RETURN_IF_ERROR(BeginHooks(session->hooks_));
-  for (const Hook* hook : session->hooks_) session->initial_states_.push_back(hook->State());
+  HookedSession::Options& hooked = session->hooked_options_;
+  RETURN_IF_ERROR(BeginHooks(hooked.hooks));
+  for (const Hook* hook : hooked.hooks) hooked.initial_states.push_back(hook->State());
   RETURN_IF_ERROR(session->CreateSessionWithRetries());
   return session;
 }
@@ -70,9 +71,12 @@ MonitoredSession::MonitoredSession(MonitoredSessionOptions options, std::unique_
       recovery_(options_.recovery),
       coordinator_(CoordinatorOptions(options_)) {
   AllowStop(options_.session, options_.stop_grace);
-  hooks_ = options_.first_hooks;
-  for (const auto& hook : options_.own_hooks) hooks_.push_back(hook.get());
-  hooks_.insert(hooks_.end(), options_.hooks.begin(), options_.hooks.end());
+  std::vector<Hook*>& hooks = hooked_options_.hooks;
+  hooks = options_.first_hooks;
+  for (const auto& hook : options_.own_hooks) hooks.push_back(hook.get());
+  hooks.insert(hooks.end(), options_.hooks.begin(), options_.hooks.end());
+  hooked_options_.gate_loop = options_.gate_loop;
+  hooked_options_.recover = options_.recover;
 }
 
 MonitoredSession::~MonitoredSession() { StopThreads().IgnoreError(); }
@@ -85,10 +89,12 @@ absl::Status MonitoredSession::StopThreads() {
   return coordinator_.Join(join);
 }
 
-void MonitoredSession::DropSession() {
+absl::Status MonitoredSession::DropSession() {
   StopThreads().IgnoreError();  // What they say has been heard.
   hooked_.reset();
+  const absl::Status abandoned = held_.session == nullptr ? absl::OkStatus() : held_.session->Abandon();
   held_ = HeldSession();
+  return abandoned;
 }
 
 absl::Status MonitoredSession::CreateSession() {
@@ -96,19 +102,13 @@ absl::Status MonitoredSession::CreateSession() {
   if (options_.session.is_chief) {
     SessionManager::PrepareOptions prepare;
     prepare.initialize = options_.scaffold.initialize;
-    SessionOptions session = options_.session;
-    if (!listening_.empty()) session.listen = listening_;
-    ASSIGN_OR_RETURN(held_, manager_->PrepareSession(session, prepare));
-    listening_ = held_.listening;
+    ASSIGN_OR_RETURN(held_, manager_->PrepareSession(options_.session, prepare));
+    if (!held_.listening.empty()) options_.session.listen = held_.listening;
   } else {
     ASSIGN_OR_RETURN(held_, manager_->WaitForSession(options_.session, options_.max_wait));
   }
-  HookedSession::Options hooked;
-  hooked.hooks = hooks_;
-  hooked.initial_states = initial_states_;
+  HookedSession::Options hooked = hooked_options_;
   hooked.gate = held_.gate;
-  hooked.gate_loop = options_.gate_loop;
-  hooked.recover = options_.recover;
   ASSIGN_OR_RETURN(hooked_, HookedSession::Open(held_.session.get(), std::move(hooked)));
   return absl::OkStatus();
 }
@@ -120,7 +120,7 @@ absl::Status MonitoredSession::CreateSessionWithRetries() {
 
 absl::Status MonitoredSession::Recover(absl::Status status) {
   while (options_.recover && RecoveryPolicy::Survives(status)) {
-    DropSession();
+    const absl::Status abandoned = DropSession();
     const absl::StatusOr<absl::Duration> wait = recovery_.OnFailure(status);
     if (!wait.ok()) {
       status = wait.status();
@@ -128,7 +128,11 @@ absl::Status MonitoredSession::Recover(absl::Status status) {
     }
     LOG(WARNING) << "opening another session in " << absl::FormatDuration(*wait) << ": " << status.message();
     status = Pause(*wait, options_.session.clock, options_.session.stop);
-    if (status.ok()) status = CreateSession();
+    if (status.ok()) {
+      status = CreateSession();
+    } else if (!abandoned.ok()) {
+      status = abandoned;  // Told to stop, but the last step is not saved.
+    }
     if (status.ok()) return status;
   }
   if (hooked_ == nullptr) lost_ = status;

@@ -122,21 +122,20 @@ class MonitoredSession {
   absl::Status CreateSession();
   absl::Status CreateSessionWithRetries();
   absl::Status StopThreads();
-  void DropSession();
+  // Session::Abandon.
+  absl::Status DropSession();
   // `status` was met: another session, or the error with which to go on.
   absl::Status Recover(absl::Status status);
   // Before a run: there is a session that may be used.
   absl::Status CheckUsable();
 
-  const MonitoredSessionOptions options_;
-  std::vector<Hook*> hooks_;
-  // Of each, before it had a session.
-  std::vector<std::string> initial_states_;
+  // From the first session on with the port that it took.
+  MonitoredSessionOptions options_;
+  // Of each session; the gate is its own.
+  HookedSession::Options hooked_options_;
   const std::unique_ptr<SessionManager> manager_;
   RecoveryPolicy recovery_;
   HeldSession held_;
-  // HeldSession::listening of the first session.
-  std::string listening_;
   std::unique_ptr<HookedSession> hooked_;
   // Why there is no session.
   absl::Status lost_;

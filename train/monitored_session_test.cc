@@ -288,6 +288,21 @@ TEST_F(MonitoredSessionTest, IsNotEndedByAProcessThatIsToldToStop) {
   EXPECT_EQ(Count("h end"), 0);
 }
 
+// 143 would say that the last step is saved.
+TEST_F(MonitoredSessionTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
+  StopSignal stop;
+  options_.session.stop = &stop;
+  const auto session = Create();
+  StepOfRun(session.get());
+  opener_.last().FailNextRun(absl::UnavailableError("gone"));
+  opener_.last().set_on_abandon([&] {
+    stop.Request();
+    return absl::DataLossError("the disk is full");
+  });
+  EXPECT_EQ(session->Run(op_).status(), absl::DataLossError("the disk is full"));
+  EXPECT_EQ(session->Close(), absl::DataLossError("the disk is full"));
+}
+
 // MS-20
 TEST_F(MonitoredSessionTest, IsClosedOnce) {
   const auto session = Create();

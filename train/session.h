@@ -91,6 +91,9 @@ class Session {
   // Leaves the run. On the chief it ends the run, if it is not over, and waits until the last step is saved and the
   // workers were told. Returns how the run ended.
   virtual absl::Status Close() = 0;
+
+  // Gives the session up, for another one to go on with the run. Errors: those of saving the chief's last step.
+  virtual absl::Status Abandon() { return absl::OkStatus(); }
 };
 
 // Forwards everything: the base of decorators.
@@ -116,6 +119,7 @@ class SessionDecorator : public Session {
   }
   absl::Status RequestStop(const std::string& reason) override { return session_->RequestStop(reason); }
   absl::Status Close() override { return session_->Close(); }
+  absl::Status Abandon() override { return session_->Abandon(); }
 
  private:
   Session* const session_;

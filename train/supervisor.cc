@@ -239,7 +239,8 @@ absl::Status Supervisor::CloseSession() {
   return status;
 }
 
-absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare) {
+absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
+                                 absl::Status* abandoned) {
   const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
   absl::Status status = prepared.status();
   if (status.ok()) status = body(**prepared);
@@ -257,6 +258,7 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
     // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
     const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
     const absl::Status closed = tells ? open->Close() : stopped;
+    if (!tells && open != nullptr) *abandoned = open->Abandon();
     SetSession(nullptr);
     return closed;
   }
@@ -268,11 +270,14 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
 absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session&)>& body,
                                         const PrepareOptions& prepare) {
   while (true) {
-    const absl::Status status = RunOnce(body, prepare);
+    absl::Status abandoned;
+    const absl::Status status = RunOnce(body, prepare, &abandoned);
     if (!prepare.recover || !RecoveryPolicy::Survives(status)) return status;
     ASSIGN_OR_RETURN(const absl::Duration wait, recovery_.OnFailure(status));
     LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
-    RETURN_IF_ERROR(Pause(wait, options_.session.clock, options_.session.stop));
+    const absl::Status paused = Pause(wait, options_.session.clock, options_.session.stop);
+    // One who is told to stop hears whether the last step is saved.
+    if (!paused.ok()) return abandoned.ok() ? paused : abandoned;
   }
 }
 

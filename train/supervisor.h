@@ -126,7 +126,9 @@ class Supervisor {
  private:
   Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager);
 
-  absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare);
+  // One session. `abandoned`: what Session::Abandon said, where the run is to go on in another one.
+  absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
+                       absl::Status* abandoned);
   absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartStepCounter(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartCheckpoints(const std::shared_ptr<SupervisedSession>& session);

@@ -529,5 +529,25 @@ TEST_F(SupervisorTest, StopsWhenTheProcessIsToldTo) {
   EXPECT_THAT(opener_.last().acts(), ElementsAre("close"));
 }
 
+// 143 would say that the last step is saved.
+TEST_F(SupervisorTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
+  Supervisor::PrepareOptions prepare;
+  prepare.recover = true;
+  for (const absl::Status& abandoned : {absl::DataLossError("the disk is full"), absl::OkStatus()}) {
+    StopSignal stop;
+    options_.session.stop = &stop;
+    const absl::Status status = Create()->ManagedSession(
+        [&](Session&) {
+          opener_.last().set_on_abandon([&] {
+            stop.Request();
+            return abandoned;
+          });
+          return absl::UnavailableError("gone");
+        },
+        prepare);
+    EXPECT_EQ(status.code(), abandoned.ok() ? absl::StatusCode::kCancelled : absl::StatusCode::kDataLoss) << status;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::train

@@ -107,9 +107,10 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
 TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignal) {
   EXPECT_EXIT(
       {
-        absl::Duration limit = absl::InfiniteDuration();
-        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed, [&limit] { return limit; });
-        limit = absl::Milliseconds(2);
+        std::atomic<bool> limited = false;
+        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed,
+                               [&limited] { return limited ? absl::Milliseconds(2) : absl::InfiniteDuration(); });
+        limited = true;
         kill(getpid(), SIGTERM);
         WaitForSignals();
       },

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/formats/tensor_file.h"
+#include "lockstep/common/checkpoint/formats/float32_reader.h"
 #include "lockstep/common/checkpoint/stored_variable.h"
 #include "lockstep/common/checkpoint/warm_start_report.h"
 #include "lockstep/common/config/config_source.h"
@@ -51,7 +51,7 @@ absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::Checkp
                                         const v1::ModelSpec& model) {
   const auto open = [&]() -> absl::StatusOr<WarmStart> {
     WarmStart start;
-    ASSIGN_OR_RETURN(start.checkpoint, OpenTensors(fs, config.warm_start()));
+    ASSIGN_OR_RETURN(start.checkpoint, OpenWeights(fs, config.warm_start()));
     ASSIGN_OR_RETURN(const WarmStartRules rules, WarmStartRules::Create(config.warm_start_variables()));
     ASSIGN_OR_RETURN(start.plan, PlanWarmStart(*start.checkpoint, rules, model));
     return start;

@@ -37,7 +37,7 @@ struct WarmStart {
   std::unique_ptr<TensorReader> checkpoint;
   WarmStartPlan plan;
 };
-// `config` names a checkpoint or a file of weights and is valid. Errors: those of OpenTensors and PlanWarmStart, with
+// `config` names a checkpoint or a file of weights and is valid. Errors: those of OpenWeights and PlanWarmStart, with
 // the field first.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);

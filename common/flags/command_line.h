@@ -47,6 +47,9 @@ class CommandLine {
   // may be repeated, a value for each line of it.
   absl::optional<int> Parse(const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
+  // Whether the words that were parsed have it, rather than its variable or nobody.
+  bool IsGiven(const std::string& flag) const { return given_.count(flag) > 0; }
+
   // "LOCKSTEP_MAX_RESTARTS" for "max_restarts".
   static std::string VariableOf(absl::string_view flag);
 

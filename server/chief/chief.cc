@@ -53,12 +53,9 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : options_(std::move(options)),
       settings_(options_.config),
-      history_(std::move(directory)),
+      history_(std::move(directory), options_.clock->WallTime()),
       shared_memory_(NewSharedMemory(options_)),
-      // Without a logdir nothing can be persisted, but a restarted chief must still not be taken for its predecessor.
-      generation_(history_.directory() != nullptr ? history_.directory()->generation()
-                                                  : absl::ToUnixMicros(options_.clock->WallTime())),
-      sessions_(generation_) {}
+      sessions_(generation()) {}
 
 absl::Status Chief::Start() {
   ASSIGN_OR_RETURN(const bool recorded, history_.Read());
@@ -115,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
   training.logdir = options_.logdir;
   training.write_events = options_.write_events;
   training.config = spec;
-  training.generation = generation_;
+  training.generation = generation();
   training.may_save = [this] { return CheckOwned(); };
   training.before_end = [this](int64_t step) { return RecordEnd(step); };
   training.on_finished = [this] { OnFinished(); };
@@ -164,7 +161,7 @@ Training* Chief::training() const {
 v1::GetRunSpecReply Chief::GetRunSpec() const {
   v1::GetRunSpecReply reply;
   settings_.Fill(&reply);
-  reply.set_generation(generation_);
+  reply.set_generation(generation());
   return reply;
 }
 
@@ -194,7 +191,7 @@ v1::RunStatus Chief::GetStatus() const {
   v1::RunStatus status;
   *status.mutable_build() = ThisBuildInfo();
   status.set_host(options_.host);
-  status.set_generation(generation_);
+  status.set_generation(generation());
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
   status.set_logdir(options_.logdir);

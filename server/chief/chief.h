@@ -138,7 +138,7 @@ class Chief {
   // One round of what the housekeeping thread does.
   void Housekeep() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  int64_t generation() const { return generation_; }
+  int64_t generation() const { return history_.generation(); }
 
  private:
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
@@ -193,7 +193,6 @@ class Chief {
   RunHistory history_;
   // For workers to find out whether they can map the chief's memory; null when none is shared.
   const std::unique_ptr<SharedMemory> shared_memory_;
-  const int64_t generation_;
 
   // Before mutex_. The record has assignments and changes in the order in which they are made.
   Mutex change_mutex_;

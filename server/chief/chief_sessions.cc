@@ -123,7 +123,7 @@ absl::StatusOr<v1::OpenSessionReply> Chief::OpenSession(const v1::OpenSessionReq
     reply.set_canary_wanted(!sessions_.IsChecked(id));
   }
   reply.set_session_id(id);
-  reply.set_generation(generation_);
+  reply.set_generation(generation());
   reply.set_global_step(training()->sync()->step());
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(options_.config.cluster().lease_seconds());

@@ -8,7 +8,9 @@
 
 namespace lockstep {
 
-RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory) : directory_(std::move(directory)) {}
+RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now)
+    : directory_(std::move(directory)),
+      generation_(directory_ == nullptr ? absl::ToUnixMicros(now) : directory_->generation()) {}
 
 absl::StatusOr<bool> RunHistory::Read() {
   if (directory_ == nullptr) return false;

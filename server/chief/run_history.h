@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/chief/run_directory.h"
 #include "lockstep/server/chief/run_target.h"
@@ -19,11 +20,14 @@ namespace lockstep {
 // without a lock.
 class RunHistory {
  public:
-  // `directory` may be null.
-  explicit RunHistory(std::unique_ptr<RunDirectory> directory);
+  // `directory` may be null. Then the generation is `now`: nothing can be persisted, but a restarted chief must still
+  // not be taken for its predecessor.
+  RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now);
 
   // Null without a logdir.
   const RunDirectory* directory() const { return directory_.get(); }
+  // Of this chief's life.
+  int64_t generation() const { return generation_; }
 
   // What the logdir has becomes the record; false when it has none. Before all else.
   absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,6 +52,7 @@ class RunHistory {
   void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<RunDirectory> directory_;
+  const int64_t generation_;
   mutable Mutex mutex_;
   CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -18,7 +18,9 @@ config::v1::TrainingConfig Steps(int64_t steps) {
 
 class RunHistoryTest : public ::testing::Test {
  protected:
-  std::unique_ptr<RunHistory> Open() { return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value()); }
+  std::unique_ptr<RunHistory> Open() {
+    return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value(), absl::UnixEpoch());
+  }
 
   MemoryFileSystem fs_;
   FaultyFileSystem faulty_{&fs_};
@@ -78,7 +80,8 @@ TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
 }
 
 TEST_F(RunHistoryTest, WithoutALogdirItIsKeptInMemory) {
-  RunHistory history(nullptr);
+  RunHistory history(nullptr, absl::FromUnixMicros(7));
+  EXPECT_EQ(history.generation(), 7);
   EXPECT_FALSE(history.Read().value());
   history.ResolveTarget(Steps(100), 0);
   ASSERT_TRUE(history.EndAt(40, "enough").ok());

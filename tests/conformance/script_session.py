@@ -24,6 +24,11 @@ def number(value):
     return None if value in (None, "none") else float(value) if "." in value else int(value)
 
 
+def read_of(variable):
+    """What a fetch of it reads. What changes it comes after that: else hooks see either value, as it happens."""
+    return variable._as_graph_element()  # pylint: disable=protected-access
+
+
 class Recorder(tf1.train.SessionRunHook):
     """session_script's "record"."""
 
@@ -117,7 +122,7 @@ class Theirs:
         if "input_steps" in self.session:
             dataset = tf.data.Dataset.range(int(self.session["input_steps"]))
             inputs = [tf1.data.make_one_shot_iterator(dataset).get_next()]
-        with tf.control_dependencies(inputs):
+        with tf.control_dependencies(inputs + [read_of(step)]):
             self.train = tf1.assign_add(step, 1)
         with tf.control_dependencies([self.train]):
             self.after = step.read_value()

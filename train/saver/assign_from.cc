@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/formats/float32_reader.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
 #include "lockstep/common/checkpoint/warm_start_report.h"
@@ -83,7 +84,7 @@ absl::Status CheckTargets(const AssignMap& variables) {
 }
 
 absl::StatusOr<std::unique_ptr<TensorReader>> Open(FileSystem* fs, const std::string& prefix) {
-  auto reader = OpenTensors(fs, prefix);
+  auto reader = OpenWeights(fs, prefix);
   if (!absl::IsNotFound(reader.status())) return reader;
   return absl::InvalidArgumentError(absl::StrCat("\"", prefix, "\" is not a valid checkpoint: there is no ",
                                                  FormatOfPath(prefix).has_value() ? "such file" : "index"));

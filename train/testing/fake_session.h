@@ -57,6 +57,7 @@ class FakeSession : public Session, public StepGate {
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
   absl::Status RequestStop(const std::string& reason) override;
   absl::Status Close() override;
+  absl::Status Abandon() override { return on_abandon_(); }
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
@@ -88,6 +89,8 @@ class FakeSession : public Session, public StepGate {
   // The next Run, or Read, fails like this.
   void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
+  // What Abandon does.
+  void set_on_abandon(std::function<absl::Status()> on_abandon) { on_abandon_ = std::move(on_abandon); }
   // GlobalStep returns these, one by one, before the true one.
   void set_polled_steps(std::deque<int64_t> steps) { polled_steps_ = std::move(steps); }
 
@@ -113,6 +116,7 @@ class FakeSession : public Session, public StepGate {
   bool closed_ = false;
   absl::Status run_error_;
   absl::Status read_error_;
+  std::function<absl::Status()> on_abandon_ = [] { return absl::OkStatus(); };
   std::deque<int64_t> polled_steps_;
 };
 

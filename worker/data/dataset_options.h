@@ -15,8 +15,8 @@ struct DatasetOptions {
   FileSystem* fs = FileSystem::Real();
   // Relative file names start here; empty: the working directory.
   std::string base_directory;
-  // Data without labels are read, too, where the format can tell (csv, idx, npz, npy); Dataset::has_labels says so. For
-  // predictions.
+  // Data without labels are read, too, where the format can tell (csv, idx, tfrecord, npz, npy); Dataset::has_labels
+  // says so. For predictions.
   bool labels_optional = false;
   // Where the places of records in csv, libsvm and tfrecord files, and the checksums of these and of large idx files,
   // are kept from run to run; empty: nowhere, every process reads such a file once at its start.

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTfRecords(const config::v1::InputCo
                                                        const DatasetOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(tfrecord.file(), options));
   ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format,
-                   OpenTfExampleFormat(options.fs, paths, tfrecord, config.on_damage()));
+                   OpenTfExampleFormat(options.fs, paths, tfrecord, config.on_damage(), options.labels_optional));
   return OpenRecords(std::move(format), AsRecordFiles(paths), config, options);
 }
 

@@ -88,7 +88,8 @@ class TfExampleFormat : public RecordFormat {
       : RecordFormat(
             spec, /*has_weights=*/false,
             absl::StrCat("tfrecord 1 ", kinds.feature, " ", kinds.label, " ", spec.labels_shape.ToString(), " ",
-                         spec.features_shape.ToString(), " ", config.feature_key(), "\n", config.label_key())),
+                         spec.features_shape.ToString(), " ", config.feature_key(), "\n", config.label_key()),
+            /*has_labels=*/kinds.label != v1::Feature::KIND_NOT_SET),
         feature_key_(config.feature_key()),
         label_key_(config.label_key()),
         kinds_(kinds) {}
@@ -156,6 +157,10 @@ class TfExampleFormat : public RecordFormat {
   }
 
   absl::Status FillLabel(const v1::Example& example, const ExampleSlot& out) const {
+    if (!has_labels()) {
+      *out.label = 0;
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const v1::Feature* label, Find(example, label_key_));
     RETURN_IF_ERROR(Check(label_key_, *label, kinds_.label, spec().labels_shape.num_elements()));
     if (kinds_.label == v1::Feature::kFloatList) return CopyFloats(label_key_, label->float_list(), out.targets);
@@ -182,28 +187,36 @@ absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& conf
 
 // The format that the record's features ask for.
 absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payload, const Shape& shape,
-                                                       const config::v1::InputConfig::TfRecord& config) {
+                                                       const config::v1::InputConfig::TfRecord& config,
+                                                       bool labels_optional) {
   v1::Example example;
   if (!example.ParseFromString(payload)) return absl::DataLossError("the record is not a tf.train.Example");
   ASSIGN_OR_RETURN(const v1::Feature* feature, Find(example, config.feature_key()));
-  ASSIGN_OR_RETURN(const v1::Feature* label, Find(example, config.label_key()));
-  const Kinds kinds = {feature->kind_case(), label->kind_case()};
+  const absl::StatusOr<const v1::Feature*> found = Find(example, config.label_key());
+  const bool has_labels = found.ok() || !labels_optional;
+  if (has_labels) RETURN_IF_ERROR(found.status());
+  const v1::Feature& label = has_labels ? **found : v1::Feature::default_instance();
+  const Kinds kinds = {feature->kind_case(), label.kind_case()};
   if (Elements(*feature) != shape.num_elements()) {
     return absl::DataLossError(absl::StrCat("feature \"", config.feature_key(), "\" has ", Elements(*feature), " ",
                                             NameOf(kinds.feature), ", its shape ", shape.ToString(), " needs ",
                                             shape.num_elements()));
   }
   const bool has_class = kinds.label == v1::Feature::kInt64List;
-  if (has_class ? Elements(*label) != 1 : kinds.label != v1::Feature::kFloatList || Elements(*label) == 0) {
-    return absl::DataLossError(absl::StrCat("label \"", config.label_key(), "\" has ", Elements(*label), " ",
+  const bool is_label =
+      has_class ? Elements(label) == 1 : kinds.label == v1::Feature::kFloatList && Elements(label) > 0;
+  if (has_labels && !is_label) {
+    return absl::DataLossError(absl::StrCat("label \"", config.label_key(), "\" has ", Elements(label), " ",
                                             NameOf(kinds.label), ", expected one integer, or floats"));
   }
   ExampleSpec spec;
   spec.features_dtype = kinds.feature == v1::Feature::kInt64List ? v1::DT_INT32 : v1::DT_FLOAT;
   spec.features_shape = shape;
-  if (!has_class) {
+  if (!has_labels) {
+    spec.classes = 1;
+  } else if (!has_class) {
     spec.labels_dtype = v1::DT_FLOAT;
-    spec.labels_shape = Shape({Elements(*label)});
+    spec.labels_shape = Shape({Elements(label)});
   }
   return std::make_unique<TfExampleFormat>(spec, config, kinds);
 }
@@ -212,7 +225,8 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payloa
 
 absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
                                                                   const config::v1::InputConfig::TfRecord& config,
-                                                                  config::v1::InputConfig::OnDamage on_damage) {
+                                                                  config::v1::InputConfig::OnDamage on_damage,
+                                                                  bool labels_optional) {
   if (paths.empty()) return absl::InvalidArgumentError("input.split.tfrecord.file is empty");
   ASSIGN_OR_RETURN(const Shape shape, FeatureShape(config));
   absl::Status first_error = absl::DataLossError(absl::StrCat(paths[0], ": holds no record"));
@@ -224,7 +238,7 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs
       const absl::StatusOr<RecordReader::Position> position = reader->SkipAt(offset);
       absl::Status status = reader->ReadAt(offset, &payload).status();
       if (status.ok()) {
-        auto format = FormatOf(payload, shape, config);
+        auto format = FormatOf(payload, shape, config, labels_optional);
         if (format.ok()) return format;
         status = absl::DataLossError(absl::StrCat(path, ": record at byte ", offset, ": ", format.status().message()));
       }

@@ -17,10 +17,12 @@ namespace lockstep {
 // floats stay as they are; integers are ids, DT_INT32. A label of one integer is a class, floats are targets. All
 // records must agree. After a damaged length the rest of a file cannot be read; a damaged payload costs one record.
 // Errors: InvalidArgument names the field; NotFound; DataLoss when no record has both keys (or, with FAIL, the first
-// one is damaged).
+// one is damaged). With `labels_optional` a first record without the label's key says that the data have no labels
+// (RecordFormat::has_labels).
 absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
                                                                   const config::v1::InputConfig::TfRecord& config,
-                                                                  config::v1::InputConfig::OnDamage on_damage);
+                                                                  config::v1::InputConfig::OnDamage on_damage,
+                                                                  bool labels_optional = false);
 
 }  // namespace lockstep
 

@@ -43,7 +43,7 @@ class TfExampleTest : public ::testing::Test {
  protected:
   // Files "0", "1", ... hold the contents.
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::vector<std::string>& contents, const std::string& tfrecord,
-                                                const std::string& input = "") {
+                                                const std::string& input = "", bool labels_optional = false) {
     std::string files;
     for (size_t i = 0; i < contents.size(); ++i) {
       EXPECT_TRUE(WriteFileAtomically(&fs_, absl::StrCat(i), contents[i]).ok());
@@ -54,6 +54,7 @@ class TfExampleTest : public ::testing::Test {
         absl::StrCat("split { tfrecord { ", files, tfrecord, " } } ", input), &config));
     DatasetOptions options;
     options.fs = &fs_;
+    options.labels_optional = labels_optional;
     return OpenDataset(config, "", 1, options);
   }
 
@@ -74,6 +75,19 @@ class TfExampleTest : public ::testing::Test {
 
   MemoryFileSystem fs_;
 };
+
+TEST_F(TfExampleTest, ReadsRecordsWithoutLabelsWhereTheyAreOptional) {
+  const std::string unlabelled = Record("bytes_list { value: '3f' }", "");
+  EXPECT_FALSE(Open({unlabelled}, kImage).ok());
+  const auto dataset = Open({unlabelled + Image("3f", 4)}, kImage, "", /*labels_optional=*/true);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_FALSE((*dataset)->has_labels());
+  EXPECT_EQ((*dataset)->size(), 2);
+  EXPECT_THAT(ReadAll(**dataset).labels.flat<int32_t>(), ElementsAre(0, 0)) << "a label that follows is not read";
+  const auto labelled = Open({Image("3f", 4)}, kImage, "", /*labels_optional=*/true);
+  ASSERT_TRUE(labelled.ok()) << labelled.status();
+  EXPECT_TRUE((*labelled)->has_labels());
+}
 
 TEST_F(TfExampleTest, ReadsImagesOfSeveralFiles) {
   auto dataset = Open({Image("\\000\\377", 4) + Image("3f", 0), "", Image("\\063\\146", 2)}, kImage);

@@ -1,0 +1,65 @@
+"""A header of other people's headers that the compiler reads once, instead of once for each source.
+
+GCC alone: it takes a precompiled header only where the flags are those of the source, and else reads the text
+(-Winvalid-pch says so)."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _precompiled_header_impl(ctx):
+    # The text lies beside the precompiled one, and nowhere before it in the order in which they are looked for.
+    header = ctx.actions.declare_file(ctx.label.name + ".h")
+    ctx.actions.symlink(output = header, target_file = ctx.file.header)
+    precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = header.path,
+        output_file = precompiled.path,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts +
+                             ["-x", "c++-header"],
+        quote_include_directories = depset(["."]),
+        use_pic = True,
+    )
+    action = "c++-compile"
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = action),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        inputs = depset([header] + ctx.files.uses, transitive = [toolchain.all_files]),
+        outputs = [precompiled],
+        mnemonic = "CppPrecompile",
+        progress_message = "Precompiling " + header.short_path,
+    )
+    files = [header, precompiled]
+    return [
+        DefaultInfo(files = depset(files)),
+        CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset(files))),
+    ]
+
+precompiled_header = rule(
+    implementation = _precompiled_header_impl,
+    attrs = {
+        "header": attr.label(allow_single_file = [".h"], mandatory = True),
+        "copts": attr.string_list(),
+        "uses": attr.label_list(allow_files = [".h"]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    fragments = ["cpp"],
+    provides = [CcInfo],
+)
