@@ -10,6 +10,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import tensorflow as tf
+from tensorflow.python.training import training_util
 
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity(tf1.logging.ERROR)
@@ -22,11 +23,6 @@ CODES = {
 
 def number(value):
     return None if value in (None, "none") else float(value) if "." in value else int(value)
-
-
-def read_of(variable):
-    """What a fetch of it reads. What changes it comes after that: else hooks see either value, as it happens."""
-    return variable._as_graph_element()  # pylint: disable=protected-access
 
 
 class Recorder(tf1.train.SessionRunHook):
@@ -122,7 +118,8 @@ class Theirs:
         if "input_steps" in self.session:
             dataset = tf.data.Dataset.range(int(self.session["input_steps"]))
             inputs = [tf1.data.make_one_shot_iterator(dataset).get_next()]
-        with tf.control_dependencies(inputs + [read_of(step)]):
+        # Hooks are to see the step before it is counted, not either value as it happens.
+        with tf.control_dependencies(inputs + [training_util._get_or_create_global_step_read()]):
             self.train = tf1.assign_add(step, 1)
         with tf.control_dependencies([self.train]):
             self.after = step.read_value()

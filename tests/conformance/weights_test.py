@@ -100,7 +100,10 @@ class WeightsTest(unittest.TestCase):
         }
         np.savez(self.path("start.npz"), **start)
         np.savez_compressed(self.path("packed.npz"), **start)
-        files = ["start.npz", "packed.npz"]
+        # These values are the same in every type of float.
+        np.savez(self.path("double.npz"), **{name: value.astype(np.float64) for name, value in start.items()})
+        np.savez(self.path("half.npz"), **{name: value.astype(np.float16) for name, value in start.items()})
+        files = ["start.npz", "packed.npz", "double.npz", "half.npz"]
         if safetensors is not None:
             safetensors.save_file(start, self.path("start.safetensors"), metadata={"format": "np"})
             files.append("start.safetensors")
@@ -118,7 +121,7 @@ class WeightsTest(unittest.TestCase):
             ("fortran.npz", np.asfortranarray(np.zeros((4, 5), np.float32)), "is in Fortran order"),
             ("big.npz", np.zeros((4, 5), ">f4"), "is big-endian"),
             ("objects.npz", np.array([None, 1], object), "has elements of the type"),
-            ("double.npz", np.zeros((4, 5)), "is float64[4,5], the model declares float32[4,5]"),
+            ("integers.npz", np.zeros((4, 5), np.int32), "is int32[4,5], the model declares float32[4,5]"),
         ):
             np.savez(self.path(name), **{"hidden/kernel": array})
             with open(self.path("config.textproto"), "w") as file:

@@ -1,6 +1,3 @@
-// A jump to another stack is what this file is for; the fortified longjmp takes it for an error.
-#undef _FORTIFY_SOURCE
-
 #include "lockstep/tests/simulation/fiber.h"
 
 #include <sys/mman.h>

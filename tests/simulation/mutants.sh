@@ -11,7 +11,7 @@ if [[ ${#names[@]} == 0 ]]; then
 fi
 
 # The same results as any other build of this user (tools/build.sh).
-cache="$(find "${HOME:-/root}/.cache/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
+cache="$(find "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
 flags=()
 [[ -z "${cache}" ]] || flags+=("--disk_cache=${cache}")
 

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// `reader` with its float64, float16 and bfloat16 tensors as float32, each number rounded to the nearest. All else as it
-// is.
+// `reader` with its float64, float16 and bfloat16 tensors as float32, each number rounded to the nearest. All else as
+// it is.
 std::unique_ptr<TensorReader> AsFloat32(std::unique_ptr<TensorReader> reader);
 
 // OpenTensors for those who load weights: a file of another program is read AsFloat32. A checkpoint is not: as in
