@@ -106,8 +106,8 @@ kill_one() {
   wait "$1" 2>/dev/null
 }
 
-# An address that nobody could ever listen on is an argument that is wrong.
-refuses_addresses() {
+# Arguments that are wrong: an address that nobody could ever listen on, a file that cannot be written, another's flag.
+refuses_flags() {
   local address
   logdir="${WORK}/refused"
   for address in 127.0.0.1 127.0.0.1:99999 192.0.2.1:2222 unix:/no/such/folder/socket; do
@@ -115,6 +115,10 @@ refuses_addresses() {
     (($? == 2)) || fail "--listen=${address} was not refused"
     grep -q -- "--listen: nobody can listen on \"${address}\"" "${logdir}.chief.log" || fail "it does not say why"
   done
+  "${program}" --listen=127.0.0.1:0 --address_file=/no/such/folder/file "$(steps_flag)" >"${logdir}.chief.log" 2>&1
+  (($? == 2)) || fail "an --address_file in no folder was not refused"
+  "${program}" --master=grpc://127.0.0.1:1 --port_file="${WORK}/port" >"${logdir}.chief.log" 2>&1
+  (($? == 2)) || fail "a worker's --port_file was not refused"
 }
 
 # Both set `digest`.
@@ -175,9 +179,12 @@ check_exports() {
 
 for program in "${PROGRAMS[@]}"; do
   began="${SECONDS}"
-  refuses_addresses
+  refuses_flags
   run_alone
   alone="${digest}"
+  # As whoever restarts what has ended. StopAtStepHook, as the original's, looks after a step alone.
+  [[ "${program}" == *monitored* ]] || run_alone
+  [[ "${alone}" == "${digest}" ]] || fail "started again after the end: digest ${digest}, before ${alone}"
   for how in flags TF_CONFIG; do
     run_disturbed "${how}"
     [[ -n "${alone}" && "${alone}" == "${digest}" ]] || fail "told by ${how}: digest ${digest}, alone ${alone}"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/cluster/end_of_run.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/train/pause.h"
@@ -27,6 +28,10 @@ absl::Status Wait(const AwaitRunEndOptions& options, const std::function<absl::S
     } else if ((heard || now - began >= RunEndClient::kGrace) && !options.logdir.empty() &&
                RecordSaysFinished(options.fs, options.logdir)) {
       return absl::OkStatus();
+    }
+    // The address file says so. A chief that starts again takes the mark away.
+    if (IsEndOfRun(status.status()) && now - began >= RunEndClient::kGrace) {
+      return absl::IsOutOfRange(status.status()) ? absl::OkStatus() : status.status();
     }
     if (status.ok() && status->phase() == v1::RunStatus::FINISHED) return absl::OkStatus();
     if (status.ok() && status->phase() == v1::RunStatus::FAILED) {

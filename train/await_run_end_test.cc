@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/cluster/end_of_run.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/testing/jumping_clock.h"
 
@@ -68,6 +69,16 @@ TEST_F(AwaitRunEndTest, TheRecordSaysWhatAChiefThatHasGoneDoesNot) {
   EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250));
   EXPECT_TRUE(AwaitRunEnd(options_).ok());
   EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250) + absl::Minutes(1)) << "a chief that continues it may come later";
+}
+
+// As with --master=file:FILE, whose file the last chief has marked.
+TEST_F(AwaitRunEndTest, TheAddressFileSaysWhatAChiefThatHasGoneDoesNot) {
+  absl::Status mark = EndOfRun(absl::StatusCode::kOutOfRange, "the run is over");
+  options_.get_status = [&]() -> absl::StatusOr<v1::RunStatus> { return mark; };
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Minutes(1)) << "a chief that continues it may come later";
+  mark = EndOfRun(absl::StatusCode::kFailedPrecondition, "the run has failed: a loss");
+  EXPECT_EQ(AwaitRunEnd(options_), mark);
 }
 
 TEST_F(AwaitRunEndTest, TheLimitEndsTheWaitWhateverTheChiefDoes) {

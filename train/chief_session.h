@@ -99,7 +99,7 @@ class ChiefSession : public Session, public StepGate {
   // From Start on.
   std::unique_ptr<AddressFile> address_file_;
   ChiefProcess process_;
-  int64_t stop_listener_ = 0;
+  int64_t stop_listener_ = StopSignal::kNone;
   std::unique_ptr<ServedChief> server_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;

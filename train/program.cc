@@ -10,6 +10,8 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/tf_config.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/supervisor/address_file.h"
 #include "lockstep/train/await_run_end.h"
 #include "lockstep/train/evaluation/run_evaluation.h"
 
@@ -53,13 +55,27 @@ absl::Status Program::Resolve() {
     return absl::InvalidArgumentError(absl::StrCat("--steps is ", *steps_, ", must be above 0"));
   ASSIGN_OR_RETURN(TfConfig environment, TfConfigOfEnvironment());
   ASSIGN_OR_RETURN(process_, cluster_.Resolve(std::move(environment)));
-  if (!chief_.address_file.empty() && is_chief() && process_.listen.empty()) {
-    return absl::InvalidArgumentError("--address_file is for workers; say with --listen where they connect");
+  return CheckChiefFlags();
+}
+
+absl::Status Program::CheckChiefFlags() const {
+  if (!is_chief()) {
+    for (const char* flag : {"port_file", "address_file", "advertise"}) {
+      if (command_line_.IsGiven(flag)) return absl::InvalidArgumentError(absl::StrCat("--", flag, " is for the chief"));
+    }
+    return absl::OkStatus();
   }
-  if (!chief_.advertise.empty() && chief_.address_file.empty()) {
-    return absl::InvalidArgumentError("--advertise is written to --address_file, which is missing");
+  const std::string file = !chief_.address_file.empty() ? "--address_file" : "--port_file";
+  if (process_.listen.empty() && !(chief_.address_file.empty() && chief_.port_file.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(file, " is for workers; say with --listen where they connect"));
   }
-  return absl::OkStatus();
+  AddressFile::Options address_file;
+  address_file.fs = FileSystem::Real();
+  address_file.path = chief_.address_file;
+  address_file.advertise = chief_.advertise;
+  address_file.listen = process_.listen;
+  address_file.machine = HostName();
+  return AddressFile::Create(std::move(address_file)).status();
 }
 
 int Program::Run(const std::function<absl::Status()>& body) {

@@ -52,6 +52,8 @@ class Program {
  private:
   // InvalidArgument for flags that contradict each other; settles what the process is.
   absl::Status Resolve();
+  // The same for those that are the chief's.
+  absl::Status CheckChiefFlags() const;
   // What a process does that neither trains nor has a body of its own.
   absl::Status WaitOrEvaluate();
 

@@ -89,6 +89,17 @@ TEST_F(SessionTest, AProcessAloneSeesEveryStepInOrder) {
   EXPECT_NE(DigestOf(12), "");
 }
 
+TEST_F(SessionTest, AnErrorBeforeItListensToAStopIsReturned) {
+  StopSignal stop;
+  SessionOptions options = ChiefOptions();
+  options.stop = &stop;
+  options.listen = "127.0.0.1:0";
+  options.address_file = "no/such/folder/address";
+  const absl::Status status = OpenSession(std::move(options)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is in a directory that does not exist"));
+}
+
 TEST_F(SessionTest, NothingBeginsBeforeItIsAllowed) {
   const auto session = OpenChief();
   EXPECT_EQ(session->GlobalStep().value(), 0);

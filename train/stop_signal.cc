@@ -57,6 +57,7 @@ int64_t StopSignal::Add(std::function<void()> listener) {
 }
 
 void StopSignal::Remove(int64_t id) {
+  if (id == kNone) return;
   MutexLock lock(&mutex_);
   listeners_.erase(id);
   while (calling_ == id) called_.Wait(&mutex_);

@@ -23,7 +23,10 @@ class StopSignal {
   // How long that is; `otherwise` when nobody has said so.
   absl::Duration limit(absl::Duration otherwise) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `listener` is called at once if a stop was requested before. After Remove it is not being called any more.
+  // The id of no listener.
+  static constexpr int64_t kNone = 0;
+  // `listener` is called at once if a stop was requested before. After Remove it is not being called any more; kNone
+  // may be removed at any time.
   int64_t Add(std::function<void()> listener) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -32,9 +35,9 @@ class StopSignal {
   CondVar called_;
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::optional<absl::Duration> limit_ ABSL_GUARDED_BY(mutex_);
-  // Being called without the lock; 0: none.
-  int64_t calling_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Being called without the lock.
+  int64_t calling_ ABSL_GUARDED_BY(mutex_) = kNone;
+  int64_t last_id_ ABSL_GUARDED_BY(mutex_) = kNone;
   std::map<int64_t, std::function<void()>> listeners_ ABSL_GUARDED_BY(mutex_);
 };
 

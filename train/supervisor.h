@@ -137,7 +137,7 @@ class Supervisor {
   void SetSession(std::shared_ptr<SupervisedSession> session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SupervisorOptions options_;
-  int64_t stop_listener_ = 0;
+  int64_t stop_listener_ = StopSignal::kNone;
   // Null when the options have one.
   const std::unique_ptr<SessionManager> own_manager_;
   SessionManager* const manager_;

@@ -80,7 +80,7 @@ class WorkerSession : public Session, private BlockObserver {
   void OnRunOver() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SessionOptions options_;
-  int64_t stop_listener_ = 0;
+  int64_t stop_listener_ = StopSignal::kNone;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<TrainingWorker> worker_;
   std::unique_ptr<Thread> thread_;

@@ -90,6 +90,7 @@ class Call {
   }
 
   absl::Status SetSession() {
+    options_.one_more_step = true;  // as the original
     options_.session.is_chief = line_.Int("chief").value_or(1) != 0;
     options_.session.master = line_.Text("master");
     const std::string init = line_.Text("init");

@@ -60,14 +60,14 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   return absl::OkStatus();
 }
 
-// The run ends at `number_of_steps`. As the original looks at the step after a step alone, a run that has ended well
-// there or later takes one more; a chief that was killed meanwhile comes to the same step.
+// The run ends at `number_of_steps`. As the original looks at the step after a step alone, one_more_step lets a run
+// that has ended well there or later take one more; a chief that was killed meanwhile comes to the same step.
 absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, const std::string& logdir,
                       config::v1::TrainingConfig* training) {
   training->clear_additional_steps();
   training->clear_unbounded();
   training->set_steps(number_of_steps);
-  if (!options.session.is_chief || logdir.empty()) return absl::OkStatus();
+  if (!options.one_more_step || !options.session.is_chief || logdir.empty()) return absl::OkStatus();
   FileSystem* const fs = options.session.fs;
   ASSIGN_OR_RETURN(const absl::optional<std::string> latest, LatestCheckpoint(fs, logdir));
   if (!latest || StepOfCheckpoint(*latest).value_or(0) < number_of_steps) return absl::OkStatus();
@@ -111,6 +111,7 @@ SessionOpener OpenerOf(const TrainOptions& options) {
     if (loop.summary_writer) session.write_events = false;
     ASSIGN_OR_RETURN(HeldSession held, open(session));
     HeldSession looped;
+    looped.listening = held.listening;
     looped.session = std::make_unique<LoopSession>(std::move(held), loop);
     return looped;
   };

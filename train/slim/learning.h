@@ -50,9 +50,11 @@ struct TrainOptions {
   // logdir, write_events, init_fn and startup_delay_steps are set by what is here; its program, where functions decide
   // about the weights, is "slim" unless it has a name.
   SessionOptions session;
-  // The run ends at this global step; one that has ended there already takes one step more. Absent: as the train_op's
-  // configuration says.
+  // The run ends at this global step. Absent: as the train_op's configuration says.
   absl::optional<int64_t> number_of_steps;
+  // A call for a run that has ended there takes one step more, as the original's does. Not for a program that is
+  // started again until it ends well: each start would make other weights.
+  bool one_more_step = false;
   // Default: from the seed, or a warm start. None: only a checkpoint or init_fn.
   Choice<InitOp> init_op;
   std::vector<NamedTensor> init_feed_dict;

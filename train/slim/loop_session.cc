@@ -31,7 +31,14 @@ absl::Status LoopSession::Start() {
     traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
     options.hooks.push_back(traced_steps_.get());
   }
+  ASSIGN_OR_RETURN(const int64_t opened, held_.session->GlobalStep());
   ASSIGN_OR_RETURN(hooked_, HookedSession::Open(held_.session.get(), std::move(options)));
+  // Steps that an earlier life has taken and not seen are none of this loop's.
+  while (held_.gate != nullptr) {
+    ASSIGN_OR_RETURN(const int64_t next, hooked_->NextStep());
+    if (next >= opened) break;
+    RETURN_IF_ERROR(hooked_->Run(TrainOp()).status());
+  }
   return absl::OkStatus();
 }
 

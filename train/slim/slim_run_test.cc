@@ -134,6 +134,7 @@ TEST_F(SlimRunTest, WritesNothingWithoutALogdir) {
 // SLIM-13
 TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
   const TrainOp op = *MakeOp(kLogistic);
+  options_.one_more_step = true;
   for (const int64_t steps : {300, 301, 305}) {
     const auto loss = Run(op, steps);
     ASSERT_TRUE(loss.ok()) << loss.status();
@@ -150,6 +151,7 @@ TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
 
 TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
   const TrainOp op = *MakeOp(kLogistic);
+  options_.one_more_step = true;
   const auto kill_before_the_end = [this] {
     v1::RunRecord record = **ReadRunRecord(&fs_, "run", {});
     record.clear_finished();
@@ -164,6 +166,35 @@ TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
   kill_before_the_end();
   EXPECT_TRUE(absl::IsNotFound(Run(op, 3).status()));
   EXPECT_EQ(CheckpointsIn("run").size(), 3u);
+}
+
+// Such as one whose evaluation after the training has failed.
+TEST_F(SlimRunTest, AProgramThatIsStartedAgainComesToTheSameWeights) {
+  const TrainOp op = *MakeOp(kLogistic);
+  ASSERT_TRUE(Run(op, 3).ok());
+  const std::string digest = DigestOf(3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsNotFound(Run(op, 3).status())) << "no step is taken";
+    EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-3"));
+  }
+  EXPECT_EQ(DigestOf(3), digest);
+}
+
+// The session's state may be of a step before the checkpoint's, since a hook may lag.
+TEST_F(SlimRunTest, ReturnsTheLossOfItsOwnLastStep) {
+  const TrainOp op = *MakeOp(kLogistic);
+  options_.trace_every_n_steps = 1000;
+  std::vector<double> losses;
+  for (const int64_t steps : {3, 4, 5, 6}) {
+    const auto loss = Run(op, steps);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    losses.push_back(*loss);
+  }
+  for (size_t i = 1; i < losses.size(); ++i) {
+    const auto at_once = Run(op, 3 + static_cast<int64_t>(i), absl::StrCat("at_once", i));
+    ASSERT_TRUE(at_once.ok()) << at_once.status();
+    EXPECT_EQ(losses[i], *at_once) << i;
+  }
 }
 
 // SLIM-15
