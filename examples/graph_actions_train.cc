@@ -9,10 +9,12 @@
 
 #include "absl/strings/substitute.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/config_flags.h"
 #include "lockstep/train/graph_actions/graph_actions.h"
 #include "lockstep/train/program.h"
 #include "lockstep/train/saver/checkpoints.h"
 
+using lockstep::AbsolutePath;
 using lockstep::train::CreateTrainOp;
 using lockstep::train::LatestCheckpoint;
 using lockstep::train::Program;
@@ -48,7 +50,7 @@ absl::Status Evaluate(const TrainOp& train_op, const std::string& logdir) {
 }
 
 absl::Status Train(Program* program, const std::string& data) {
-  ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(absl::Substitute(kRun, data)));
+  ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(absl::Substitute(kRun, AbsolutePath(data))));
   ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
   graph_actions::TrainOptions options;
   options.session = program->Options(train_op);

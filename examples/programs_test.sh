@@ -6,7 +6,8 @@
 #   PROGRAMS_SEED=N in the environment draws the same kills again.
 set -uo pipefail
 
-readonly LOCKSTEP="$1" PROGRAMS=("${@:2}")
+LOCKSTEP="$(readlink -f "$1")"
+readonly LOCKSTEP PROGRAMS=("${@:2}")
 readonly STEPS=8000 END_LIMIT_MS=2000 LIMIT_S=60
 SEED="${PROGRAMS_SEED:-$((EPOCHSECONDS % 32768))}"
 WORK="$(mktemp -d)"
@@ -128,6 +129,15 @@ run_alone() {
   digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
 }
 
+# Its record names the data so that other folders find them; supervisor and monitored_session make theirs.
+check_data_are_found() {
+  case "${program}" in
+    *supervisor* | *monitored*) return 0 ;;
+  esac
+  (cd "${WORK}" && "${LOCKSTEP}" predict --logdir=alone --output=alone.answers.csv) >>"${logdir}.chief.log" 2>&1 ||
+    fail "predict in another folder: exit code $?"
+}
+
 # run_disturbed flags|TF_CONFIG: how the processes are told what they are.
 run_disturbed() {
   local kill k code ended other
@@ -185,6 +195,7 @@ for program in "${PROGRAMS[@]}"; do
   # As whoever restarts what has ended. StopAtStepHook, as the original's, looks after a step alone.
   [[ "${program}" == *monitored* ]] || run_alone
   [[ "${alone}" == "${digest}" ]] || fail "started again after the end: digest ${digest}, before ${alone}"
+  check_data_are_found
   for how in flags TF_CONFIG; do
     run_disturbed "${how}"
     [[ -n "${alone}" && "${alone}" == "${digest}" ]] || fail "told by ${how}: digest ${digest}, alone ${alone}"

@@ -14,7 +14,12 @@ absl::Status CheckpointEvaluationHook::AfterRun(RunContext& /*context*/, const R
   if (!latest || *latest == evaluated_) return absl::OkStatus();
   evaluated_ = *latest;
   const absl::Status status = options_.evaluate(*latest);
-  if (!absl::IsNotFound(status) && !absl::IsDataLoss(status)) return status;
+  if (absl::IsNotFound(status)) {
+    ASSIGN_OR_RETURN(const absl::optional<std::string> newest, options_.latest_checkpoint());
+    if (newest == latest) return status;  // it is something else that there is not
+  } else if (!absl::IsDataLoss(status)) {
+    return status;
+  }
   LOG(ERROR) << "not evaluated: " << status.message();
   return absl::OkStatus();
 }

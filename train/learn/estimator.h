@@ -76,6 +76,9 @@ class Estimator {
   virtual absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() = 0;
   // The run in the model_dir has ended well, with its newest checkpoint.
   virtual absl::StatusOr<bool> RunIsFinished() = 0;
+  // The global step at which the run in the model_dir is over, as its chief was told; the largest number when it has no
+  // bound or is not known yet. nullopt: there is no run.
+  virtual absl::StatusOr<absl::optional<int64_t>> LastStep() { return absl::optional<int64_t>(); }
   // Train's AwaitRunEnd, with the chief of this process's cluster.
   virtual absl::Status AwaitRunEnd(absl::Duration limit) = 0;
 

@@ -136,7 +136,10 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
     // Before the look: what is the newest checkpoint then stays it.
     ASSIGN_OR_RETURN(const bool finished, estimator().RunIsFinished());
     ASSIGN_OR_RETURN(result, EvaluateNewest(options, split, exports, &evaluated));
-    if (result && options_.train_steps && result->global_step >= *options_.train_steps) return absl::OkStatus();
+    if (result) {
+      ASSIGN_OR_RETURN(const bool last, IsLast(result->global_step));
+      if (last) return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(const auto newest, estimator().LatestCheckpoint());
     if (finished && newest == evaluated) return absl::OkStatus();
     if (!result && began >= next_warning) {
@@ -149,6 +152,13 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Experiment::IsLast(int64_t step) {
+  // The chief may have been told other steps than this process.
+  ASSIGN_OR_RETURN(const absl::optional<int64_t> of_run, estimator().LastStep());
+  const absl::optional<int64_t> last = of_run ? of_run : options_.train_steps;
+  return last && step >= *last;
+}
+
 absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(const ContinuousEvalOptions& options,
                                                                              const std::string& split, bool exports,
                                                                              std::string* evaluated) {
@@ -157,15 +167,22 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
   Estimator::EvaluateArguments arguments = EvaluateArguments(options.name);
   arguments.split = split;
   arguments.checkpoint = newest;
-  const absl::StatusOr<EvaluationMetrics> result = estimator().Evaluate(arguments);
+  absl::StatusOr<EvaluationMetrics> result = estimator().Evaluate(arguments);
+  if (result.ok() && exports) {
+    const absl::Status exported = Export(*result).status();
+    if (!exported.ok()) result = exported;
+  }
   // One that is gone was followed by another; a damaged one is looked at once.
+  if (absl::IsNotFound(result.status())) {
+    ASSIGN_OR_RETURN(const auto now, estimator().LatestCheckpoint());
+    if (now == newest) return result.status();  // it is something else that there is not
+  }
   if (absl::IsNotFound(result.status()) || absl::IsDataLoss(result.status())) {
     LOG(ERROR) << "not evaluated: " << result.status().message();
     if (absl::IsDataLoss(result.status())) *evaluated = *newest;
     return absl::nullopt;
   }
   RETURN_IF_ERROR(result.status());
-  if (exports) RETURN_IF_ERROR(Export(*result).status());
   *evaluated = *newest;
   return *result;
 }
@@ -249,9 +266,9 @@ absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const Contin
 
 absl::Status Experiment::RunStdServer() {
   const RunConfig& config = estimator().config();
-  if (config.cluster_spec().empty() || !config.task_type() || config.master().empty()) {
+  if (!config.task_type() || (!config.cluster_spec().empty() && config.master().empty())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a server needs a cluster, a task type and a master: the cluster is \"", config.cluster_spec().ToString(),
+        "a server needs a task type, and in a cluster a master: the cluster is \"", config.cluster_spec().ToString(),
         "\", the type \"", config.task_type().value_or(""), "\", the master \"", config.master(), "\""));
   }
   return estimator().AwaitRunEnd(absl::InfiniteDuration());

@@ -94,8 +94,9 @@ class Experiment {
   // Evaluates the newest checkpoint once.
   absl::StatusOr<EvaluationMetrics> Evaluate(absl::optional<absl::Duration> delay = absl::nullopt,
                                              const std::string& name = "one_pass");
-  // Evaluates and exports each new checkpoint, until one of train_steps, or the last one of a run that has ended, was
-  // evaluated. One that is gone or damaged is skipped.
+  // Evaluates and exports each new checkpoint, until that of the run's last step, or the last one of a run that has
+  // ended, was evaluated; train_steps is the last step where the estimator knows of none. One that is gone or damaged
+  // is skipped.
   absl::Status ContinuousEval(const ContinuousEvalOptions& options = ContinuousEvalOptions());
   // The same on the data of the training, without exports.
   absl::Status ContinuousEvalOnTrainData(ContinuousEvalOptions options = OnTrainData());
@@ -105,7 +106,8 @@ class Experiment {
   absl::StatusOr<ExperimentResult> ContinuousTrainAndEval(const ContinuePredicate& predicate = nullptr);
   // TrainAndEvaluate with local_eval_frequency.
   absl::StatusOr<ExperimentResult> LocalRun();
-  // What a task of the job "ps" does: it waits for the end of the run. InvalidArgument without a cluster.
+  // What a task of the job "ps" does: it waits for the end of the run. InvalidArgument without a task type, or a
+  // cluster without a master; without a cluster the estimator knows the chief.
   absl::Status RunStdServer();
   // One step, one batch, one export: whether all of it works.
   absl::StatusOr<ExperimentResult> Test();
@@ -132,6 +134,8 @@ class Experiment {
   absl::StatusOr<absl::optional<EvaluationMetrics>> EvaluateNewest(const ContinuousEvalOptions& options,
                                                                    const std::string& split, bool exports,
                                                                    std::string* evaluated);
+  // Whether nothing is left to evaluate after this step.
+  absl::StatusOr<bool> IsLast(int64_t step);
   absl::StatusOr<ExperimentResult> TrainAndEvaluateEvery(int64_t frequency);
   // Waits before the training of this task. True: the run is over meanwhile.
   absl::StatusOr<bool> DelayTraining(absl::Duration delay);

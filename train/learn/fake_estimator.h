@@ -42,7 +42,10 @@ class FakeEstimator : public Estimator {
   absl::StatusOr<EvaluationMetrics> Evaluate(const EvaluateArguments& arguments) override {
     calls.push_back(absl::StrCat("evaluate ", arguments.name));
     evaluated.push_back(arguments);
-    if (static_cast<int>(evaluated.size()) == fails_at) return failure;
+    if (static_cast<int>(evaluated.size()) == fails_at) {
+      if (next) latest = std::exchange(next, absl::nullopt);
+      return failure;
+    }
     EvaluationMetrics result;
     result.global_step = global_step;
     result.checkpoint = arguments.checkpoint.value_or("/model/model.ckpt-" + absl::StrCat(global_step));
@@ -54,6 +57,7 @@ class FakeEstimator : public Estimator {
   }
   absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() override { return latest; }
   absl::StatusOr<bool> RunIsFinished() override { return finished; }
+  absl::StatusOr<absl::optional<int64_t>> LastStep() override { return last_step; }
   absl::Status AwaitRunEnd(absl::Duration limit) override {
     calls.push_back("await");
     if (run_ends || limit == absl::InfiniteDuration()) return absl::OkStatus();
@@ -70,11 +74,15 @@ class FakeEstimator : public Estimator {
   int64_t global_step = 100;
   absl::optional<std::string> latest = std::string("/model/model.ckpt-100");
   bool finished = false;
+  // As the run's record says it.
+  absl::optional<int64_t> last_step;
   // The run is over before a delay is.
   bool run_ends = false;
   // The evaluation with this number fails like this.
   int fails_at = 0;
   absl::Status failure = absl::OutOfRangeError("enough");
+  // The newest checkpoint from then on, in place of that.
+  absl::optional<std::string> next;
 
  private:
   const RunConfig config_;

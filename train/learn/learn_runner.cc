@@ -18,24 +18,26 @@ absl::StatusOr<ExperimentResult> WithoutResult(absl::Status status) {
 
 struct Schedule {
   const char* name;
+  // It looks for checkpoints.
+  bool evaluates;
   absl::StatusOr<ExperimentResult> (*run)(Experiment& experiment);
 };
 
 const Schedule kSchedules[] = {
-    {"train", [](Experiment& e) { return WithoutResult(e.Train()); }},
-    {"evaluate",
+    {"train", false, [](Experiment& e) { return WithoutResult(e.Train()); }},
+    {"evaluate", true,
      [](Experiment& e) -> absl::StatusOr<ExperimentResult> {
        ExperimentResult result;
        ASSIGN_OR_RETURN(result.evaluation, e.Evaluate());
        return result;
      }},
-    {"continuous_eval", [](Experiment& e) { return WithoutResult(e.ContinuousEval()); }},
-    {"continuous_eval_on_train_data", [](Experiment& e) { return WithoutResult(e.ContinuousEvalOnTrainData()); }},
-    {"train_and_evaluate", [](Experiment& e) { return e.TrainAndEvaluate(); }},
-    {"continuous_train_and_eval", [](Experiment& e) { return e.ContinuousTrainAndEval(); }},
-    {"local_run", [](Experiment& e) { return e.LocalRun(); }},
-    {"run_std_server", [](Experiment& e) { return WithoutResult(e.RunStdServer()); }},
-    {"test", [](Experiment& e) { return e.Test(); }},
+    {"continuous_eval", true, [](Experiment& e) { return WithoutResult(e.ContinuousEval()); }},
+    {"continuous_eval_on_train_data", true, [](Experiment& e) { return WithoutResult(e.ContinuousEvalOnTrainData()); }},
+    {"train_and_evaluate", true, [](Experiment& e) { return e.TrainAndEvaluate(); }},
+    {"continuous_train_and_eval", true, [](Experiment& e) { return e.ContinuousTrainAndEval(); }},
+    {"local_run", true, [](Experiment& e) { return e.LocalRun(); }},
+    {"run_std_server", false, [](Experiment& e) { return WithoutResult(e.RunStdServer()); }},
+    {"test", true, [](Experiment& e) { return e.Test(); }},
 };
 
 absl::StatusOr<const Schedule*> FindSchedule(const std::string& name) {
@@ -56,10 +58,12 @@ std::string DefaultSchedule(const RunConfig& config) {
   return job == "chief" || job == "master" ? "train_and_evaluate" : "train";
 }
 
-absl::Status CheckModelDir(const RunConfig& config) {
+absl::Status CheckModelDir(const RunConfig& config, const Schedule& schedule) {
   const Role role = config.task().role;
-  if (!config.model_dir().empty() || (role != Role::kChief && role != Role::kEvaluator)) return absl::OkStatus();
-  return absl::InvalidArgumentError("the RunConfig has no model_dir: where the checkpoints are");
+  const bool needed = schedule.evaluates || role == Role::kChief || role == Role::kEvaluator;
+  if (!needed || !config.model_dir().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the RunConfig has no model_dir: where the checkpoints are, which ", schedule.name, " needs"));
 }
 
 absl::StatusOr<std::unique_ptr<Experiment>> Checked(absl::StatusOr<std::unique_ptr<Experiment>> made,
@@ -78,8 +82,8 @@ absl::StatusOr<std::unique_ptr<Experiment>> Checked(absl::StatusOr<std::unique_p
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
                                      const absl::optional<std::string>& schedule) {
   if (!make) return absl::InvalidArgumentError("experiment_fn is null: give the function that makes the experiment");
-  RETURN_IF_ERROR(CheckModelDir(config));
   ASSIGN_OR_RETURN(const Schedule* const chosen, FindSchedule(schedule.value_or(DefaultSchedule(config))));
+  RETURN_IF_ERROR(CheckModelDir(config, *chosen));
   ASSIGN_OR_RETURN(const std::unique_ptr<Experiment> experiment, Checked(make(config), config));
   LOG(INFO) << "experiment: " << chosen->name;
   return chosen->run(*experiment);

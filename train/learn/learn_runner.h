@@ -21,8 +21,8 @@ using ExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experime
 // continuous_eval_on_train_data, train_and_evaluate, continuous_train_and_eval, local_run, run_std_server or test.
 // Without one: train_and_evaluate where the process is alone, or the task is a chief or master; train for a worker;
 // run_std_server for a ps; continuous_eval for an evaluator.
-// Errors: InvalidArgument for an unknown schedule, a chief or an evaluator without a model_dir, no experiment, or one
-// with another RunConfig; those of `make` and of the method.
+// Errors: InvalidArgument for an unknown schedule, a chief, an evaluator or a schedule that evaluates without a
+// model_dir, no experiment, or one with another RunConfig; those of `make` and of the method.
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 

@@ -89,6 +89,26 @@ TEST_F(LearnRunnerTest, RefusesWhatItCannotRun) {
   EXPECT_TRUE(absl::IsInvalidArgument(learn_runner::Run(Function(), ConfigOf(""), "run_std_server").status()));
 }
 
+TEST_F(LearnRunnerTest, AScheduleThatEvaluatesNeedsAModelDir) {
+  const auto run = [this](const std::string& tf_config, const absl::optional<std::string>& schedule) {
+    return learn_runner::Run(Function(), RunConfig::Create({}, ParseTfConfig(tf_config).value()).value(), schedule)
+        .status();
+  };
+  // Beside workers and not in the cloud a master is a worker that evaluates.
+  const absl::Status master = run(R"({"cluster": {"master": ["m:1"], "worker": ["w:1"]}, "task": {"type": "master"},
+                                      "environment": "local"})",
+                                  absl::nullopt);
+  EXPECT_TRUE(absl::IsInvalidArgument(master)) << master;
+  EXPECT_THAT(std::string(master.message()), HasSubstr("no model_dir"));
+  for (const char* schedule : {"evaluate", "continuous_eval", "continuous_eval_on_train_data", "train_and_evaluate",
+                               "continuous_train_and_eval", "local_run", "test"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(run(TaskOf("worker"), std::string(schedule)))) << schedule;
+  }
+  EXPECT_EQ(estimator_, nullptr) << "nothing was made";
+  EXPECT_TRUE(run(TaskOf("worker"), absl::nullopt).ok());
+  EXPECT_TRUE(run(TaskOf("ps"), absl::nullopt).ok());
+}
+
 TEST_F(LearnRunnerTest, AnOutputDirIsTheModelDir) {
   unsetenv(kTfConfigVariable);
   EXPECT_TRUE(learn_runner::Run(Function(), std::string("/out")).ok());

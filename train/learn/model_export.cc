@@ -6,20 +6,43 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/first_difference.h"
 #include "lockstep/common/report/json_text.h"
 #include "lockstep/common/tensor/tensor.h"
+#include "lockstep/train/pause.h"
 
 namespace lockstep::train {
 namespace {
 
 constexpr char kGlobalStep[] = "global_step";
+constexpr char kMetricsFile[] = "evaluation.json";
+constexpr char kLockFile[] = "export.lock";
+constexpr absl::Duration kLockPeriod = absl::Milliseconds(20);
+
+// The chief and an evaluator of a run export the same checkpoint at the same time.
+absl::StatusOr<std::unique_ptr<FileSystem::Lock>> AwaitLock(FileSystem* fs, const std::string& path, Clock* clock,
+                                                            StopSignal* stop) {
+  auto lock = fs->LockFile(path);
+  LOG_IF(INFO, absl::IsFailedPrecondition(lock.status())) << "waiting for another export: " << lock.status().message();
+  while (absl::IsFailedPrecondition(lock.status())) {
+    RETURN_IF_ERROR(Pause(kLockPeriod, clock, stop));
+    lock = fs->LockFile(path);
+  }
+  return lock;
+}
+
+std::string PrefixIn(const std::string& directory, int64_t step) {
+  return JoinPath(directory, absl::StrCat("model.ckpt-", step));
+}
 
 absl::Status WriteCheckpoint(FileSystem* fs, const TensorReader& source, std::vector<std::string> names,
                              const std::string& prefix) {
@@ -45,7 +68,7 @@ absl::Status WriteVariables(FileSystem* fs, const EvaluationMetrics& result, con
     const std::string path = JoinPath(directory, absl::StrCat("model.", NameOf(format)));
     RETURN_IF_ERROR(WriteTensorFile(fs, path, format, *source, contents));
   }
-  const std::string prefix = JoinPath(directory, absl::StrCat("model.ckpt-", result.global_step));
+  const std::string prefix = PrefixIn(directory, result.global_step);
   RETURN_IF_ERROR(WriteCheckpoint(fs, *source, std::move(contents.names), prefix));
   return WriteCheckpointState(fs, directory, prefix, {prefix});
 }
@@ -57,21 +80,55 @@ std::string MetricsJson(const EvaluationMetrics& result) {
   return absl::StrCat("{\"step\": ", result.global_step, ", \"metrics\": {", metrics, "}}\n");
 }
 
+absl::Status CheckSameVariables(FileSystem* fs, const EvaluationMetrics& result, const v1::ModelSpec& model,
+                                const std::string& directory) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> source, BundleReader::Open(fs, result.checkpoint));
+  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> present,
+                   BundleReader::Open(fs, PrefixIn(directory, result.global_step)));
+  for (const v1::VariableSpec& variable : model.variables()) {
+    ASSIGN_OR_RETURN(const Tensor expected, source->Read(variable.name()));
+    ASSIGN_OR_RETURN(const Tensor found, present->Read(variable.name()));
+    if (expected.bytes() != found.bytes()) return absl::NotFoundError(variable.name());
+  }
+  return absl::OkStatus();
+}
+
+// Whether the export is there, whole and the same. One that cannot be read is not.
+bool IsExported(FileSystem* fs, const EvaluationMetrics& result, const v1::RunRecord& exported,
+                const std::string& directory) {
+  const auto present = ReadRunRecord(fs, directory);
+  if (!present.ok() || !*present || !FirstDifference(**present, exported).empty()) return false;
+  const auto metrics = ReadFile(fs, JoinPath(directory, kMetricsFile));
+  return metrics.ok() && *metrics == MetricsJson(result) &&
+         CheckSameVariables(fs, result, exported.model(), directory).ok();
+}
+
+// What was exported there before is no export while its files change.
+absl::Status RemoveRecord(FileSystem* fs, const std::string& directory) {
+  const absl::Status status = fs->Remove(JoinPath(directory, kRunRecordFile));
+  if (absl::IsNotFound(status)) return absl::OkStatus();
+  RETURN_IF_ERROR(status);
+  return fs->SyncDirectory(directory);
+}
+
 }  // namespace
 
 absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const EvaluationMetrics& result,
-                         const std::string& directory) {
+                         const std::string& directory, Clock* clock, StopSignal* stop) {
   ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs, model_dir));
   if (!record) {
     return absl::NotFoundError(absl::StrCat(model_dir, " is not a run's logdir: it has no ", kRunRecordFile));
   }
-  RETURN_IF_ERROR(fs->CreateDirectory(directory));
-  RETURN_IF_ERROR(WriteVariables(fs, result, record->model(), directory));
-  RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(directory, "evaluation.json"), MetricsJson(result)));
   v1::RunRecord exported;
   *exported.mutable_config() = record->config();
   *exported.mutable_model() = record->model();
   *exported.mutable_build() = record->build();
+  RETURN_IF_ERROR(fs->CreateDirectory(directory));
+  ASSIGN_OR_RETURN(const auto lock, AwaitLock(fs, JoinPath(std::string(Dirname(directory)), kLockFile), clock, stop));
+  if (IsExported(fs, result, exported, directory)) return absl::OkStatus();
+  RETURN_IF_ERROR(RemoveRecord(fs, directory));
+  RETURN_IF_ERROR(WriteVariables(fs, result, record->model(), directory));
+  RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(directory, kMetricsFile), MetricsJson(result)));
   return WriteRunRecord(fs, directory, exported);
 }
 

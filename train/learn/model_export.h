@@ -4,8 +4,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/train/learn/estimator.h"
+#include "lockstep/train/stop_signal.h"
 
 namespace lockstep::train {
 
@@ -17,10 +19,12 @@ namespace lockstep::train {
 //   model.npz              the same variables for other programs
 //   evaluation.json        how good it is
 //   lockstep.textproto     the run's configuration and model; written last: without it the directory is no export
-// `lockstep predict --export=DIRECTORY` and `eval` read it. The same export again gives the same files. Errors:
-// NotFound when model_dir is no run's, or lacks the checkpoint; those of the files.
+// `lockstep predict --export=DIRECTORY` and `eval` read it. The same export again leaves the files as they are. One
+// process at a time exports to the directories of one directory, in which "export.lock" is its lock; others wait for
+// it. Errors: NotFound when model_dir is no run's, or lacks the checkpoint; Cancelled when the process is told to stop
+// while it waits; those of the files.
 absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const EvaluationMetrics& result,
-                         const std::string& directory);
+                         const std::string& directory, Clock* clock = Clock::Real(), StopSignal* stop = nullptr);
 
 }  // namespace lockstep::train
 

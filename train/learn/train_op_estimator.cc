@@ -1,5 +1,6 @@
 #include "lockstep/train/learn/train_op_estimator.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -182,7 +183,7 @@ absl::Status TrainOpEstimator::WriteEvents(const std::string& name, const Evalua
 }
 
 absl::Status TrainOpEstimator::Export(const std::string& directory, const EvaluationMetrics& result) {
-  return ExportModel(fs(), config_.model_dir(), result, directory);
+  return ExportModel(fs(), config_.model_dir(), result, directory, options_.session.clock, options_.session.stop);
 }
 
 absl::StatusOr<absl::optional<std::string>> TrainOpEstimator::LatestCheckpoint() {
@@ -194,9 +195,17 @@ absl::StatusOr<bool> TrainOpEstimator::RunIsFinished() {
   return record.has_value() && record->finished();
 }
 
+absl::StatusOr<absl::optional<int64_t>> TrainOpEstimator::LastStep() {
+  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs(), config_.model_dir()));
+  if (!record) return absl::optional<int64_t>();
+  const int64_t steps = record->config().training().steps();
+  return absl::make_optional(steps > 0 ? steps : std::numeric_limits<int64_t>::max());
+}
+
 absl::Status TrainOpEstimator::AwaitRunEnd(absl::Duration limit) {
   AwaitRunEndOptions options;
   options.master = options_.session.master.empty() ? MasterOf(config_.task().chief_address) : options_.session.master;
+  options.logdir = config_.model_dir();
   options.limit = limit;
   options.max_silence = absl::Seconds(options_.session.op.spec.cluster().chief_wait_seconds());
   options.stop = options_.session.stop;

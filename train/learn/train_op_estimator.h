@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_TRAIN_LEARN_TRAIN_OP_ESTIMATOR_H_
 #define LOCKSTEP_TRAIN_LEARN_TRAIN_OP_ESTIMATOR_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +44,7 @@ class TrainOpEstimator : public Estimator {
   absl::Status Export(const std::string& directory, const EvaluationMetrics& result) override;
   absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() override;
   absl::StatusOr<bool> RunIsFinished() override;
+  absl::StatusOr<absl::optional<int64_t>> LastStep() override;
   absl::Status AwaitRunEnd(absl::Duration limit) override;
   const RunConfig& config() const override { return config_; }
 

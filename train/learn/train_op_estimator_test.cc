@@ -4,6 +4,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,7 @@
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/learn/experiment.h"
 #include "lockstep/train/learn/fake_estimator.h"
+#include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/local_workers.h"
 
 namespace lockstep::train {
@@ -76,7 +78,7 @@ TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   options.export_strategies = {MakeExportStrategy("all")};
   const auto result = Make(options)->TrainAndEvaluate();
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(*fs_.ListDirectory("run/export/all"), ElementsAre("0", "3", "6", "8"));
+  EXPECT_THAT(*fs_.ListDirectory("run/export/all"), ElementsAre("0", "3", "6", "8", "export.lock"));
   EXPECT_EQ(result->evaluation->global_step, 8);
   EXPECT_THAT(result->exports, ElementsAre("run/export/all/8"));
   EXPECT_EQ(result->evaluation->metrics.count("accuracy"), 1u);
@@ -152,6 +154,94 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
   ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
   EXPECT_EQ(*ReadFile(&fs_, "run/export/model/4/lockstep.textproto"), record);
   EXPECT_EQ(DigestOf("run/export/model/4/model.ckpt-4"), digest);
+}
+
+TEST_F(TrainOpEstimatorTest, AnExportWaitsForThatOfAnotherProcess) {
+  // The other one has ended at the third look.
+  class OtherExport : public JumpingClock {
+   public:
+    bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
+      if (++waits == 3) lock.reset();
+      return JumpingClock::WaitUntil(cv, mutex, deadline);
+    }
+    int waits = 0;
+    std::unique_ptr<FileSystem::Lock> lock;
+  } clock;
+  const auto estimator = MakeEstimator();
+  Estimator::TrainArguments training;
+  training.max_steps = 4;
+  ASSERT_TRUE(estimator->Train(training).ok());
+  const EvaluationMetrics result = estimator->Evaluate({}).value();
+  ASSERT_TRUE(fs_.CreateDirectory("exports").ok());
+  clock.lock = fs_.LockFile("exports/export.lock").value();
+  EXPECT_TRUE(ExportModel(&fs_, "run", result, "exports/4", &clock).ok());
+  EXPECT_EQ(clock.waits, 3);
+  StopSignal stop;
+  stop.Request();
+  clock.lock = fs_.LockFile("exports/export.lock").value();
+  EXPECT_TRUE(absl::IsCancelled(ExportModel(&fs_, "run", result, "exports/4", &clock, &stop)));
+}
+
+TEST_F(TrainOpEstimatorTest, ExportsOfTwoProcessesDoNotMeet) {
+  const auto estimator = MakeEstimator();
+  Estimator::TrainArguments training;
+  training.max_steps = 4;
+  ASSERT_TRUE(estimator->Train(training).ok());
+  const EvaluationMetrics result = estimator->Evaluate({}).value();
+  for (int round = 0; round < 30; ++round) {
+    const std::string directory = absl::StrCat("exports/", round);
+    absl::Status other;
+    std::thread thread([&] { other = ExportModel(&fs_, "run", result, directory); });
+    const absl::Status status = ExportModel(&fs_, "run", result, directory);
+    thread.join();
+    ASSERT_TRUE(status.ok() && other.ok()) << status << other;
+    ASSERT_EQ(fs_.ListDirectory(directory)->size(), 7u);
+  }
+}
+
+TEST_F(TrainOpEstimatorTest, AnExportIsLeftAsItIsUnlessItIsNotTheSame) {
+  const auto estimator = MakeEstimator();
+  Estimator::TrainArguments training;
+  training.max_steps = 4;
+  ASSERT_TRUE(estimator->Train(training).ok());
+  EvaluationMetrics result = estimator->Evaluate({}).value();
+  const auto exported_at = [&](const EvaluationMetrics& of) {
+    EXPECT_TRUE(estimator->Export("exports/4", of).ok());
+    return fs_.NewRandomAccessFile("exports/4/model.npz").value()->change_time();
+  };
+  const absl::Time first = exported_at(result);
+  const std::string digest = DigestOf("exports/4/model.ckpt-4");
+  EXPECT_EQ(exported_at(result), first);
+  ASSERT_TRUE(fs_.Remove("exports/4/lockstep.textproto").ok());
+  const absl::Time completed = exported_at(result);
+  EXPECT_GT(completed, first) << "it was not whole";
+  // Its weights are damaged.
+  const std::vector<std::string> names = *fs_.ListDirectory("exports/4");
+  for (const std::string& name : names) {
+    if (absl::StrContains(name, ".data-")) fs_.FlipBits(JoinPath("exports/4", name), 20, 1);
+  }
+  const absl::Time mended = exported_at(result);
+  EXPECT_GT(mended, completed);
+  EXPECT_EQ(DigestOf("exports/4/model.ckpt-4"), digest);
+  result.metrics["accuracy"] = 2;
+  EXPECT_GT(exported_at(result), mended);
+}
+
+TEST_F(TrainOpEstimatorTest, AServerThatStartsAfterTheEndEnds) {
+  Estimator::TrainArguments training;
+  training.max_steps = 4;
+  EXPECT_EQ(*MakeEstimator()->LastStep(), absl::nullopt) << "there is no run yet";
+  ASSERT_TRUE(MakeEstimator()->Train(training).ok());
+  EXPECT_EQ(*MakeEstimator()->LastStep(), 4);
+  JumpingClock clock;
+  options_.session.is_chief = false;
+  options_.session.master = "unix:/no/such/folder/socket";
+  options_.session.clock = &clock;
+  ExperimentOptions server;
+  server.estimator = TrainOpEstimator::Create(ConfigOf(R"({"task": {"type": "ps"}})", config_), options_).value();
+  const absl::Status status = Experiment::Create(std::move(server)).value()->RunStdServer();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(clock.elapsed(), absl::Minutes(1)) << "a chief that continues the run may come later";
 }
 
 TEST_F(TrainOpEstimatorTest, EvaluatesSomeBatchesOfASplitAndTellsHooks) {
