@@ -136,6 +136,39 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(unlike.err, HasSubstr("column \"x\""));
 }
 
+TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
+  const auto write = [&](const char* name, const char* text) {
+    EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());
+    return Path(name);
+  };
+  // The class is the sign of x; n is small.
+  write("train.csv", "x,n,sign\n1,0.1,1\n-1,0.1,0\n2,-0.1,1\n-2,-0.1,0\n");
+  const std::string columns = R"(column { name: "n" } column { name: "x" } column { name: "sign" type: LABEL } } })";
+  const std::string config = write("order.textproto", absl::StrCat(R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input { split { name: "train" csv { file: "train.csv" )",
+                                                                   columns, R"(
+              split { name: "test" csv { file: "train.csv" )",
+                                                                   columns, R"( batch_size: 4 }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 50 })")
+                                                          .c_str());
+  const std::string logdir = absl::StrCat("--logdir=", Path("order"));
+  ASSERT_EQ(Call(LocalCommand, {config, logdir}).exit_code, 0);
+  const std::string swapped = write("swapped.csv", "n,sign,x\n-0.5,1,3\n0.5,0,-3\n");
+  const std::string output = absl::StrCat("--output=", Path("out.csv"));
+  for (const char* split : {"--split=train", "--split=test"}) {
+    const Result predicted = Call(PredictCommand, {logdir, split, absl::StrCat("--file=", swapped), output});
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+    ASSERT_EQ(lines.size(), 4);
+    EXPECT_THAT(lines[1], StartsWith("0,1,1,")) << split;
+    EXPECT_THAT(lines[2], StartsWith("1,0,0,")) << split;
+  }
+  const Result evaluated = Call(EvalCommand, {logdir, absl::StrCat("--set=input.split[1].csv.file=", swapped)});
+  EXPECT_THAT(evaluated.out, HasSubstr("accuracy 1")) << evaluated.err;
+}
+
 TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
   const Result trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
