@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/export_command.h"
 
 namespace lockstep {
 namespace {
@@ -167,6 +168,23 @@ TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
   }
   const Result evaluated = Call(EvalCommand, {logdir, absl::StrCat("--set=input.split[1].csv.file=", swapped)});
   EXPECT_THAT(evaluated.out, HasSubstr("accuracy 1")) << evaluated.err;
+}
+
+TEST_F(CommandsTest, RefusesToStartFromValuesThatAreNotFinite) {
+  const std::string logdir = absl::StrCat("--logdir=", Path("first"));
+  ASSERT_EQ(Call(LocalCommand, {config_, logdir}).exit_code, 0);
+  const std::string weights = Path("weights.safetensors");
+  ASSERT_EQ(Call(ExportCommand, {Path("first"), "--format=safetensors", absl::StrCat("--out=", weights)}).exit_code, 0);
+  std::string bytes = ReadFile(fs_, weights).value();
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\x7f");
+  ASSERT_EQ(WriteFileAtomically(fs_, weights, bytes), absl::OkStatus());
+  const std::string set = absl::StrCat("--set=checkpoint.warm_start=", weights);
+  const std::string second = absl::StrCat("--logdir=", Path("second"));
+  for (const Result& result : {Call(CheckCommand, {config_, set}), Call(LocalCommand, {config_, set, second})}) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, ContainsRegex("warm_start: .*weights.safetensors: element [0-9]+ of logits/.* is -?nan"));
+  }
+  EXPECT_FALSE(fs_->Exists(absl::StrCat(Path("second"), "/model.ckpt-0.index")).value());
 }
 
 TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
