@@ -263,6 +263,7 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
       {EvalCommand, {}},
       {EvalCommand, {"--logdir", directory_}},
       {EvalCommand, {"--watch", "--checkpoint=x"}},
+      {EvalCommand, {"--export=x", "--logdir=y"}},
       {PredictCommand, {"--logdir", directory_}},
       {NewCommand, {}},
   };
@@ -272,6 +273,18 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
     EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
     EXPECT_THAT(result.err, StartsWith("lockstep "));
   }
+}
+
+TEST_F(CommandsTest, AnExportThatIsNamedCountsBeforeTheLogdirOfTheEnvironment) {
+  setenv("LOCKSTEP_LOGDIR", directory_.c_str(), 1);
+  const Result exported = Call(EvalCommand, {"--export", directory_});
+  const Result both = Call(EvalCommand, {"--export", directory_, "--logdir", directory_});
+  unsetenv("LOCKSTEP_LOGDIR");
+  EXPECT_THAT(exported.err, HasSubstr("is not an exported model"));
+  EXPECT_THAT(both.err, HasSubstr("--export and --logdir exclude each other"));
+  setenv("LOCKSTEP_EXPORT", "none", 1);
+  EXPECT_THAT(Call(EvalCommand, {"--logdir", directory_}).err, HasSubstr("is not a run's logdir"));
+  unsetenv("LOCKSTEP_EXPORT");
 }
 
 TEST_F(CommandsTest, ExplainsItself) {

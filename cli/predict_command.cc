@@ -84,7 +84,7 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
       "as the last layer gives them; label and class only where labels are classes; class_name where\n"
       "classes have names\n"
       "(evaluation.class_name, evaluation.class_name_file, or the categories of a csv label).\n"
-      "Exit codes: 0 done; 1 damaged checkpoint or data, disk full; 2 wrong arguments or no such run.\n"
+      "Exit codes: 0 done; 1 damaged checkpoint, export or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);
@@ -99,6 +99,7 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
                        &flags.probabilities);
   command_line.AddFlag("output", "FILE", "the CSV file; an existing one is replaced", &flags.output);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  flags.run.LetFlagsExcludeVariables(command_line);
   if (flags.output.empty()) {
     return PrintError("lockstep predict", "--output is missing: the CSV file to write", kExitBadConfiguration, err);
   }
