@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/export_command.h"
 
 namespace lockstep {
 namespace {
@@ -136,6 +137,56 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(unlike.err, HasSubstr("column \"x\""));
 }
 
+TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
+  const auto write = [&](const char* name, const char* text) {
+    EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());
+    return Path(name);
+  };
+  // The class is the sign of x; n is small.
+  write("train.csv", "x,n,sign\n1,0.1,1\n-1,0.1,0\n2,-0.1,1\n-2,-0.1,0\n");
+  const std::string columns = R"(column { name: "n" } column { name: "x" } column { name: "sign" type: LABEL } } })";
+  const std::string config = write("order.textproto", absl::StrCat(R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input { split { name: "train" csv { file: "train.csv" )",
+                                                                   columns, R"(
+              split { name: "test" csv { file: "train.csv" )",
+                                                                   columns, R"( batch_size: 4 }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 50 })")
+                                                          .c_str());
+  const std::string logdir = absl::StrCat("--logdir=", Path("order"));
+  ASSERT_EQ(Call(LocalCommand, {config, logdir}).exit_code, 0);
+  const std::string swapped = write("swapped.csv", "n,sign,x\n-0.5,1,3\n0.5,0,-3\n");
+  const std::string output = absl::StrCat("--output=", Path("out.csv"));
+  for (const char* split : {"--split=train", "--split=test"}) {
+    const Result predicted = Call(PredictCommand, {logdir, split, absl::StrCat("--file=", swapped), output});
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+    ASSERT_EQ(lines.size(), 4);
+    EXPECT_THAT(lines[1], StartsWith("0,1,1,")) << split;
+    EXPECT_THAT(lines[2], StartsWith("1,0,0,")) << split;
+  }
+  const Result evaluated = Call(EvalCommand, {logdir, absl::StrCat("--set=input.split[1].csv.file=", swapped)});
+  EXPECT_THAT(evaluated.out, HasSubstr("accuracy 1")) << evaluated.err;
+}
+
+TEST_F(CommandsTest, RefusesToStartFromValuesThatAreNotFinite) {
+  const std::string logdir = absl::StrCat("--logdir=", Path("first"));
+  ASSERT_EQ(Call(LocalCommand, {config_, logdir}).exit_code, 0);
+  const std::string weights = Path("weights.safetensors");
+  ASSERT_EQ(Call(ExportCommand, {Path("first"), "--format=safetensors", absl::StrCat("--out=", weights)}).exit_code, 0);
+  std::string bytes = ReadFile(fs_, weights).value();
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\x7f");
+  ASSERT_EQ(WriteFileAtomically(fs_, weights, bytes), absl::OkStatus());
+  const std::string set = absl::StrCat("--set=checkpoint.warm_start=", weights);
+  const std::string second = absl::StrCat("--logdir=", Path("second"));
+  for (const Result& result : {Call(CheckCommand, {config_, set}), Call(LocalCommand, {config_, set, second})}) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, ContainsRegex("warm_start: .*weights.safetensors: element [0-9]+ of logits/.* is -?nan"));
+  }
+  EXPECT_FALSE(fs_->Exists(absl::StrCat(Path("second"), "/model.ckpt-0.index")).value());
+}
+
 TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
   const Result trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
@@ -212,6 +263,7 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
       {EvalCommand, {}},
       {EvalCommand, {"--logdir", directory_}},
       {EvalCommand, {"--watch", "--checkpoint=x"}},
+      {EvalCommand, {"--export=x", "--logdir=y"}},
       {PredictCommand, {"--logdir", directory_}},
       {NewCommand, {}},
   };
@@ -221,6 +273,18 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
     EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
     EXPECT_THAT(result.err, StartsWith("lockstep "));
   }
+}
+
+TEST_F(CommandsTest, AnExportThatIsNamedCountsBeforeTheLogdirOfTheEnvironment) {
+  setenv("LOCKSTEP_LOGDIR", directory_.c_str(), 1);
+  const Result exported = Call(EvalCommand, {"--export", directory_});
+  const Result both = Call(EvalCommand, {"--export", directory_, "--logdir", directory_});
+  unsetenv("LOCKSTEP_LOGDIR");
+  EXPECT_THAT(exported.err, HasSubstr("is not an exported model"));
+  EXPECT_THAT(both.err, HasSubstr("--export and --logdir exclude each other"));
+  setenv("LOCKSTEP_EXPORT", "none", 1);
+  EXPECT_THAT(Call(EvalCommand, {"--logdir", directory_}).err, HasSubstr("is not a run's logdir"));
+  unsetenv("LOCKSTEP_EXPORT");
 }
 
 TEST_F(CommandsTest, ExplainsItself) {

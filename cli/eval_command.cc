@@ -87,7 +87,7 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   EvalFlags flags;
   CommandLine command_line(
       "lockstep eval", "Evaluates a run's checkpoint on a split of its data.",
-      "Exit codes: 0 done; 1 damaged checkpoint; 2 wrong arguments or no such run; 143 terminated.\n"
+      "Exit codes: 0 done; 1 damaged checkpoint or export; 2 wrong arguments or no such run; 143 terminated.\n"
       "Example: lockstep eval --logdir=runs/fashion_mnist --split=test");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);
@@ -101,6 +101,7 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
       &flags.watch);
   command_line.AddFlag("every", "TIME", "with --watch: how often to look for a new checkpoint", &flags.every);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  flags.run.LetFlagsExcludeVariables(command_line);
   if (flags.watch && !flags.run.checkpoint.empty()) {
     return PrintError("lockstep eval", "--watch and --checkpoint exclude each other", kExitBadConfiguration, err);
   }

@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/cli/commands.h"
@@ -21,13 +22,20 @@ struct PredictFlags {
   bool probabilities = false;
 };
 
-// Lets the split read `file`, which has the split's format.
-absl::Status ReplaceFile(const std::string& split_name, const std::string& file, config::v1::RunSpec* config) {
+// Lets the split read `file`, which has the split's format. Of csv another split does, named in `split_name` then, so
+// that the order of the train split's columns stays known.
+absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::RunSpec* config) {
   for (config::v1::InputConfig::Split& split : *config->mutable_input()->mutable_split()) {
-    if (split.name() != split_name) continue;
+    if (split.name() != *split_name) continue;
     if (split.has_csv()) {
-      split.mutable_csv()->set_file(file);
-    } else if (split.has_libsvm()) {
+      config::v1::InputConfig::Split of_file = split;
+      *split_name = absl::StrCat("--file=", file);
+      of_file.set_name(*split_name);
+      of_file.mutable_csv()->set_file(file);
+      *config->mutable_input()->add_split() = std::move(of_file);
+      return absl::OkStatus();
+    }
+    if (split.has_libsvm()) {
       split.mutable_libsvm()->set_file(file);
     } else if (split.has_tfrecord()) {
       split.mutable_tfrecord()->clear_file();
@@ -45,7 +53,7 @@ absl::Status ReplaceFile(const std::string& split_name, const std::string& file,
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("--file takes the place of the split's file, or of a registered input's only one; split \"",
-                       split_name, "\" has none"));
+                       *split_name, "\" has none"));
     }
   }
   return absl::OkStatus();
@@ -53,8 +61,8 @@ absl::Status ReplaceFile(const std::string& split_name, const std::string& file,
 
 absl::StatusOr<int64_t> Predict(FileSystem* fs, const PredictFlags& flags, std::ostream& err) {
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
-  const std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
-  if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(split, flags.file, &config));
+  std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
+  if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, &config));
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const PredictionOptions options, PredictionOptionsOf(fs, config, split, flags.probabilities));
   ASSIGN_OR_RETURN(const auto evaluator,
@@ -76,7 +84,7 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
       "as the last layer gives them; label and class only where labels are classes; class_name where\n"
       "classes have names\n"
       "(evaluation.class_name, evaluation.class_name_file, or the categories of a csv label).\n"
-      "Exit codes: 0 done; 1 damaged checkpoint or data, disk full; 2 wrong arguments or no such run.\n"
+      "Exit codes: 0 done; 1 damaged checkpoint, export or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);
@@ -91,6 +99,7 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
                        &flags.probabilities);
   command_line.AddFlag("output", "FILE", "the CSV file; an existing one is replaced", &flags.output);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  flags.run.LetFlagsExcludeVariables(command_line);
   if (flags.output.empty()) {
     return PrintError("lockstep predict", "--output is missing: the CSV file to write", kExitBadConfiguration, err);
   }

@@ -36,6 +36,7 @@ absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config, st
   if (!keys.ok()) return InField("model", keys);
   if (!config.checkpoint().warm_start().empty()) {
     ASSIGN_OR_RETURN(WarmStart start, OpenWarmStart(fs, config.checkpoint(), model->spec()));
+    RETURN_IF_ERROR(CheckValues(start));
     check->warm_start = std::move(start.plan.report);
   }
   BatchSourceOptions options;

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/v1/tensor.pb.h"
@@ -18,6 +19,10 @@ inline constexpr char kSessionStateKey[] = "lockstep/session_state";
 // Errors: NotFound; InvalidArgument names the checkpoint, the key, both types and both shapes.
 absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
                                  const Shape& shape);
+
+// Whether the values that were read from `key` are finite, as those that a run starts from must be: the run would save
+// what is not, and restore it. InvalidArgument names the checkpoint, the key and the first element that is not.
+absl::Status CheckFinite(const TensorReader& checkpoint, absl::string_view key, absl::Span<const float> values);
 
 }  // namespace lockstep
 

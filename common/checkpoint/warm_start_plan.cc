@@ -9,6 +9,7 @@
 #include "lockstep/common/checkpoint/warm_start_report.h"
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/common/tensor/shape.h"
+#include "lockstep/common/tensor/tensor.h"
 
 namespace lockstep {
 absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, const WarmStartRules& rules,
@@ -59,6 +60,16 @@ absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::Checkp
   auto start = open();
   if (!start.ok()) return InField("checkpoint.warm_start", start.status());
   return start;
+}
+
+absl::Status CheckValues(const WarmStart& start) {
+  for (const WarmStartPlan::Load& load : start.plan.loads) {
+    const auto value = start.checkpoint->Read(load.key);
+    if (!value.ok()) return InField("checkpoint.warm_start", value.status());
+    const absl::Status finite = CheckFinite(*start.checkpoint, load.key, value->flat<float>());
+    if (!finite.ok()) return InField("checkpoint.warm_start", finite);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep

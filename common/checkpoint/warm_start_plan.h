@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
 #include "lockstep/common/config/warm_start_rules.h"
@@ -41,6 +42,9 @@ struct WarmStart {
 // the field first.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);
+// Reads what is to be loaded, a variable at a time. Errors: those of the reader and of CheckFinite, with the field
+// first.
+absl::Status CheckValues(const WarmStart& start);
 
 }  // namespace lockstep
 

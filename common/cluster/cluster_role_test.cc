@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -75,6 +76,22 @@ TEST(TfConfigTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"task": {"type": 1}})"), "TF_CONFIG: task.type must be a string");
   EXPECT_EQ(ErrorOf(R"({"task": "worker"})"), "TF_CONFIG: task must be an object with type and index");
   EXPECT_EQ(ErrorOf(R"({"model_dir": 1})"), "TF_CONFIG: model_dir must be a string");
+}
+
+TEST(TfConfigTest, RefusesAMisspeltFieldAndLeavesThoseOfOthers) {
+  const std::string rest = R"({"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}})";
+  EXPECT_EQ(ErrorOf(R"({"clusters": )" + rest), "TF_CONFIG has a \"clusters\"; did you mean \"cluster\"?");
+  EXPECT_EQ(ErrorOf(R"({"Cluster": )" + rest), "TF_CONFIG has a \"Cluster\"; did you mean \"cluster\"?");
+  EXPECT_EQ(ErrorOf(R"({"taks": {"type": "worker"}})"), "TF_CONFIG has a \"taks\"; did you mean \"task\"?");
+  for (const char* name : {"master", "evaluation_master", "session_master", "job", "cloud", "trial", "service",
+                           "rpc_layer", "sparseCluster", "hyperparameters"}) {
+    EXPECT_TRUE(ParseTfConfig(absl::StrCat("{\"", name, "\": {}}")).ok()) << name;
+  }
+}
+
+TEST(TfConfigTest, RefusesAnIndexThatIsNamedTwice) {
+  EXPECT_EQ(ErrorOf(R"({"cluster": {"worker": {"0": "a:1", "00": "b:1"}}})"),
+            "TF_CONFIG: cluster.worker has index 0 twice");
 }
 
 TEST(ClusterRoleTest, FollowsKubeflowsTasks) {

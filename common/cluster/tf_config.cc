@@ -1,16 +1,20 @@
 #include "lockstep/common/cluster/tf_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/nearest_name.h"
 
 namespace lockstep {
 namespace {
@@ -67,7 +71,10 @@ absl::StatusOr<ClusterSpec::Tasks> ReadTasks(const std::string& job, const Value
     for (const auto& [index, address] : value.struct_value().fields()) {
       if (address.kind_case() != Value::kStringValue) return Wrong(field, "addresses by index, each a string");
       ASSIGN_OR_RETURN(const int number, IndexOf(index, absl::StrCat(field, "'s index")));
-      tasks.emplace(number, address.string_value());
+      if (!tasks.emplace(number, address.string_value()).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(kTfConfigVariable, ": ", field, " has index ", number, " twice"));
+      }
     }
   } else {
     return Wrong(field, "a list of addresses, or an object with addresses by index");
@@ -90,6 +97,21 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   return cluster;
 }
 
+// A process that overlooked "clusters" would train alone. Other fields are other people's.
+absl::Status CheckSpelling(const Struct& object) {
+  constexpr size_t kMisspelt = 2;
+  const std::vector<std::string> known = {"cluster", "task", "environment", "model_dir"};
+  for (const auto& [name, value] : object.fields()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    for (const std::string& meant : known) {
+      if (EditDistance(absl::AsciiStrToLower(name), meant) > kMisspelt) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(kTfConfigVariable, " has a \"", name, "\"; did you mean \"", meant, "\"?"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json) {
@@ -101,6 +123,7 @@ absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json) {
     return absl::InvalidArgumentError(
         absl::StrCat(kTfConfigVariable, " is no JSON object: ", std::string(parsed.message())));
   }
+  RETURN_IF_ERROR(CheckSpelling(object));
   if (const Value* cluster = Find(object, "cluster")) {
     ASSIGN_OR_RETURN(config.cluster, ReadCluster(*cluster));
   }

@@ -25,8 +25,9 @@ struct TfConfig {
   std::string model_dir;
 };
 
-// Fields that it does not know are ignored, as TensorFlow ignores them. The empty text says nothing. Errors:
-// InvalidArgument names what is no JSON, the field that has another type, or what is wrong with the cluster.
+// Fields that it does not know are ignored, as TensorFlow ignores them, but not one that is written almost as one of
+// the four. The empty text says nothing. Errors: InvalidArgument names what is no JSON, the field that has another type
+// or is misspelt, or what is wrong with the cluster.
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json);
 
 // Of this process's environment. Errors: those of ParseTfConfig.

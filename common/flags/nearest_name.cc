@@ -6,9 +6,7 @@
 #include "absl/strings/match.h"
 
 namespace lockstep {
-namespace {
 
-// Levenshtein's distance.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -23,8 +21,6 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   }
   return row[b.size()];
 }
-
-}  // namespace
 
 std::string NearestName(absl::string_view name, const std::vector<std::string>& candidates) {
   const std::string wanted = absl::AsciiStrToLower(name);

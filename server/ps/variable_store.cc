@@ -145,7 +145,9 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
 absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStartPlan& plan) {
   for (const WarmStartPlan::Load& load : plan.loads) {
     const auto& variable = layout_->variables()[load.variable];
-    RETURN_IF_ERROR(ReadElements(reader, load.key, variable, values_.Current(variable.flat_offset)));
+    float* const out = values_.Current(variable.flat_offset);
+    RETURN_IF_ERROR(ReadElements(reader, load.key, variable, out));
+    RETURN_IF_ERROR(CheckFinite(reader, load.key, absl::MakeConstSpan(out, variable.elements)));
   }
   values_.PublishCurrent();
   return absl::OkStatus();

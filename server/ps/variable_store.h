@@ -66,7 +66,7 @@ class VariableStore {
   // is then unusable until Initialize or another Restore.
   absl::Status Restore(const BundleReader& reader);
   // After Initialize: takes what the plan, which was made for the model and this checkpoint, loads. DataLoss names the
-  // key; the store is then unusable until Initialize.
+  // key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
 
   // Before the first update: optimizer state that begins with the variables' values begins with the present ones.

@@ -439,6 +439,22 @@ TEST_F(VariableStoreTest, AWarmStartLoadsWhatThePlanSaysAndLeavesTheRest) {
   EXPECT_EQ(store->step(), 0);
 }
 
+TEST_F(VariableStoreTest, AWarmStartWithValuesThatAreNotFiniteIsRefused) {
+  for (const auto& [value, text] :
+       {std::pair<float, const char*>(std::numeric_limits<float>::quiet_NaN(), "nan"), {-1.0f / 0.0f, "-inf"}}) {
+    const std::vector<float> w = {1, 2, value, 4, value, 6};
+    auto writer = BundleWriter::Create(&fs_, "d/old").value();
+    ASSERT_TRUE(writer->Add("old_w", v1::DT_FLOAT, {6}, {reinterpret_cast<const char*>(w.data()), 24}).ok());
+    ASSERT_TRUE(writer->Finish().ok());
+    WarmStartPlan plan;
+    plan.loads.push_back({0, "old_w", /*reshaped=*/true});
+    const absl::Status status = NewStore()->WarmStart(*BundleReader::Open(&fs_, "d/old").value(), plan);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_EQ(status.message(), absl::StrCat("checkpoint d/old: element 2 of old_w is ", text,
+                                             ", no run starts from values that are not finite"));
+  }
+}
+
 TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   const auto array_bytes = [](const VariableStore& store) {
     return static_cast<uint64_t>(store.layout().flat_elements()) * sizeof(float);

@@ -1,5 +1,6 @@
 #include "lockstep/train/evaluation/recorded_run.h"
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -20,11 +21,23 @@ std::string PrefixOfFile(const std::string& path) {
   return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;
 }
 
+// What an export says has been valid. What the flags set is left out.
+absl::Status CheckExport(FileSystem* fs, const std::string& directory) {
+  const auto record = ReadRunRecord(fs, directory);
+  absl::Status status = record.status();
+  if (status.ok() && record->has_value()) status = ValidateRunSpec((*record)->config());
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::DataLossError(
+      absl::StrCat("the export ", directory, " is damaged: ", kRunRecordFile, " is not whole: ", status.message()));
+}
+
 }  // namespace
 
 void RecordedRunFlags::Declare(CommandLine* command_line) {
   command_line->AddFlag("logdir", "DIR", "the run's logdir; its newest valid checkpoint is taken", &logdir);
-  command_line->AddFlag("export", "DIR", "an exported model instead, such as runs/mlp/export/model/4000", &exported);
+  command_line->AddFlag("export", "DIR",
+                        "an exported model instead of --logdir and --checkpoint, such as runs/mlp/export/model/4000",
+                        &exported);
   command_line->AddFlag("checkpoint", "PREFIX",
                         "this checkpoint instead, such as runs/mlp/model.ckpt-1000; its directory is the logdir when "
                         "--logdir is absent",
@@ -39,6 +52,16 @@ void RecordedRunFlags::DeclareMovingAverages(CommandLine* command_line) {
                         &moving_averages);
 }
 
+void RecordedRunFlags::LetFlagsExcludeVariables(const CommandLine& command_line) {
+  const bool names_logdir = command_line.IsGiven("logdir"), names_checkpoint = command_line.IsGiven("checkpoint");
+  if (command_line.IsGiven("export")) {
+    if (!names_logdir) logdir.clear();
+    if (!names_checkpoint) checkpoint.clear();
+  } else if (names_logdir || names_checkpoint) {
+    exported.clear();
+  }
+}
+
 absl::StatusOr<std::string> RecordedRunFlags::Directory() const {
   if (!exported.empty()) return exported;
   if (!logdir.empty()) return logdir;
@@ -49,7 +72,12 @@ absl::StatusOr<std::string> RecordedRunFlags::Directory() const {
 }
 
 absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs) const {
+  if (!exported.empty() && !(logdir.empty() && checkpoint.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("--export and ", logdir.empty() ? "--checkpoint" : "--logdir",
+                                                   " exclude each other: an export has its own checkpoint"));
+  }
   ASSIGN_OR_RETURN(const std::string directory, Directory());
+  if (!exported.empty()) RETURN_IF_ERROR(CheckExport(fs, directory));
   ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(fs, directory, set));
   if (!record) {
     return absl::NotFoundError(absl::StrCat(directory,

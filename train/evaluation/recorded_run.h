@@ -27,12 +27,15 @@ struct RecordedRunFlags {
   // This object must outlive the parsing.
   void Declare(CommandLine* command_line);
   void DeclareMovingAverages(CommandLine* command_line);
+  // After the parsing: what the environment says does not count beside a flag that excludes it.
+  void LetFlagsExcludeVariables(const CommandLine& command_line);
 
   // The export, the logdir or the directory of the checkpoint: the first that is given. InvalidArgument when none is.
   absl::StatusOr<std::string> Directory() const;
 
   // What the chief recorded in the directory, with `set` applied.
-  // Errors: NotFound when it is not a run's logdir; InvalidArgument when it does not parse.
+  // Errors: NotFound when it is not a run's logdir; InvalidArgument when it does not parse, and for an export together
+  // with a logdir or a checkpoint; DataLoss for a damaged export.
   absl::StatusOr<config::v1::RunSpec> LoadConfig(FileSystem* fs) const;
 
   // The checkpoint that was named (also by one of its files), else the newest valid one of the directory; those that

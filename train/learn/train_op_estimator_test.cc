@@ -143,6 +143,14 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
   const auto evaluator = RunEvaluator::Create(&fs_, *flags.LoadConfig(&fs_), "test").value();
   EXPECT_TRUE(evaluator->PredictCheckpoint(*flags.FindCheckpoint(&fs_, err), {}, "answers.csv").ok());
   EXPECT_THAT(*ReadFile(&fs_, "answers.csv"), testing::StartsWith("example,label,class,output_0,"));
+  flags.logdir = "run";
+  EXPECT_EQ(flags.LoadConfig(&fs_).status().message(),
+            "--export and --logdir exclude each other: an export has its own checkpoint");
+  flags.logdir = "";
+  flags.checkpoint = "run/model.ckpt-4";
+  EXPECT_EQ(flags.LoadConfig(&fs_).status().message(),
+            "--export and --checkpoint exclude each other: an export has its own checkpoint");
+  flags.checkpoint = "";
   flags.exported = "run/export";
   EXPECT_THAT(std::string(flags.LoadConfig(&fs_).status().message()), HasSubstr("run/export is not an exported model"));
   flags.exported = "";
@@ -154,6 +162,16 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
   ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
   EXPECT_EQ(*ReadFile(&fs_, "run/export/model/4/lockstep.textproto"), record);
   EXPECT_EQ(DigestOf("run/export/model/4/model.ckpt-4"), digest);
+  flags = {};
+  flags.exported = "run/export/model/4";
+  flags.set = {"evaluation.split=train"};
+  EXPECT_TRUE(flags.LoadConfig(&fs_).ok());
+  for (const size_t length : {size_t{0}, record.size() / 2, record.size() - 3}) {
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "run/export/model/4/lockstep.textproto", record.substr(0, length)).ok());
+    const absl::Status damage = flags.LoadConfig(&fs_).status();
+    EXPECT_TRUE(absl::IsDataLoss(damage)) << length << ": " << damage;
+    EXPECT_THAT(std::string(damage.message()), HasSubstr("the export run/export/model/4 is damaged"));
+  }
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportWaitsForThatOfAnotherProcess) {

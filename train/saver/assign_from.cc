@@ -13,6 +13,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/formats/float32_reader.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
 #include "lockstep/common/checkpoint/warm_start_report.h"
 #include "lockstep/common/tensor/dtype.h"
@@ -156,6 +157,7 @@ absl::StatusOr<InitialValues> AssignVariables(const std::string& prefix, const A
       }
       ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader->Describe(key));
       ASSIGN_OR_RETURN(Tensor value, ReadTarget(*reader, key, target, *variable, options.reshape));
+      if (value.dtype() == v1::DT_FLOAT) RETURN_IF_ERROR(CheckFinite(*reader, key, value.flat<float>()));
       report.AddLoaded(target.variable, value.shape(), key, How(entry.shape, value.shape(), target));
       found.emplace(target.variable, std::move(value));
     }

@@ -1,5 +1,7 @@
 #include "lockstep/train/saver/assign_from.h"
 
+#include <limits>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -71,6 +73,15 @@ TEST_F(AssignFromTest, VariablesComeFromTheirKeys) {
             "  b[1] from v1\n"
             "  c[1] from v1\n"
             "  initial value, not to be loaded: other");
+}
+
+TEST_F(AssignFromTest, ValuesThatAreNotFiniteAreRefused) {
+  Save({{"v0", Floats({2}, {1, std::numeric_limits<float>::quiet_NaN()})}});
+  const auto assign = AssignFromCheckpoint("d/ckpt", {{"v0", {"a"}}}, options_);
+  ASSERT_TRUE(assign.ok()) << assign.status();
+  const absl::Status status = (*assign)(Model({{"a", {2}}})).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("d/ckpt: element 1 of v0 is nan"));
 }
 
 TEST_F(AssignFromTest, AFileOfWeightsIsReadAsACheckpointIs) {

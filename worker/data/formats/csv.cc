@@ -13,7 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/worker/data/formats/csv_fields.h"
 
 namespace lockstep {
 namespace {
@@ -272,6 +274,36 @@ absl::StatusOr<Layout> MakeLayout(std::vector<Field> fields, bool labels_optiona
   return layout;
 }
 
+CsvOrder OrderOf(const std::string& path, const Csv& config, const std::vector<Field>& fields) {
+  Csv columns;
+  *columns.mutable_column() = config.column();
+  CsvOrder order = {path, columns.SerializeAsString()};
+  for (const Field& field : fields) {
+    if (IsFeature(field.type)) order.features.push_back(field.name);
+    if (field.type == Csv::TARGET) order.targets.push_back(field.name);
+  }
+  return order;
+}
+
+// Gives features and targets, numbered in the order of the file at `path`, their places in `order`.
+absl::Status Reorder(const std::string& path, const Csv& config, const CsvOrder& order, std::vector<Field>* fields) {
+  const CsvOrder own = OrderOf(path, config, *fields);
+  ASSIGN_OR_RETURN(const std::vector<int64_t> features, PlacesLike(order, own, &CsvOrder::features, "feature"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> targets, PlacesLike(order, own, &CsvOrder::targets, "target"));
+  for (Field& field : *fields) {
+    if (IsFeature(field.type)) field.place = features[field.place];
+    if (field.type == Csv::TARGET) field.place = targets[field.place];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSeparator(absl::string_view separator) {
+  if (separator.size() == 1 && !absl::StrContains("\"\r\n", separator)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("csv separator \"", separator, "\" must be one byte, no quote"));
+}
+
+std::string SeparatorOf(const Csv& config) { return config.separator().empty() ? "," : config.separator(); }
+
 // The fields of the first line, and where the second one starts.
 absl::StatusOr<std::vector<std::string>> ReadHeader(const RandomAccessFile& contents, char separator,
                                                     RecordFile* file) {
@@ -294,45 +326,11 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(const RandomAccessFile& cont
 
 }  // namespace
 
-bool CsvFields::Next(absl::string_view* field) {
-  if (at_end_ || damaged_) return false;
-  if (!rest_.empty() && rest_[0] == '"') return NextQuoted(field);
-  const size_t end = rest_.find(separator_);
-  *field = rest_.substr(0, end);
-  at_end_ = end == absl::string_view::npos;
-  rest_.remove_prefix(at_end_ ? rest_.size() : end + 1);
-  return true;
-}
-
-bool CsvFields::NextQuoted(absl::string_view* field) {
-  unquoted_.clear();
-  for (size_t start = 1;;) {
-    const size_t quote = rest_.find('"', start);
-    if (quote == absl::string_view::npos) break;
-    const absl::string_view part = rest_.substr(start, quote - start);
-    unquoted_.append(part.data(), part.size());
-    const size_t next = quote + 1;
-    if (next < rest_.size() && rest_[next] == '"') {
-      unquoted_.push_back('"');
-      start = next + 1;
-      continue;
-    }
-    if (next < rest_.size() && rest_[next] != separator_) break;
-    at_end_ = next == rest_.size();
-    rest_.remove_prefix(at_end_ ? next : next + 1);
-    *field = unquoted_;
-    return true;
-  }
-  damaged_ = true;
-  return false;
-}
-
 absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>& paths,
-                                 const config::v1::InputConfig::Csv& config, bool labels_optional) {
-  const std::string separator = config.separator().empty() ? "," : config.separator();
-  if (separator.size() != 1 || absl::StrContains("\"\r\n", separator)) {
-    return absl::InvalidArgumentError(absl::StrCat("csv separator \"", separator, "\" must be one byte, no quote"));
-  }
+                                 const config::v1::InputConfig::Csv& config, bool labels_optional,
+                                 const absl::optional<CsvOrder>& order) {
+  const std::string separator = SeparatorOf(config);
+  RETURN_IF_ERROR(CheckSeparator(separator));
   CsvFiles result;
   std::vector<std::string> header;
   for (const std::string& path : paths) {
@@ -362,10 +360,28 @@ absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>&
     ASSIGN_OR_RETURN(fields, MatchHeader(header, config, labels_optional));
   }
   ASSIGN_OR_RETURN(Layout layout, MakeLayout(std::move(fields), labels_optional));
+  if (order) RETURN_IF_ERROR(Reorder(paths.front(), config, *order, &layout.fields));
   const std::string fingerprint =
       absl::StrCat(layout.has_labels ? "csv 1 " : "csv 1 without labels ", config.SerializeAsString());
   result.format = std::make_unique<CsvFormat>(std::move(layout), separator[0], fingerprint);
   return result;
+}
+
+absl::StatusOr<CsvOrder> ReadCsvOrder(FileSystem* fs, const std::string& path,
+                                      const config::v1::InputConfig::Csv& config) {
+  std::vector<Field> fields;
+  if (config.no_header()) {
+    ASSIGN_OR_RETURN(fields, FieldsInOrder(config, /*without_answers=*/false));
+  } else {
+    const std::string separator = SeparatorOf(config);
+    RETURN_IF_ERROR(CheckSeparator(separator));
+    ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> contents, fs->NewRandomAccessFile(path));
+    RecordFile file;
+    file.path = path;
+    ASSIGN_OR_RETURN(const std::vector<std::string> header, ReadHeader(*contents, separator[0], &file));
+    ASSIGN_OR_RETURN(fields, MatchHeader(header, config, /*labels_optional=*/false));
+  }
+  return OrderOf(path, config, fields);
 }
 
 }  // namespace lockstep

@@ -6,34 +6,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/formats/csv_order.h"
 #include "lockstep/worker/data/records/record_format.h"
 #include "lockstep/worker/data/records/record_scanner.h"
 
 namespace lockstep {
-
-// The fields of one record of comma-separated values, in order (RFC 4180): a field that starts with a quote ends with
-// one, and holds separators, line ends and doubled quotes in between.
-class CsvFields {
- public:
-  CsvFields(absl::string_view record, char separator) : rest_(record), separator_(separator) {}
-
-  // False when there is no further field, or the record is damaged. `*field` is good until the next call.
-  bool Next(absl::string_view* field);
-  // A quoted field that does not end, or continues after its closing quote.
-  bool damaged() const { return damaged_; }
-
- private:
-  bool NextQuoted(absl::string_view* field);
-
-  absl::string_view rest_;
-  const char separator_;
-  bool at_end_ = false;
-  bool damaged_ = false;
-  std::string unquoted_;
-};
 
 struct CsvFiles {
   std::unique_ptr<RecordFormat> format;
@@ -45,10 +25,16 @@ struct CsvFiles {
 // header line, columns that the configuration does not name are not used. LABEL is a class, an integer or one of
 // `category`; TARGET columns are numbers to be predicted. Numbers must be finite; an empty field is damage, and so is
 // another number of fields than in the header. With `labels_optional`, files that lack the columns of label, targets
-// and weight are read, too (RecordFormat::has_labels). Errors: InvalidArgument names the column, or the file with
-// another header; DataLoss for a file without a header line.
+// and weight are read, too (RecordFormat::has_labels). With `order` features and targets come as PlacesLike has them,
+// not in the order of the file. Errors: InvalidArgument names the column, or the file with another header; DataLoss for
+// a file without a header line.
 absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>& paths,
-                                 const config::v1::InputConfig::Csv& config, bool labels_optional);
+                                 const config::v1::InputConfig::Csv& config, bool labels_optional,
+                                 const absl::optional<CsvOrder>& order = absl::nullopt);
+
+// The order of the columns of the file at `path`, for OpenCsv of another one. Errors: those of OpenCsv.
+absl::StatusOr<CsvOrder> ReadCsvOrder(FileSystem* fs, const std::string& path,
+                                      const config::v1::InputConfig::Csv& config);
 
 }  // namespace lockstep
 

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/worker/data/formats/csv_fields.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
 
 namespace lockstep {
@@ -284,6 +285,76 @@ TEST_F(CsvTest, LabelsMayBeOptional) {
     EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 0));
   }
   EXPECT_TRUE(Open("x,y,w\n1,2,1\n", columns).value()->has_labels());
+}
+
+// Two splits with files of their own.
+class CsvOrderTest : public CsvTest {
+ protected:
+  absl::StatusOr<std::unique_ptr<Dataset>> OpenTest(const std::string& train, const std::string& test) {
+    config::v1::InputConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        absl::StrCat("split { name: 'test' csv { file: 'test.csv' ", test,
+                     " } } split { name: 'train' csv { file: 'train.csv' ", train, " } }"),
+        &config));
+    DatasetOptions options;
+    options.fs = &fs_;
+    options.labels_optional = labels_optional_;
+    return OpenDataset(config, "test", 1, options);
+  }
+
+  Batch ReadTest(const std::string& columns, const std::string& contents) {
+    EXPECT_TRUE(WriteFileAtomically(&fs_, "test.csv", contents).ok());
+    const auto dataset = OpenTest(columns, columns);
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    Batch batch;
+    if (!dataset.ok()) return batch;
+    EXPECT_TRUE((*dataset)->Read({0}, &batch).ok());
+    return batch;
+  }
+
+  std::string ErrorOf(const std::string& train, const std::string& test, const std::string& contents) {
+    EXPECT_TRUE(WriteFileAtomically(&fs_, "test.csv", contents).ok());
+    const absl::Status status = OpenTest(train, test).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  }
+};
+
+TEST_F(CsvOrderTest, ColumnsComeInTheOrderOfTheTrainSplitByName) {
+  const std::string columns =
+      "column { name: 'a' } column { name: 'b' } column { name: 'y' type: TARGET } column { name: 'z' type: TARGET }";
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "b,a,y,z\n2,1,8,9\n").ok());
+  for (const char* contents : {"b,a,y,z\n2,1,8,9\n", "z,a,id,b,y\n9,1,0,2,8\n", "a,b,z,y\n1,2,9,8\n"}) {
+    const Batch batch = ReadTest(columns, contents);
+    EXPECT_THAT(batch.features.flat<float>(), ElementsAre(2, 1)) << contents;
+    EXPECT_THAT(batch.labels.flat<float>(), ElementsAre(8, 9)) << contents;
+  }
+  labels_optional_ = true;
+  EXPECT_THAT(ReadTest(columns, "a,b\n1,2\n").features.flat<float>(), ElementsAre(2, 1));
+  ASSERT_TRUE(fs_.Remove("train.csv").ok());
+  EXPECT_THAT(ReadTest(columns, "a,b\n1,2\n").features.flat<float>(), ElementsAre(1, 2)) << "nobody knows another";
+}
+
+TEST_F(CsvOrderTest, ARangeWithOtherColumnsIsRefused) {
+  const std::string range = "column { name: 'p1' count: 2 } column { name: 'y' type: LABEL }";
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "p1,p2,p3,y\n1,2,3,0\n").ok());
+  EXPECT_THAT(ReadTest(range, "y,p1,p2\n0,1,2\n").features.flat<float>(), ElementsAre(1, 2));
+  EXPECT_EQ(ErrorOf(range, range, "p1,more,p2,y\n1,7,2,0\n"),
+            "test.csv: the column of feature 1 is \"more\"; in train.csv, whose order is the model's, it is \"p2\"");
+  const std::string to_last = "column { name: 'p1' last: 'p3' } column { name: 'y' type: LABEL }";
+  EXPECT_EQ(ErrorOf(to_last, to_last, "p1,p3,y,p2\n1,3,0,2\n"),
+            "test.csv: the column of feature 1 is \"p3\"; in train.csv, whose order is the model's, it is \"p2\"");
+}
+
+TEST_F(CsvOrderTest, ColumnsThatAreConfiguredUnderOtherNamesKeepTheirPlaces) {
+  const std::string label = " column { name: 'y' type: LABEL }";
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "a,b,y\n1,2,0\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "test.csv", "c,d,y\n1,2,0\n").ok());
+  const std::string train = "column { name: 'a' } column { name: 'b' }" + label;
+  const auto dataset = OpenTest(train, "column { name: 'd' } column { name: 'c' }" + label);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(ErrorOf(train, "column { name: 'a' } column { name: 'c' }" + label, "c,a,y\n1,2,0\n"),
+            "test.csv: the column of feature 0 is \"c\"; in train.csv, whose order is the model's, it is \"a\"");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/file_pattern.h"
 #include "lockstep/common/tensor/dtype.h"
@@ -106,6 +108,33 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRegistered(const config::v1::InputC
   return dataset;
 }
 
+// The order of the columns that the model is trained with. nullopt for the train split itself, and where its file
+// cannot be read, as on another machine than the run's: there the order of a file's own columns counts.
+absl::optional<CsvOrder> TrainOrder(const config::v1::InputConfig& config, absl::string_view split_name,
+                                    const DatasetOptions& options) {
+  for (const config::v1::InputConfig::Split& split : config.split()) {
+    if (split.name() != "train" || !split.has_csv()) continue;
+    if (split_name == split.name()) return absl::nullopt;
+    const auto paths = MatchFiles(options.fs, Path(split.csv().file(), options));
+    if (!paths.ok() || paths->empty()) return absl::nullopt;
+    auto order = ReadCsvOrder(options.fs, paths->front(), split.csv());
+    if (order.ok()) return *std::move(order);
+    LOG(WARNING) << "columns are taken in the order of split \"" << split_name
+                 << "\", not in that of the train split: " << order.status().message();
+    return absl::nullopt;
+  }
+  return absl::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputConfig::Split& split,
+                                                      const config::v1::InputConfig& config,
+                                                      const DatasetOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(options.fs, Path(split.csv().file(), options)));
+  ASSIGN_OR_RETURN(CsvFiles csv, OpenCsv(options.fs, paths, split.csv(), options.labels_optional,
+                                         TrainOrder(config, split.name(), options)));
+  return OpenRecords(std::move(csv.format), std::move(csv.files), config, options);
+}
+
 absl::StatusOr<config::v1::InputConfig::Split> FindSplit(const config::v1::InputConfig& config,
                                                          absl::string_view name) {
   std::vector<std::string> names;
@@ -135,9 +164,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConf
       break;
     }
     case config::v1::InputConfig::Split::kCsv: {
-      ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(options.fs, Path(split.csv().file(), options)));
-      ASSIGN_OR_RETURN(CsvFiles csv, OpenCsv(options.fs, paths, split.csv(), options.labels_optional));
-      ASSIGN_OR_RETURN(dataset, OpenRecords(std::move(csv.format), std::move(csv.files), config, options));
+      ASSIGN_OR_RETURN(dataset, OpenCsvSplit(split, config, options));
       break;
     }
     case config::v1::InputConfig::Split::kLibsvm: {

@@ -1,0 +1,33 @@
+#ifndef LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
+#define LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// The fields of one record of comma-separated values, in order (RFC 4180): a field that starts with a quote ends with
+// one, and holds separators, line ends and doubled quotes in between.
+class CsvFields {
+ public:
+  CsvFields(absl::string_view record, char separator) : rest_(record), separator_(separator) {}
+
+  // False when there is no further field, or the record is damaged. `*field` is good until the next call.
+  bool Next(absl::string_view* field);
+  // A quoted field that does not end, or continues after its closing quote.
+  bool damaged() const { return damaged_; }
+
+ private:
+  bool NextQuoted(absl::string_view* field);
+
+  absl::string_view rest_;
+  const char separator_;
+  bool at_end_ = false;
+  bool damaged_ = false;
+  std::string unquoted_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
