@@ -195,6 +195,8 @@ for program in "${PROGRAMS[@]}"; do
   # As whoever restarts what has ended. StopAtStepHook, as the original's, looks after a step alone.
   [[ "${program}" == *monitored* ]] || run_alone
   [[ "${alone}" == "${digest}" ]] || fail "started again after the end: digest ${digest}, before ${alone}"
+  "${program}" --logdir="${logdir}" "$(steps_flag)" --seed=8 >"${logdir}.chief.log" 2>&1
+  (($? == 2)) || fail "another seed's logdir was not refused as a wrong configuration"
   check_data_are_found
   for how in flags TF_CONFIG; do
     run_disturbed "${how}"

@@ -98,7 +98,8 @@ absl::Status ChiefSession::Start(const ChiefMachine& machine) {
   ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_));
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
-  RETURN_IF_ERROR(process_.Create());
+  const absl::Status created = process_.Create();
+  if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
   finisher_ = machine.executor->Start("finisher", [this] { ending_.End(process_.Wait()); });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/run_record.h"
@@ -98,6 +99,14 @@ TEST_F(SessionTest, AnErrorBeforeItListensToAStopIsReturned) {
   const absl::Status status = OpenSession(std::move(options)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("is in a directory that does not exist"));
+}
+
+TEST_F(SessionTest, ALogdirOfAnotherRunIsABadConfiguration) {
+  ASSERT_TRUE(OpenChief()->Close().ok());
+  Configure("steps: 12 seed: 9");
+  const absl::Status status = OpenSession(ChiefOptions()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(ExitCodeOf(status), kExitBadConfiguration);
 }
 
 TEST_F(SessionTest, NothingBeginsBeforeItIsAllowed) {

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/stop_requests.h"
@@ -20,6 +22,9 @@ namespace {
 // Ends a TerminationWatch; not otherwise used by the process.
 constexpr int kEndWatch = SIGUSR2;
 
+// Of a status: its exit code.
+constexpr char kExitCodePayload[] = "lockstep/exit_code";
+
 sigset_t WatchedSignals() {
   sigset_t signals = StopSignals();
   sigaddset(&signals, kEndWatch);
@@ -28,7 +33,15 @@ sigset_t WatchedSignals() {
 
 }  // namespace
 
+absl::Status WithExitCode(absl::Status status, int exit_code) {
+  if (!status.ok()) status.SetPayload(kExitCodePayload, absl::Cord(absl::StrCat(exit_code)));
+  return status;
+}
+
 int ExitCodeOf(const absl::Status& status) {
+  int exit_code = 0;
+  const auto payload = status.GetPayload(kExitCodePayload);
+  if (payload && absl::SimpleAtoi(std::string(*payload), &exit_code)) return exit_code;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kExitDone;

@@ -29,6 +29,8 @@ enum ExitCode {
 
 // The exit code for the status with which a role ended.
 int ExitCodeOf(const absl::Status& status);
+// The same error; ExitCodeOf is this code, whoever passes it on as it is.
+absl::Status WithExitCode(absl::Status status, int exit_code);
 
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE. Ends the process with a line

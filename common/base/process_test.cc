@@ -24,6 +24,14 @@ void AwaitTaken() {
   } while (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT) || sigismember(&pending, SIGHUP));
 }
 
+TEST(ExitCodeTest, AnErrorMayBringItsOwn) {
+  const absl::Status error = absl::FailedPreconditionError("another seed");
+  EXPECT_EQ(ExitCodeOf(error), kExitFailed);
+  EXPECT_EQ(ExitCodeOf(WithExitCode(error, kExitBadConfiguration)), kExitBadConfiguration);
+  EXPECT_EQ(WithExitCode(error, kExitBadConfiguration).message(), error.message());
+  EXPECT_EQ(ExitCodeOf(WithExitCode(absl::OkStatus(), kExitFailed)), kExitDone);
+}
+
 TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     std::atomic<int> calls{0};

@@ -192,6 +192,9 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
                                                                 ValuePath value_path,
                                                                 std::shared_ptr<StepListener> listener) {
   WorkerIdentity worker;
+  Training* const training = this->training();
+  // Before the session is looked up: a change that comes later ends the session, or closes the stream.
+  const int64_t settings = training == nullptr ? 0 : training->sync()->settings();
   {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
@@ -203,7 +206,9 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
     RETURN_IF_ERROR(sessions_.MarkStreamed(session_id, generation, now));
     worker = sessions_.WorkerOf(session_id);
   }
-  return training()->sync()->Connect(session_id, worker, value_path, std::move(listener));
+  auto connection = training->sync()->Connect(session_id, worker, value_path, std::move(listener), settings);
+  if (connection == nullptr) return absl::AbortedError("settings of the run were changed");
+  return connection;
 }
 
 }  // namespace lockstep

@@ -67,12 +67,14 @@ void SyncReplicas::BeginStep() {
 }
 
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const WorkerIdentity& worker,
-                                                      ValuePath value_path, std::shared_ptr<StepListener> listener) {
+                                                      ValuePath value_path, std::shared_ptr<StepListener> listener,
+                                                      int64_t settings) {
   const std::string name = worker.ToString();
   Outbox outbox;
   std::shared_ptr<StepConnection> connection;
   {
     MutexLock lock(&mutex_);
+    if (settings != settings_) return nullptr;
     const Compression& compression = shard_->compression();
     ContributionChecker::Options checks;
     checks.gradients = value_path == ValuePath::kInProcess ? v1::DT_FLOAT : compression.gradients;
@@ -92,6 +94,11 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
   }
   CarryOut(std::move(outbox));
   return connection;
+}
+
+int64_t SyncReplicas::settings() const {
+  MutexLock lock(&mutex_);
+  return settings_;
 }
 
 void SyncReplicas::Close(StepConnection* connection) {
@@ -226,6 +233,7 @@ absl::Status SyncReplicas::ChangeOptimizer(const config::v1::OptimizerConfig& op
     }
     RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
     learning_rate_ = optimizer.learning_rate();
+    ++settings_;
     RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
   }
   CarryOut(std::move(outbox));

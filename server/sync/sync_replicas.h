@@ -87,9 +87,13 @@ class SyncReplicas : private StepConnection::Owner {
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas() override;
 
-  // Registers a stream. A second stream of a session closes the first with Aborted.
+  // Registers a stream. A second stream of a session closes the first with Aborted. `settings` is what settings() was
+  // before the session was looked up. Null when they have been changed since: the worker computes with those of before.
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
-                                          std::shared_ptr<StepListener> listener) ABSL_LOCKS_EXCLUDED(mutex_);
+                                          std::shared_ptr<StepListener> listener, int64_t settings = 0)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // How often ChangeOptimizer has changed them.
+  int64_t settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Renews the lease of the session's token.
   void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -214,6 +218,7 @@ class SyncReplicas : private StepConnection::Owner {
   std::string finish_message_ ABSL_GUARDED_BY(mutex_);
   // HoldForChange less ReleaseAfterChange.
   int changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t settings_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep

@@ -44,6 +44,24 @@ TEST_F(SyncReplicasTest, AStepIsAppliedWhenAllSlotsAreIn) {
   EXPECT_EQ(commits_[0].commit.mean_loss(), 1.5);
 }
 
+// Its session was looked up before the change, and ended by it meanwhile.
+TEST_F(SyncReplicasTest, AStreamThatComesAfterAChangeOfSettingsIsNone) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  const int64_t settings = sync_->settings();
+  sync_->HoldForChange();
+  ASSERT_TRUE(a->Push().ok());
+  config::v1::OptimizerConfig changed;
+  changed.mutable_sgd();
+  changed.mutable_learning_rate()->set_initial(0.5f);
+  ASSERT_TRUE(sync_->ChangeOptimizer(changed).ok());
+  sync_->ReleaseAfterChange();
+  EXPECT_TRUE(absl::IsAborted(a->closed()));
+  EXPECT_EQ(sync_->Connect(2, "worker-2", ValuePath::kStreamed, nullptr, settings), nullptr);
+  EXPECT_EQ(sync_->settings(), settings + 1);
+}
+
 TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
