@@ -2,7 +2,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,6 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/chief_session.h"
 #include "lockstep/train/open_session.h"
-#include "lockstep/train/worker_session.h"
 
 namespace lockstep::train {
 namespace {
@@ -50,11 +48,6 @@ class SessionTest : public ::testing::Test {
     return session.ok() ? *std::move(session) : nullptr;
   }
   std::unique_ptr<ChiefSession> OpenChief() { return OpenChief(ChiefOptions()); }
-  // The port of the chief that is being opened in another thread.
-  int AwaitPort() {
-    while (!fs_.Exists("run.port").value()) std::this_thread::yield();
-    return std::stoi(ReadFile(&fs_, "run.port").value());
-  }
   // Runs until the end; returns the steps that were seen.
   std::vector<int64_t> RunAll(Session* session) {
     std::vector<int64_t> steps;
@@ -236,39 +229,6 @@ TEST_F(SessionTest, AWrongValueIsRefusedAndChangesNothing) {
   EXPECT_TRUE(assign("logits/bias/Momentum", {3}, {0, 0, 0}).ok());
   session->AllowThrough(StepMachine::kNoLimit);
   RunAll(session.get());
-  EXPECT_TRUE(session->Close().ok());
-}
-
-TEST_F(SessionTest, AWorkerRunsBlocksAndLearnsWhatBecameOfThem) {
-  SessionOptions options = ChiefOptions();
-  options.listen = "127.0.0.1:0";
-  options.local_workers = 0;
-  options.port_file = "run.port";
-  std::unique_ptr<ChiefSession> chief;
-  std::thread opening([&] { chief = OpenChief(options); });
-  SessionOptions worker;
-  worker.op = op_;
-  worker.is_chief = false;
-  worker.master = absl::StrCat("grpc://127.0.0.1:", AwaitPort());
-  auto session = OpenSession(worker).value();
-  opening.join();
-  chief->AllowThrough(StepMachine::kNoLimit);
-  int blocks = 0;
-  while (!session->ShouldStop()) {
-    const auto step = session->NextStep();
-    if (absl::IsOutOfRange(step.status())) break;
-    ASSERT_TRUE(step.ok()) << step.status();
-    const auto result = session->Run(op_);
-    if (absl::IsOutOfRange(result.status())) break;
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(result->global_step, *step + 1);
-    EXPECT_EQ(result->fate, v1::CONTRIBUTION_ACCEPTED);
-    EXPECT_GT(result->loss, 0);
-    ++blocks;
-  }
-  EXPECT_GE(blocks, 11) << "that of the last step ends the run";
-  EXPECT_THAT(RunAll(chief.get()).back(), 12);
-  EXPECT_TRUE(chief->Close().ok());
   EXPECT_TRUE(session->Close().ok());
 }
 
