@@ -112,8 +112,7 @@ absl::Status ChiefSession::Start(const ChiefMachine& machine) {
 
 ChiefSession::~ChiefSession() {
   if (finisher_ != nullptr) {
-    process_.chief()->RequestStop();
-    AwaitEnd().IgnoreError();
+    ChiefSession::Abandon().IgnoreError();
     finisher_->Join();
   }
   if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
