@@ -67,18 +67,20 @@ bool Measure(const Descriptor& type, uint64_t length, int depth, uint64_t limit,
 }  // namespace
 
 absl::Status ParseBounded(absl::string_view bytes, uint64_t limit, google::protobuf::Message* message) {
-  const std::string& name = message->GetDescriptor()->name();
+  const auto malformed = [message] {
+    return absl::InvalidArgumentError(absl::StrCat("the bytes are no ", message->GetDescriptor()->name()));
+  };
   if (bytes.size() > limit / kMostPerByte) {
     WireReader reader(absl::MakeConstSpan(&bytes, 1));
     uint64_t measured = 0;
     if (!Measure(*message->GetDescriptor(), bytes.size(), 0, limit, &reader, &measured)) {
-      if (measured <= limit) return absl::InvalidArgumentError(absl::StrCat("the bytes are no ", name));
-      return absl::ResourceExhaustedError(
-          absl::StrCat("a ", name, " of ", bytes.size(), " bytes takes more than ", limit, " bytes of memory"));
+      if (measured <= limit) return malformed();
+      return absl::ResourceExhaustedError(absl::StrCat("a ", message->GetDescriptor()->name(), " of ", bytes.size(),
+                                                       " bytes takes more than ", limit, " bytes of memory"));
     }
   }
   if (bytes.size() > INT32_MAX || !message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError(absl::StrCat("the bytes are no ", name));
+    return malformed();
   }
   return absl::OkStatus();
 }

@@ -32,8 +32,15 @@ bool WireReader::Consume(uint64_t n, F f) {
   return true;
 }
 
-bool WireReader::ReadByte(uint8_t* byte) {
-  return Consume(1, [byte](absl::string_view run) { *byte = static_cast<uint8_t>(run[0]); });
+inline bool WireReader::ReadByte(uint8_t* byte) {
+  if (left_ == 0) return false;
+  while (at_ == runs_[run_].size()) {
+    ++run_;
+    at_ = 0;
+  }
+  *byte = static_cast<uint8_t>(runs_[run_][at_++]);
+  --left_;
+  return true;
 }
 
 bool WireReader::ReadVarint(uint64_t* value) {

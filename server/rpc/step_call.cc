@@ -72,7 +72,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
-    connection = connection_;
+    if (effects.fetch_reply || effects.close_connection) connection = connection_;
     self = effects.over ? std::move(self_) : self_;
   }
   CarryOut(effects, connection.get());
@@ -118,14 +118,16 @@ absl::Status StepCall::TakeFrame(bool* leave) {
 }
 
 void StepCall::FetchReply(StepConnection* connection) {
-  bool has_reply = false;
+  StepPump::Fetched fetched = StepPump::Fetched::kNothing;
   {
     StepReplyFrame reply;
-    has_reply = connection->NextReply(&reply);
-    if (has_reply) sent_ = EncodeStepReply(reply);
+    if (connection->NextReply(&reply)) {
+      fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
+      sent_ = EncodeStepReply(reply);
+    }
   }
-  if (has_reply) connection->CountSent(static_cast<int64_t>(sent_.Length()));
-  Pump([has_reply](StepPump* pump) { return pump->OnFetched(has_reply); });
+  if (fetched != StepPump::Fetched::kNothing) connection->CountSent(static_cast<int64_t>(sent_.Length()));
+  Pump([fetched](StepPump* pump) { return pump->OnFetched(fetched); });
 }
 
 void StepCall::OnReplyReady() {

@@ -74,17 +74,20 @@ StepPump::Effects StepPump::OnReplyReady() {
     effects.fetch_reply = true;
   } else if (writer_ == Writer::kFetching) {
     writer_ = Writer::kRefetching;  // the fetch that is under way may have come too early for it
+  } else if (writer_ == Writer::kWritingToken) {
+    writer_ = Writer::kWriting;
   }
   return effects;
 }
 
-StepPump::Effects StepPump::OnFetched(bool has_reply) {
+StepPump::Effects StepPump::OnFetched(Fetched fetched) {
   CHECK(writer_ == Writer::kFetching || writer_ == Writer::kRefetching) << "no reply is being fetched";
   Effects effects;
   if (!is_open()) {
     Rest(&effects);
-  } else if (has_reply) {
-    writer_ = Writer::kWriting;
+  } else if (fetched != Fetched::kNothing) {
+    const bool more = fetched == Fetched::kReply || writer_ == Writer::kRefetching;
+    writer_ = more ? Writer::kWriting : Writer::kWritingToken;
     effects.start_write = true;
   } else if (writer_ == Writer::kRefetching) {
     writer_ = Writer::kFetching;
@@ -96,9 +99,9 @@ StepPump::Effects StepPump::OnFetched(bool has_reply) {
 }
 
 StepPump::Effects StepPump::OnWritten(bool ok) {
-  CHECK(writer_ == Writer::kWriting) << "no write is pending";
+  CHECK(writer_ == Writer::kWriting || writer_ == Writer::kWritingToken) << "no write is pending";
   Effects effects;
-  if (ok && is_open()) {
+  if (ok && is_open() && writer_ == Writer::kWriting) {
     writer_ = Writer::kFetching;
     effects.fetch_reply = true;
   } else {

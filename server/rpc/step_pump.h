@@ -25,6 +25,10 @@ namespace lockstep {
 //   kFetching   OnFetched(none)        kResting
 //   kRefetching OnFetched(none)        kFetching   fetch_reply; kResting if ending
 //   kFetching/kRefetching OnFetched(a reply)  kWriting  start_write; kResting if ending
+//   kFetching   OnFetched(a token)     kWritingToken  start_write; kResting if ending
+//   kRefetching OnFetched(a token)     kWriting   start_write; kResting if ending
+//   kWritingToken OnReplyReady         kWriting
+//   kWritingToken OnWritten            kResting
 //   kWriting    OnWritten(ok)          kFetching   fetch_reply; kResting if ending
 //   kWriting    OnWritten(!ok)         kResting
 //
@@ -66,14 +70,15 @@ class StepPump {
   // Every timer ends once: `expired`, with what it ends the stream, or cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
-  Effects OnFetched(bool has_reply);
+  enum class Fetched { kNothing, kReply, kToken };  // kToken: after it there is nothing more before OnReplyReady
+  Effects OnFetched(Fetched fetched);
   Effects OnWritten(bool ok);
   Effects OnEnd(const absl::Status& why, bool cancel);
   Effects OnFinished();
 
  private:
   enum class Reader { kNew, kFirst, kReading, kHandling, kStopped };
-  enum class Writer { kResting, kFetching, kRefetching, kWriting };
+  enum class Writer { kResting, kFetching, kRefetching, kWriting, kWritingToken };
   enum class End { kOpen, kEnding, kFinishing, kFinished };
 
   bool is_open() const { return end_ == End::kOpen; }

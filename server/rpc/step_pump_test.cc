@@ -14,6 +14,7 @@ namespace lockstep {
 namespace {
 
 using Effects = StepPump::Effects;
+using Fetched = StepPump::Fetched;
 
 // The effects by name, in their order.
 std::string Text(const Effects& effects) {
@@ -75,7 +76,13 @@ StepPump Refetching() {
 }
 StepPump Writing() {
   StepPump pump = Fetching();
-  pump.OnFetched(true);
+  pump.OnFetched(Fetched::kReply);
+  return pump;
+}
+
+StepPump WritingToken() {
+  StepPump pump = Fetching();
+  pump.OnFetched(Fetched::kToken);
   return pump;
 }
 
@@ -193,52 +200,70 @@ TEST(StepPumpWriterTest, IgnoresRepliesBeforeTheConnection) {
 TEST(StepPumpWriterTest, WritesRepliesUntilThereAreNoMore) {
   StepPump pump = Reading();
   EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
-  EXPECT_EQ(Text(pump.OnFetched(true)), "start_write");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kReply)), "start_write");
   EXPECT_EQ(Text(pump.OnReplyReady()), "") << "the next fetch will find it";
   EXPECT_EQ(Text(pump.OnWritten(true)), "fetch_reply");
-  EXPECT_EQ(Text(pump.OnFetched(true)), "start_write");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kReply)), "start_write");
   EXPECT_EQ(Text(pump.OnWritten(true)), "fetch_reply");
-  EXPECT_EQ(Text(pump.OnFetched(false)), "");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kNothing)), "");
   EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
+}
+
+TEST(StepPumpWriterTest, RestsAfterAToken) {
+  StepPump pump = Fetching();
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kToken)), "start_write");
+  EXPECT_EQ(Text(pump.OnWritten(true)), "");
+  EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
+}
+
+TEST(StepPumpWriterTest, FetchesAfterATokenWhenAReplyBecameReadyMeanwhile) {
+  StepPump refetching = Refetching();
+  EXPECT_EQ(Text(refetching.OnFetched(Fetched::kToken)), "start_write");
+  EXPECT_EQ(Text(refetching.OnWritten(true)), "fetch_reply");
+  StepPump writing = WritingToken();
+  EXPECT_EQ(Text(writing.OnReplyReady()), "");
+  EXPECT_EQ(Text(writing.OnWritten(true)), "fetch_reply");
 }
 
 TEST(StepPumpWriterTest, FetchesAgainWhenAReplyBecameReadyMeanwhile) {
   StepPump pump = Fetching();
   EXPECT_EQ(Text(pump.OnReplyReady()), "");
   EXPECT_EQ(Text(pump.OnReplyReady()), "");
-  EXPECT_EQ(Text(pump.OnFetched(false)), "fetch_reply");
-  EXPECT_EQ(Text(pump.OnFetched(false)), "");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kNothing)), "fetch_reply");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kNothing)), "");
 }
 
 TEST(StepPumpWriterTest, OneWriteAtATimeThoughARefetchIsDue) {
   StepPump pump = Refetching();
-  EXPECT_EQ(Text(pump.OnFetched(true)), "start_write");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kReply)), "start_write");
   EXPECT_EQ(Text(pump.OnReplyReady()), "");
   EXPECT_EQ(Text(pump.OnWritten(true)), "fetch_reply");
 }
 
 TEST(StepPumpWriterTest, RestsWhenAWriteFails) {
-  StepPump pump = Writing();
-  EXPECT_EQ(Text(pump.OnWritten(false)), "");
-  EXPECT_EQ(Text(pump.OnRead(false)), "close_connection finish");
+  for (StepPump pump : {Writing(), WritingToken()}) {
+    EXPECT_EQ(Text(pump.OnWritten(false)), "");
+    EXPECT_EQ(Text(pump.OnRead(false)), "close_connection finish");
+  }
 }
 
 TEST(StepPumpEndTest, WaitsForTheReplyThatIsBeingFetched) {
   for (StepPump pump : {Fetching(), Refetching()}) {
-    for (const bool has_reply : {false, true}) {
+    for (const auto fetched : {Fetched::kNothing, Fetched::kReply, Fetched::kToken}) {
       StepPump ended = pump;
       EXPECT_EQ(Text(ended.OnEnd(Stop(), false)), "close_connection");
       EXPECT_EQ(Text(ended.OnReplyReady()), "");
-      EXPECT_EQ(Text(ended.OnFetched(has_reply)), "finish(stop)");
+      EXPECT_EQ(Text(ended.OnFetched(fetched)), "finish(stop)");
     }
   }
 }
 
 TEST(StepPumpEndTest, WaitsForTheReplyThatIsBeingWritten) {
   for (const bool ok : {false, true}) {
-    StepPump pump = Writing();
-    EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "close_connection");
-    EXPECT_EQ(Text(pump.OnWritten(ok)), "finish(stop)");
+    for (StepPump pump : {Writing(), WritingToken()}) {
+      EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "close_connection");
+      EXPECT_EQ(Text(pump.OnWritten(ok)), "finish(stop)");
+    }
   }
 }
 
@@ -291,11 +316,12 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"fetching", Fetching()},
       {"refetching", Refetching()},
       {"writing", Writing()},
+      {"writing a token", WritingToken()},
       {"finishing", Ended(Reading())},
       {"finished", Finished(Reading())},
   };
   const std::vector<std::string> reads = {"first",   "reading",   "fetching", "refetching",
-                                          "writing", "finishing", "finished"};
+                                          "writing", "writing a token", "finishing", "finished"};
   const std::vector<Event> events = {
       {"OnStarted", [](StepPump* pump) { pump->OnStarted(); }, {"new"}},
       {"OnRead(true)", [](StepPump* pump) { pump->OnRead(true); }, reads},
@@ -303,9 +329,9 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"OnConnected", [](StepPump* pump) { pump->OnConnected(); }, {"handling first"}},
       {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), false); }, {"handling first", "handling"}},
       {"OnTimer", [](StepPump* pump) { pump->OnTimer(true, Late()); }, {"first"}},
-      {"OnFetched(false)", [](StepPump* pump) { pump->OnFetched(false); }, {"fetching", "refetching"}},
-      {"OnFetched(true)", [](StepPump* pump) { pump->OnFetched(true); }, {"fetching", "refetching"}},
-      {"OnWritten", [](StepPump* pump) { pump->OnWritten(true); }, {"writing"}},
+      {"OnFetched(kNothing)", [](StepPump* pump) { pump->OnFetched(Fetched::kNothing); }, {"fetching", "refetching"}},
+      {"OnFetched(kToken)", [](StepPump* pump) { pump->OnFetched(Fetched::kToken); }, {"fetching", "refetching"}},
+      {"OnWritten", [](StepPump* pump) { pump->OnWritten(true); }, {"writing", "writing a token"}},
       {"OnFinished", [](StepPump* pump) { pump->OnFinished(); }, {"finishing"}},
   };
   for (const auto& state : states) {

@@ -40,15 +40,10 @@ absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, const absl::opt
   return absl::nullopt;
 }
 
-UnfinishedBlocks::SlowAfter SlotLeases::slow_after() const {
-  if (usual_slot_time_ <= absl::ZeroDuration()) return absl::nullopt;
-  return usual_slot_time_ * options_.slow_factor;
-}
-
-bool SlotLeases::AnythingDue(absl::Time now) const { return slots_.AnyFree() || unfinished_.AnyDue(now, slow_after()); }
+bool SlotLeases::AnythingDue(absl::Time now) const { return slots_.AnyFree() || unfinished_.AnyDue(now, slow_after_); }
 
 bool SlotLeases::AnythingFor(int64_t workers, absl::Time now) const {
-  return slots_.AnyFree() || unfinished_.Choose(workers > options_.slots, now, slow_after()).has_value();
+  return slots_.AnyFree() || unfinished_.Choose(workers > options_.slots, now, slow_after_).has_value();
 }
 
 void SlotLeases::Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup) {
@@ -67,7 +62,7 @@ absl::optional<SlotBlock> SlotLeases::TakeFree(uint64_t session, int64_t workers
 }
 
 absl::optional<SlotBlock> SlotLeases::TakeBackup(uint64_t session, int64_t workers, absl::Time now) {
-  const absl::optional<SlotBlock> block = unfinished_.Choose(/*single=*/workers > options_.slots, now, slow_after());
+  const absl::optional<SlotBlock> block = unfinished_.Choose(/*single=*/workers > options_.slots, now, slow_after_);
   if (block) TakeCopy(session, *block, now);
   return block;
 }
@@ -94,9 +89,10 @@ void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
   unfinished_.OnCovered(block, slots_);
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
-    const absl::Duration each = (now - lease->issued) / block.count;
-    usual_slot_time_ =
-        usual_slot_time_ == absl::ZeroDuration() ? each : usual_slot_time_ * (1 - kNewWeight) + each * kNewWeight;
+    const double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
+    usual_slot_seconds_ =
+        usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;
+    if (usual_slot_seconds_ > 0) slow_after_ = absl::Seconds(usual_slot_seconds_ * options_.slow_factor);
   }
   Release(session);
 }

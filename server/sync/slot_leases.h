@@ -80,15 +80,15 @@ class SlotLeases {
  private:
   void Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup);
   absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
-  UnfinishedBlocks::SlowAfter slow_after() const;
 
   const Options options_;
   SlotMap slots_;
   std::map<uint64_t, Lease> leases_;  // by session
   DeadlineQueue deadlines_;
   UnfinishedBlocks unfinished_;
-  // How long a slot usually takes: a moving average over contributions; zero before the first.
-  absl::Duration usual_slot_time_;
+  // How long a slot usually takes: a moving average over contributions; zero before the first. And from it:
+  double usual_slot_seconds_ = 0;
+  UnfinishedBlocks::SlowAfter slow_after_;
 };
 
 }  // namespace lockstep

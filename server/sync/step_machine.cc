@@ -297,17 +297,18 @@ absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl
     if (!reply.takes_values) return absl::nullopt;
     return reply;
   }
-  if (worker.silent()) worker.OnHeard(now);  // the previous reply was taken at last
   reply.result = worker.result();
   reply.finished = state_ == State::kFinished;
+  // Who is heard of, or told the end, stands elsewhere in the policy's line.
+  const bool moves = worker.silent() || reply.finished;
+  if (worker.silent()) worker.OnHeard(now);  // the previous reply was taken at last
   if (reply.finished) {
     worker.OnFinishSent();
   } else if (worker.phase() == WorkerState::Phase::kAssigned) {
     reply.token = worker.last_token();
     reply.takes_values = true;
   }
-  // Who was heard of, or told the end, stands elsewhere in the policy's line.
-  Update(session, worker);
+  if (moves) Update(session, worker);
   if (state_ == State::kFailed) return absl::nullopt;
   return reply;
 }

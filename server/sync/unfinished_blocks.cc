@@ -5,15 +5,13 @@
 namespace lockstep {
 
 void UnfinishedBlocks::Index(const Blocks::value_type& block) {
-  if (block.second.size() == 1) single_.emplace(*block.second.begin(), block.first);
-  newest_[block.first.second].emplace(*block.second.rbegin(), block.first);
+  if (block.second.size() == 1) single_.emplace(block.second.front(), block.first);
+  newest_[block.first.second].emplace(block.second.back(), block.first);
 }
 
 void UnfinishedBlocks::Unindex(const Blocks::value_type& block) {
-  single_.erase({*block.second.begin(), block.first});
-  const auto it = newest_.find(block.first.second);
-  it->second.erase({*block.second.rbegin(), block.first});
-  if (it->second.empty()) newest_.erase(it);
+  single_.erase({block.second.front(), block.first});
+  newest_[block.first.second].erase({block.second.back(), block.first});
 }
 
 void UnfinishedBlocks::Erase(Blocks::iterator block) {
@@ -22,9 +20,10 @@ void UnfinishedBlocks::Erase(Blocks::iterator block) {
 }
 
 void UnfinishedBlocks::Add(const SlotBlock& block, absl::Time issued) {
-  const auto it = blocks_.emplace(Key{block.first, block.count}, std::multiset<absl::Time>()).first;
-  if (!it->second.empty()) Unindex(*it);
-  it->second.insert(issued);
+  const auto it = blocks_.try_emplace(Key{block.first, block.count}).first;
+  Copies& copies = it->second;
+  if (!copies.empty()) Unindex(*it);
+  copies.insert(std::upper_bound(copies.begin(), copies.end(), issued), issued);
   Index(*it);
 }
 
@@ -33,7 +32,7 @@ void UnfinishedBlocks::Remove(const SlotBlock& block, absl::Time issued) {
   if (it == blocks_.end()) return;  // it was covered
   if (it->second.size() == 1) return Erase(it);
   Unindex(*it);
-  it->second.erase(it->second.find(issued));
+  it->second.erase(std::lower_bound(it->second.begin(), it->second.end(), issued));
   Index(*it);
 }
 
@@ -58,7 +57,7 @@ void UnfinishedBlocks::OnCovered(const SlotBlock& block, const SlotMap& slots) {
 void UnfinishedBlocks::Clear() {
   blocks_.clear();
   single_.clear();
-  newest_.clear();
+  for (auto& group : newest_) group.second.clear();
 }
 
 bool UnfinishedBlocks::AnyDue(absl::Time now, const SlowAfter& slow_after) const {
@@ -70,9 +69,10 @@ absl::optional<SlotBlock> UnfinishedBlocks::Choose(bool single, absl::Time now, 
   if (single && !single_.empty()) choice = *single_.begin();
   for (const auto& group : newest_) {
     if (!slow_after) break;
+    if (group.second.empty()) continue;
     const auto& oldest = *group.second.begin();
     if (now <= oldest.first + *slow_after * group.first) continue;
-    const std::pair<absl::Time, Key> slow(*blocks_.at(oldest.second).begin(), oldest.second);
+    const std::pair<absl::Time, Key> slow(blocks_.at(oldest.second).front(), oldest.second);
     if (!choice || slow < *choice) choice = slow;
   }
   if (!choice) return absl::nullopt;

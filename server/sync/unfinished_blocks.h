@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
@@ -36,17 +37,18 @@ class UnfinishedBlocks {
  private:
   using Key = std::pair<int64_t, int64_t>;  // first slot, count
   using Order = std::set<std::pair<absl::Time, Key>>;
-  using Blocks = std::map<Key, std::multiset<absl::Time>>;
+  using Copies = absl::InlinedVector<absl::Time, 2>;  // when they were issued, in order
+  using Blocks = std::map<Key, Copies>;
 
   void Index(const Blocks::value_type& block);
   void Unindex(const Blocks::value_type& block);
   void Erase(Blocks::iterator block);
 
-  Blocks blocks_;  // when their copies were issued
+  Blocks blocks_;
   // By the time of the only copy.
   Order single_;
   // By the time of the newest copy; for each number of slots, since what is slow depends on it.
-  std::map<int64_t, Order> newest_;
+  std::map<int64_t, Order> newest_;  // some may be empty
 };
 
 }  // namespace lockstep

@@ -28,16 +28,19 @@ inline F32x8 MultiplyAdd8(F32x8 a, F32x8 b, F32x8 c) { return _mm256_fmadd_ps(a,
 // A NaN in `x` stays.
 inline F32x8 Max8(F32x8 lowest, F32x8 x) { return _mm256_max_ps(lowest, x); }
 
-// The first `count` < 8 elements; the others are `fill`.
-inline F32x8 LoadPart8(const float* p, int64_t count, float fill = 0) {
-  alignas(32) float padded[kLanes] = {fill, fill, fill, fill, fill, fill, fill, fill};
-  for (int64_t i = 0; i < count; ++i) padded[i] = p[i];
-  return _mm256_load_ps(padded);
+// Whether a lane is one of the first `count`: all bits, or none.
+inline I32x8 FirstLanes(int64_t count) {
+  const I32x8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
+  return lane < static_cast<int32_t>(count);
 }
+// The first `count` < 8 elements; the others are `fill`. Nothing else is read.
+inline F32x8 LoadPart8(const float* p, int64_t count, float fill = 0) {
+  const I32x8 mask = FirstLanes(count);
+  return mask ? static_cast<F32x8>(_mm256_maskload_ps(p, reinterpret_cast<__m256i>(mask))) : Set8(fill);
+}
+// Nothing but the first `count` elements is written.
 inline void StorePart8(float* p, int64_t count, F32x8 x) {
-  alignas(32) float padded[kLanes];
-  _mm256_store_ps(padded, x);
-  for (int64_t i = 0; i < count; ++i) p[i] = padded[i];
+  _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(FirstLanes(count)), x);
 }
 
 // Eigen's vector functions: the same instructions on every processor, unlike the C library's.

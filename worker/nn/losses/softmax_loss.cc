@@ -56,10 +56,7 @@ class SoftmaxLoss : public LossOp {
     return result;
   }
 
-  static F32x8 KeepFirst(F32x8 x, int64_t count) {
-    const I32x8 lane = {0, 1, 2, 3, 4, 5, 6, 7};
-    return lane < static_cast<int32_t>(count) ? x : Set8(0);
-  }
+  static F32x8 KeepFirst(F32x8 x, int64_t count) { return FirstLanes(count) ? x : Set8(0); }
 
   float LogSum(const Denominator& d) const { return Log8(Set8(d.sum))[0] + d.largest; }
 
