@@ -130,7 +130,14 @@ int64_t HookedSession::Limit() const {
 void HookedSession::AllowBeforeRun() {
   held_ =
       options_.gate_loop || absl::c_any_of(options_.hooks, [this](const Hook* hook) { return hook->GatesAt(step_); });
-  if (!held_) options_.gate->AllowThrough(Limit());
+  if (!held_) AllowThrough(Limit());
+}
+
+void HookedSession::AllowThrough(int64_t limit) {
+  const bool ungated = limit == step_ + kMaxLag;
+  if (ungated && allowed_ && *allowed_ > limit - kMaxLag / 4) return;
+  allowed_ = limit;
+  options_.gate->AllowThrough(limit);
 }
 
 void HookedSession::NoteStop(const RunContext& context, const Hook& hook) {
@@ -212,7 +219,7 @@ absl::Status HookedSession::CheckRun() const {
 
 absl::StatusOr<StepResult> HookedSession::RunWithoutHooks(const TrainOp& op) {
   RETURN_IF_ERROR(CheckRun());
-  if (options_.gate != nullptr) options_.gate->AllowThrough(step_);
+  if (options_.gate != nullptr) AllowThrough(step_);
   ASSIGN_OR_RETURN(const StepResult result, base_->Run(op));
   step_ = result.global_step;
   RETURN_IF_ERROR(Advance());
@@ -234,7 +241,7 @@ absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
   context.set_global_step(step_);
   absl::Status status = CallBeforeRun(&context);
   if (!status.ok()) return Fail(status);
-  if (held_) options_.gate->AllowThrough(options_.gate_loop ? step_ : Limit());
+  if (held_) AllowThrough(options_.gate_loop ? step_ : Limit());
   RunValues values;
   absl::StatusOr<StepResult> result = base_->Run(op);
   if (!result.ok()) {

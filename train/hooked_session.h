@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/train/hook.h"
 #include "lockstep/train/session.h"
@@ -80,6 +81,8 @@ class HookedSession : public SessionDecorator {
   int64_t Limit() const;
   // Lets steps through already before the next Run, unless the loop or a hook gates the step that was seen last.
   void AllowBeforeRun();
+  // The gate's AllowThrough, but while no hook gates not for each step: it takes a lock that the steps need.
+  void AllowThrough(int64_t limit);
   absl::Status CheckRun() const;
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
@@ -99,6 +102,8 @@ class HookedSession : public SessionDecorator {
   std::string stop_reason_;
   // On the chief: no step is let through before BeforeRun of the next one has returned.
   bool held_ = false;
+  // Of the newest AllowThrough.
+  absl::optional<int64_t> allowed_;
   // Why the loop did not end well.
   absl::Status failure_;
   // Of the present run: the hook that asked for each of the context's fetches.

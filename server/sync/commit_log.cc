@@ -18,10 +18,12 @@ void CommitLog::Start(int64_t step, const v1::SessionState& state) {
 }
 
 void CommitLog::Append(v1::StepCommit commit) {
-  MutexLock lock(&mutex_);
-  commits_.push_back(std::move(commit));
-  Trim();
-  changed_.SignalAll();
+  {
+    MutexLock lock(&mutex_);
+    commits_.push_back(std::move(commit));
+    Trim();
+  }
+  changed_.SignalAll();  // without the lock: who wakes needs it
 }
 
 void CommitLog::Trim() {
