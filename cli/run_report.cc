@@ -15,6 +15,7 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/summary/event_writer.h"
+#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/evaluation/run_watcher.h"
 
 namespace lockstep {
@@ -83,7 +84,8 @@ absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) cons
     ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
     out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
     if (config_.evaluation().every_steps() > 0) {
-      ASSIGN_OR_RETURN(const auto events, EventWriter::Create(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
+      ASSIGN_OR_RETURN(const auto events,
+                       EventWriterCache::OfProcess()->Get(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
       WriteEvaluation(evaluation, events.get());
     }
   } else {

@@ -160,8 +160,8 @@ absl::Status ChiefSession::Assign(absl::Span<const NamedTensor> tensors) {
   return process_.chief()->Assign(values);
 }
 
-absl::Status ChiefSession::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
-  return process_.chief()->ChangeOptimizer(optimizer);
+absl::Status ChiefSession::ChangeSettings(const SettingsChange& change) {
+  return process_.chief()->ChangeSettings(change);
 }
 
 absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/config/v1/optimizer.pb.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/train_op.h"
@@ -69,11 +70,24 @@ class Session {
   // with the new values is written before the next tokens go out. Exact only where the caller gates the step. Errors:
   // InvalidArgument for a wrong name or shape; FailedPrecondition on a worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
-  // From the next step on the learning rate, the settings of the same kind of optimizer, multipliers and clips are
-  // those of `optimizer`, on the chief. It is recorded, and a checkpoint of the step is written before the next tokens
-  // go out; a program that is started again as before continues with it. Exact only where the caller gates the step.
-  // Errors: InvalidArgument names what is wrong or cannot be changed; FailedPrecondition on a worker.
-  virtual absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) = 0;
+  // From the next step on the run has these settings, on the chief. It is recorded, and a checkpoint of the step is
+  // written before the next tokens go out; a program that is started again as before continues with them. Exact only
+  // where the caller gates the step. After a change of the batch size to B a batch of (step, slot) is what it would be
+  // in a run that always had B: of replicas R it begins at the example (step * R + slot) * B of the endless stream of
+  // epochs (docs/sync.md). Errors: InvalidArgument names what is wrong or cannot be changed, before anything has
+  // changed; FailedPrecondition on a worker.
+  virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
+  // The same, of one setting.
+  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+    SettingsChange change;
+    change.optimizer = optimizer;
+    return ChangeSettings(change);
+  }
+  absl::Status ChangeBatchSize(int64_t batch_size) {
+    SettingsChange change;
+    change.batch_size = batch_size;
+    return ChangeSettings(change);
+  }
   // The variables that have no value yet: empty as soon as the model is known.
   virtual absl::StatusOr<std::vector<std::string>> Uninitialized() = 0;
 
@@ -109,9 +123,7 @@ class SessionDecorator : public Session {
   bool is_chief() const override { return session_->is_chief(); }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override { return session_->Read(names); }
   absl::Status Assign(absl::Span<const NamedTensor> values) override { return session_->Assign(values); }
-  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) override {
-    return session_->ChangeOptimizer(optimizer);
-  }
+  absl::Status ChangeSettings(const SettingsChange& change) override { return session_->ChangeSettings(change); }
   absl::StatusOr<std::vector<std::string>> Uninitialized() override { return session_->Uninitialized(); }
   absl::StatusOr<std::string> Save() override { return session_->Save(); }
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override {

@@ -12,16 +12,57 @@
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/chief_session.h"
 #include "lockstep/train/open_session.h"
+#include "lockstep/train/stop_signal.h"
 #include "lockstep/train/worker_session.h"
 
 namespace lockstep::train {
 namespace {
 
 using ::testing::HasSubstr;
+
+// A worker's process, in a thread.
+class WorkerProcess {
+ public:
+  WorkerProcess(const TrainOp& op, const std::string& master) : op_(op) {
+    SessionOptions options;
+    options.op = op;
+    options.is_chief = false;
+    options.master = master;
+    options.stop = &stop_;
+    session_ = OpenSession(options).value();
+    computing_ = std::thread([this] {
+      while (!session_->ShouldStop()) {
+        const absl::Status status = session_->Run(op_).status();
+        if (absl::IsOutOfRange(status) || absl::IsCancelled(status)) return;
+        // Its chief comes back with other settings, or after a kill.
+        EXPECT_TRUE(status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
+      }
+    });
+  }
+  ~WorkerProcess() { Join(); }
+
+  // With what it holds.
+  void Kill() {
+    stop_.Request();
+    Join();
+  }
+  // When the run is over.
+  void Join() {
+    if (computing_.joinable()) computing_.join();
+  }
+  Session* session() { return session_.get(); }
+
+ private:
+  const TrainOp op_;
+  StopSignal stop_;
+  std::unique_ptr<Session> session_;
+  std::thread computing_;
+};
 
 class SessionSettingsTest : public ::testing::Test {
  protected:
@@ -44,6 +85,12 @@ class SessionSettingsTest : public ::testing::Test {
     optimizer.mutable_momentum()->set_momentum(0.5f);
     optimizer.mutable_clip()->set_by_global_norm(0.1f);
     return optimizer;
+  }
+
+  SettingsChange Change() {
+    SettingsChange change;
+    change.optimizer = Changed();
+    return change;
   }
 
   SessionOptions ChiefOptions() {
@@ -87,11 +134,11 @@ class SessionSettingsTest : public ::testing::Test {
   }
   v1::RunRecord Record() { return ReadRunRecord(&memory_, logdir_).value().value(); }
   // The same change, made when the run was started again.
-  std::string DigestOfAChangeAtAStart(int64_t step) {
+  std::string DigestOfAChangeAtAStart(int64_t step, const SettingsChange& change) {
     logdir_ = "started";
     RunTo(OpenChief().get(), step);
     SessionOptions options = ChiefOptions();
-    *options.op.spec.mutable_optimizer() = Changed();
+    options.op.spec = WithSettings(op_.spec, change, /*examples=*/96).value();
     options.change_settings = true;
     RunToTheEnd(OpenChief(options).get());
     return DigestOf(12);
@@ -103,50 +150,100 @@ class SessionSettingsTest : public ::testing::Test {
   std::string logdir_ = "run";
 };
 
-TEST_F(SessionSettingsTest, AChangeBetweenTwoStepsIsOneThatIsMadeAtAStart) {
+// Which settings a test changes.
+struct Changes {
+  const char* name;
+  bool optimizer;
+  bool batch_size;
+};
+
+class SessionChangesTest : public SessionSettingsTest, public ::testing::WithParamInterface<Changes> {
+ protected:
+  SettingsChange Change() {
+    SettingsChange change;
+    if (GetParam().optimizer) change.optimizer = Changed();
+    if (GetParam().batch_size) change.batch_size = 7;
+    return change;
+  }
+  std::string DigestOfAChangeAtAStart(int64_t step) {
+    return SessionSettingsTest::DigestOfAChangeAtAStart(step, Change());
+  }
+  // A chief without workers of its own, at the port of the one before it.
+  std::unique_ptr<ChiefSession> OpenServingChief() {
+    SessionOptions options = ChiefOptions();
+    options.listen = absl::StrCat("127.0.0.1:", port_);
+    options.local_workers = 0;
+    options.port_file = "port";
+    std::unique_ptr<ChiefSession> chief;
+    std::thread opening([&] { chief = OpenChief(options); });
+    while (!memory_.Exists("port").value()) std::this_thread::yield();
+    port_ = std::stoi(ReadFile(&memory_, "port").value());
+    if (workers_.empty()) StartWorker();  // The model is the first one's to declare.
+    opening.join();
+    return chief;
+  }
+  void StartWorker() {
+    workers_.push_back(std::make_unique<WorkerProcess>(op_, absl::StrCat("grpc://127.0.0.1:", port_)));
+  }
+
+  int port_ = 0;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, SessionChangesTest,
+                         ::testing::Values(Changes{"Optimizer", true, false}, Changes{"BatchSize", false, true},
+                                           Changes{"Both", true, true}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(SessionChangesTest, AChangeBetweenTwoStepsIsOneThatIsMadeAtAStart) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "live";
   const auto session = OpenChief();
   RunTo(session.get(), 5);
-  ASSERT_TRUE(session->ChangeOptimizer(Changed()).ok());
-  ASSERT_EQ(Record().change_size(), 1);
-  EXPECT_EQ(Record().change(0).step(), 5);
-  EXPECT_TRUE(Record().change(0).by_program());
-  EXPECT_FLOAT_EQ(Record().change(0).before().optimizer().learning_rate().initial(), 0.05f);
-  EXPECT_FLOAT_EQ(Record().config().optimizer().learning_rate().initial(), 0.01f);
+  ASSERT_TRUE(session->ChangeSettings(Change()).ok());
+  const v1::RunRecord record = Record();
+  ASSERT_EQ(record.change_size(), 1);
+  EXPECT_EQ(record.change(0).step(), 5);
+  EXPECT_TRUE(record.change(0).by_program());
+  EXPECT_FLOAT_EQ(record.change(0).before().optimizer().learning_rate().initial(), 0.05f);
+  EXPECT_EQ(record.change(0).before().input().batch_size(), 4);
+  EXPECT_FLOAT_EQ(record.config().optimizer().learning_rate().initial(), GetParam().optimizer ? 0.01f : 0.05f);
+  EXPECT_EQ(record.config().input().batch_size(), GetParam().batch_size ? 7 : 4);
+  EXPECT_EQ(session->chief()->GetStatus().examples_per_step(), GetParam().batch_size ? 14 : 8);
   EXPECT_NE(DigestOf(5), "") << "the checkpoint is there before any token";
-  EXPECT_TRUE(session->ChangeOptimizer(Changed()).ok());
+  EXPECT_TRUE(session->ChangeSettings(Change()).ok());
   EXPECT_EQ(Record().change_size(), 1) << "asked for again it changes nothing";
   RunToTheEnd(session.get());
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-TEST_F(SessionSettingsTest, AKilledProgramThatStartsAsBeforeContinuesWithTheChange) {
+TEST_P(SessionChangesTest, AKilledProgramThatStartsAsBeforeContinuesWithTheChange) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "killed";
   {
     const auto session = OpenChief();
     RunTo(session.get(), 5);
-    ASSERT_TRUE(session->ChangeOptimizer(Changed()).ok());
+    ASSERT_TRUE(session->ChangeSettings(Change()).ok());
     RunTo(session.get(), 8);
     fs_.KillAfter(0);
   }
   fs_.Heal();
   const auto session = OpenChief();
   EXPECT_EQ(session->GlobalStep().value(), 5) << "the checkpoint of the change";
+  EXPECT_EQ(session->chief()->GetStatus().examples_per_step(), GetParam().batch_size ? 14 : 8);
   RunToTheEnd(session.get());
   EXPECT_EQ(DigestOf(12), digest);
   EXPECT_EQ(Record().change_size(), 1);
 }
 
-TEST_F(SessionSettingsTest, AChangeWhoseCheckpointWasNotWrittenIsMadeAgain) {
+TEST_P(SessionChangesTest, AChangeWhoseCheckpointWasNotWrittenIsMadeAgain) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "refused";
   {
     const auto session = OpenChief();
     RunTo(session.get(), 5);
     fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-5", absl::PermissionDeniedError("read-only"));
-    const absl::Status status = session->ChangeOptimizer(Changed());
+    const absl::Status status = session->ChangeSettings(Change());
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("settings were changed at step 5"));
     EXPECT_EQ(Record().change_size(), 1);
@@ -156,38 +253,46 @@ TEST_F(SessionSettingsTest, AChangeWhoseCheckpointWasNotWrittenIsMadeAgain) {
   EXPECT_EQ(session->GlobalStep().value(), 0);
   EXPECT_EQ(Record().change_size(), 0) << "the steps up to 5 are computed with the settings of before";
   RunTo(session.get(), 5);
-  ASSERT_TRUE(session->ChangeOptimizer(Changed()).ok());
+  ASSERT_TRUE(session->ChangeSettings(Change()).ok());
   RunToTheEnd(session.get());
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-TEST_F(SessionSettingsTest, WorkersOfOtherProcessesFollow) {
+// One worker is killed before the change, one comes after it, one is there all the time, and the chief is killed, too.
+TEST_P(SessionChangesTest, WorkersOfOtherProcessesFollow) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "workers";
-  SessionOptions options = ChiefOptions();
-  options.listen = "127.0.0.1:0";
-  options.port_file = "port";
-  std::unique_ptr<ChiefSession> chief;
-  std::thread opening([&] { chief = OpenChief(options); });
-  while (!memory_.Exists("port").value()) std::this_thread::yield();
-  SessionOptions worker;
-  worker.op = op_;
-  worker.is_chief = false;
-  worker.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&memory_, "port").value()));
-  auto session = OpenSession(worker).value();
-  opening.join();
-  std::thread computing([&] {
-    while (!session->ShouldStop()) {
-      const absl::Status status = session->Run(op_).status();
-      if (absl::IsOutOfRange(status)) return;
-      EXPECT_TRUE(status.ok() || absl::IsAborted(status)) << status;
-    }
-  });
+  auto chief = OpenServingChief();
+  StartWorker();
   RunTo(chief.get(), 5);
-  EXPECT_TRUE(absl::IsFailedPrecondition(session->ChangeOptimizer(Changed())));
-  ASSERT_TRUE(chief->ChangeOptimizer(Changed()).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(workers_[0]->session()->ChangeSettings(Change())));
+  workers_[1]->Kill();
+  ASSERT_TRUE(chief->ChangeSettings(Change()).ok());
+  StartWorker();
+  RunTo(chief.get(), 8);
+  fs_.KillAfter(0);
+  chief.reset();
+  fs_.Heal();
+  workers_[0]->Kill();
+  chief = OpenServingChief();
+  StartWorker();
+  EXPECT_EQ(chief->GlobalStep().value(), 5);
   RunToTheEnd(chief.get());
-  computing.join();
+  for (const auto& worker : workers_) worker->Join();
+  EXPECT_EQ(DigestOf(12), digest);
+}
+
+TEST_F(SessionSettingsTest, OneSettingAfterTheOtherIsBothAtOnce) {
+  SettingsChange both = Change();
+  both.batch_size = 8;
+  const std::string digest = DigestOfAChangeAtAStart(5, both);
+  logdir_ = "live";
+  const auto session = OpenChief();
+  RunTo(session.get(), 5);
+  ASSERT_TRUE(session->ChangeBatchSize(8).ok());
+  ASSERT_TRUE(session->ChangeOptimizer(Changed()).ok());
+  EXPECT_EQ(Record().change_size(), 2);
+  RunToTheEnd(session.get());
   EXPECT_EQ(DigestOf(12), digest);
 }
 
@@ -203,7 +308,22 @@ TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   wrong = Changed();
   wrong.mutable_moving_average()->set_decay(0.9f);
   EXPECT_THAT(std::string(session->ChangeOptimizer(wrong).message()), HasSubstr("ExponentialMovingAverage"));
+  const absl::Status none = session->ChangeBatchSize(0);
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument) << none;
+  EXPECT_THAT(std::string(none.message()), HasSubstr("input.batch_size is 0"));
   EXPECT_EQ(Record().change_size(), 0);
+  RunToTheEnd(session.get());
+}
+
+TEST_F(SessionSettingsTest, ABatchThatTheDataDoNotHaveIsRefused) {
+  op_.spec.mutable_input()->set_last_batch(config::v1::InputConfig::DROP);
+  const auto session = OpenChief();
+  RunTo(session.get(), 1);
+  const absl::Status status = session->ChangeBatchSize(49);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("input.batch_size is 49: the split has 96 examples"));
+  EXPECT_EQ(Record().change_size(), 0);
+  EXPECT_TRUE(session->ChangeBatchSize(48).ok());
   RunToTheEnd(session.get());
 }
 

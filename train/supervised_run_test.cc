@@ -15,6 +15,7 @@
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/hooks/stop_at_step_hook.h"
 #include "lockstep/train/monitored_training_session.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/supervisor.h"
@@ -290,6 +291,23 @@ TEST_F(SupervisedRunTest, AMonitoredTrainingSessionSavesAndContinues) {
                 return absl::OkStatus();
               }).ok());
   EXPECT_EQ(first, 101) << "what the hooks have not seen comes again, however far the run had gone";
+}
+
+TEST_F(SupervisedRunTest, WhereTheConfigurationEndsTheRunEachStartComesToTheSameWeights) {
+  Configure(8);
+  std::string digest;
+  for (int start = 0; start < 3; ++start) {
+    StopAtStepOptions at;
+    at.last_step = 8;
+    const auto hook = StopAtStepHook::Create(at).value();
+    MonitoredTrainingOptions options;
+    options.session = Chief();
+    options.hooks = {hook.get()};
+    ASSERT_TRUE(Monitor(options).ok());
+    if (start == 0) digest = DigestOf(8);
+    EXPECT_EQ(LatestCheckpoint(logdir_, "checkpoint", &fs_).value(), "run/model.ckpt-8");
+    EXPECT_EQ(DigestOf(8), digest);
+  }
 }
 
 TEST_F(SupervisedRunTest, AMonitoredRunIsRecoveredToTheSameBits) {

@@ -194,7 +194,7 @@ absl::Status WorkerSession::Assign(absl::Span<const NamedTensor>) {
   return absl::FailedPreconditionError("variables are set by the chief's program");
 }
 
-absl::Status WorkerSession::ChangeOptimizer(const config::v1::OptimizerConfig&) {
+absl::Status WorkerSession::ChangeSettings(const SettingsChange&) {
   return absl::FailedPreconditionError("settings are changed by the chief's program");
 }
 

@@ -44,7 +44,15 @@ bool Coordinator::IsClean(const absl::Status& status) const {
 }
 
 absl::Status Coordinator::RequestStop(absl::Status reason) {
+  std::vector<std::function<void()>> callbacks;
+  absl::Status status = NoteStop(std::move(reason), &callbacks);
+  for (const auto& callback : callbacks) callback();
+  return status;
+}
+
+absl::Status Coordinator::NoteStop(absl::Status reason, std::vector<std::function<void()>>* callbacks) {
   MutexLock lock(&mutex_);
+  callbacks->swap(on_stop_);
   const bool is_error = !IsClean(reason) && !(stop_requested_ && absl::IsCancelled(reason));
   stop_requested_ = true;
   changed_.SignalAll();
@@ -52,6 +60,14 @@ absl::Status Coordinator::RequestStop(absl::Status reason) {
   if (joined_) return reason;
   if (error_.ok()) error_ = std::move(reason);
   return absl::OkStatus();
+}
+
+void Coordinator::OnStop(std::function<void()> callback) {
+  {
+    MutexLock lock(&mutex_);
+    if (!stop_requested_) return on_stop_.push_back(std::move(callback));
+  }
+  callback();
 }
 
 bool Coordinator::ShouldStop() const {

@@ -40,6 +40,9 @@ class Coordinator {
   bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until a stop is requested or `timeout` has passed; returns whether it is requested.
   bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `callback` is called once, without locks, by whoever requests the next stop; at once if one is requested already.
+  // It may come after the end of all threads, at the latest from the destructor.
+  void OnStop(std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
   // The error that is kept; OK when there is none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -78,6 +81,8 @@ class Coordinator {
   using Members = std::vector<std::shared_ptr<Member>>;
 
   bool IsClean(const absl::Status& status) const;
+  // RequestStop without the callbacks, which are moved to `callbacks`.
+  absl::Status NoteStop(absl::Status reason, std::vector<std::function<void()>>* callbacks) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);
   // The names of those that have not ended, with commas; empty when all have.
@@ -89,6 +94,7 @@ class Coordinator {
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> on_stop_ ABSL_GUARDED_BY(mutex_);
   Members group_ ABSL_GUARDED_BY(mutex_);
   // Left the group at a Join while they were running.
   Members stragglers_ ABSL_GUARDED_BY(mutex_);

@@ -271,6 +271,26 @@ TEST_F(CoordinatorTest, ItsDestructorStopsAndWaits) {
   EXPECT_TRUE(ended);
 }
 
+TEST_F(CoordinatorTest, SaysOnceThatAStopIsRequested) {
+  Coordinator coordinator(Options());
+  int calls = 0;
+  coordinator.OnStop([&] {
+    ++calls;
+    EXPECT_TRUE(coordinator.ShouldStop()) << "no lock is held";
+  });
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(coordinator.RequestStop().ok());
+  EXPECT_TRUE(coordinator.RequestStop().ok());
+  EXPECT_EQ(calls, 1);
+  coordinator.OnStop([&] { ++calls; });
+  EXPECT_EQ(calls, 2) << "it is requested already";
+  coordinator.ClearStop();
+  coordinator.OnStop([&] { ++calls; });
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(coordinator.RequestStop().ok());
+  EXPECT_EQ(calls, 3);
+}
+
 TEST_F(CoordinatorTest, ManyThreadsFailAndOneErrorWins) {
   for (int round = 0; round < 20; ++round) {
     Coordinator coordinator(Options());

@@ -116,6 +116,11 @@ absl::Status EventWriter::Close() {
   return status;
 }
 
+bool EventWriter::closed() const {
+  MutexLock lock(&mutex_);
+  return file_ == nullptr;
+}
+
 absl::Status EventWriter::Append(const v1::Event& event) {
   return file_->Append(FrameRecord(event.SerializeAsString()));
 }

@@ -40,6 +40,7 @@ class EventWriter {
 
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool closed() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& path() const { return path_; }
 
@@ -53,7 +54,7 @@ class EventWriter {
 
   Clock* const clock_;
   const std::string path_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // Null after Close.
   std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
   // The first record, as long as it could not be written.

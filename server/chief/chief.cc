@@ -187,7 +187,7 @@ absl::Status Chief::AwaitModel() {
 }
 
 v1::RunStatus Chief::GetStatus() const {
-  const config::v1::RunSpec& config = options_.config;
+  const config::v1::RunSpec config = settings_.spec();
   v1::RunStatus status;
   *status.mutable_build() = ThisBuildInfo();
   status.set_host(options_.host);

@@ -17,6 +17,7 @@
 #include "lockstep/common/base/periodic_task.h"
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/system_random.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/config/v1/run_spec.pb.h"
@@ -127,12 +128,11 @@ class Chief {
   // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
   // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
   absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
-  // Learning rate, settings of the same kind of optimizer, multipliers and clips are these as soon as the step in
-  // progress is committed. It is recorded, and a checkpoint of that step is written, before the next tokens go out;
-  // workers open new sessions. A program that starts the run again as it did before continues with them. Only where the
-  // run is followed. Errors: InvalidArgument names the setting that is wrong or cannot be changed; those of the file
-  // system, and of CommitLog::Await.
-  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
+  // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
+  // that step is written, before the next tokens go out; workers open new sessions. A program that starts the run again
+  // as it did before continues with them. Only where the run is followed. Errors: InvalidArgument names the setting
+  // that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
+  absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
   const RunHistory& history() const { return history_; }
 
   // One round of what the housekeeping thread does.
@@ -170,7 +170,9 @@ class Chief {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until no worker declares what the run lacks; none can before EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status ChangeAt(int64_t step, const config::v1::RunSpec& spec, Training* training)
+  // The present settings with the change.
+  absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
+  absl::Status ChangeAt(int64_t step, const SettingsChange& change, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFinished() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFailure(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);

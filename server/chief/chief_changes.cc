@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/validation.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/optimizer/optimizer.h"
 
@@ -48,24 +48,30 @@ absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> value
   return failure;
 }
 
-absl::Status Chief::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+absl::StatusOr<config::v1::RunSpec> Chief::Changed(const SettingsChange& change) const {
+  const config::v1::RunSpec before = settings_.spec();
+  const v1::RunRecord record = history_.record();
+  absl::optional<int64_t> examples;
+  if (record.has_data()) examples = record.data().examples();
+  ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(before, change, examples));
+  RETURN_IF_ERROR(CheckSameState(before.optimizer(), after.optimizer()));
+  return after;
+}
+
+absl::Status Chief::ChangeSettings(const SettingsChange& change) {
   Training* const training = this->training();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError(
         "settings are changed by the program that follows the run, once it has a model");
   }
-  config::v1::RunSpec spec = settings_.spec();
-  *spec.mutable_optimizer() = optimizer;
-  ApplyDefaults(&spec);
-  RETURN_IF_ERROR(ValidateRunSpec(spec));
-  RETURN_IF_ERROR(CheckSameState(settings_.spec().optimizer(), spec.optimizer()));
+  RETURN_IF_ERROR(Changed(change).status());
   SyncReplicas* const replicas = training->sync();
   const int64_t step = replicas->HoldForChange();
   absl::Status status = training->AwaitStep(step);
   if (status.ok()) status = BeginChange();
   if (status.ok()) {
     MutexLock one_at_a_time(&change_mutex_);
-    status = ChangeAt(step, spec, training);
+    status = ChangeAt(step, change, training);
     MutexLock lock(&mutex_);
     life_.EndDeclaration();
     changed_.SignalAll();
@@ -81,7 +87,9 @@ absl::Status Chief::BeginChange() {
   return life_.BeginDeclaration();
 }
 
-absl::Status Chief::ChangeAt(int64_t step, const config::v1::RunSpec& spec, Training* training) {
+absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Training* training) {
+  // Another change may have been made meanwhile.
+  ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
   // Asked for again it changes nothing.
   if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
   if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
@@ -95,8 +103,9 @@ absl::Status Chief::ChangeAt(int64_t step, const config::v1::RunSpec& spec, Trai
     settings_.Set(spec, record.change_size());
     sessions_.RemoveAll();
   }
-  RETURN_IF_ERROR(training->sync()->ChangeOptimizer(spec.optimizer()));
-  LOG(INFO) << "settings of the optimizer are others from step " << step << " on";
+  RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer()));
+  training->SetBatchSize(spec.input().batch_size());
+  LOG(INFO) << "settings of the run are others from step " << step << " on";
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
   // Without the checkpoint a recovery would compute across the change.

@@ -28,7 +28,9 @@ bool DropLaterChanges(int64_t restored, v1::RunRecord* record) {
 }
 
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given) {
-  if (EndsWithProgramsChange(record)) *given.mutable_optimizer() = record.config().optimizer();
+  if (!EndsWithProgramsChange(record)) return given;
+  *given.mutable_optimizer() = record.config().optimizer();
+  if (record.config().has_input()) given.mutable_input()->set_batch_size(record.config().input().batch_size());
   return given;
 }
 

@@ -55,7 +55,7 @@ bool DropLaterChanges(int64_t restored, v1::RunRecord* record);
 // What a program that starts the run with `given` computes with: the settings that it has changed are the record's.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
-// The run goes on with another optimizer's settings from global step `step` on, as a program wants it. What workers
+// The run goes on with other settings from global step `step` on, as a program wants it. What workers
 // have declared with the old ones is theirs to declare again.
 void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record);
 

@@ -57,6 +57,20 @@ TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChang
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.5f);
 }
 
+TEST_F(RunSettingsTest, AProgramsBatchSizeStaysToo) {
+  const auto with_batch = [](int64_t batch_size) {
+    config::v1::RunSpec spec = WithRate(0.1f);
+    spec.mutable_input()->set_batch_size(batch_size);
+    return spec;
+  };
+  *record_.mutable_config() = with_batch(4);
+  AddChange(5, with_batch(8), &record_);
+  EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 8);
+  EXPECT_EQ(ConfigAtStart(record_).input().batch_size(), 4);
+  EXPECT_TRUE(DropLaterChanges(4, &record_));
+  EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 4);
+}
+
 TEST_F(RunSettingsTest, DropsTheChangesOfStepsThatAreComputedAgain) {
   AddChange(5, WithRate(0.01f), &record_);
   AddChange(8, WithRate(0.001f), &record_);

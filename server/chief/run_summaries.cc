@@ -12,7 +12,12 @@ constexpr absl::Duration kFlushLimit = absl::Seconds(5);
 }  // namespace
 
 RunSummaries::RunSummaries(const Options& options, int64_t step, std::unique_ptr<EventQueue> events)
-    : options_(options), events_(std::move(events)), rate_time_(options.clock->Now()), rate_step_(step) {}
+    : options_(options),
+      events_(std::move(events)),
+      rate_time_(options.clock->Now()),
+      rate_step_(step),
+      examples_per_step_(options.examples_per_step),
+      examples_step_(step) {}
 
 void RunSummaries::OnStart(int64_t step) {
   if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::START, step);
@@ -32,27 +37,42 @@ void RunSummaries::OnCommit(const Update& update) {
   const auto write = [&](absl::string_view tag, double value) {
     events_->WriteScalar(tag, static_cast<float>(value), update.step);
   };
-  const double rate = TakeStepsPerSecond(update.step);
+  const Rates rates = TakeRates(update.step);
   write("loss", update.mean_loss);
   write("learning_rate", update.learning_rate);
   if (update.norms.has_value()) {
     write("global_norm/gradient_norm", update.norms->gradient);
     write("update_ratio", update.norms->ratio());
   }
-  if (rate > 0) write("global_step/sec", rate);
-  if (rate > 0 && options_.examples_per_step > 0) {
-    write("examples/sec", rate * static_cast<double>(options_.examples_per_step));
-  }
+  if (rates.steps > 0) write("global_step/sec", rates.steps);
+  if (rates.examples > 0) write("examples/sec", rates.examples);
 }
 
-double RunSummaries::TakeStepsPerSecond(int64_t step) {
+void RunSummaries::CountExamples(int64_t step) {
+  examples_ += (step - examples_step_) * examples_per_step_;
+  examples_step_ = step;
+}
+
+void RunSummaries::SetExamplesPerStep(int64_t examples, int64_t step) {
   MutexLock lock(&mutex_);
+  CountExamples(step);
+  examples_per_step_ = examples;
+}
+
+RunSummaries::Rates RunSummaries::TakeRates(int64_t step) {
+  MutexLock lock(&mutex_);
+  CountExamples(step);
   const absl::Time now = options_.clock->Now();
   const double seconds = absl::ToDoubleSeconds(now - rate_time_);
-  const int64_t steps = step - rate_step_;
+  Rates rates;
+  if (seconds > 0) {
+    rates.steps = static_cast<double>(step - rate_step_) / seconds;
+    rates.examples = static_cast<double>(examples_) / seconds;
+  }
   rate_time_ = now;
   rate_step_ = step;
-  return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
+  examples_ = 0;
+  return rates;
 }
 
 void RunSummaries::OnSaved(int64_t step, const std::string& prefix) {

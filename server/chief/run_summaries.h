@@ -45,20 +45,31 @@ class RunSummaries {
     bool last = false;  // the run ends there
   };
   void OnCommit(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From `step` on, which was committed last.
+  void SetExamplesPerStep(int64_t examples, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(v1::Summary summary, int64_t step);
   void OnSaved(int64_t step, const std::string& prefix);
   // Writes what waits, for five seconds at most. What the disk has not taken by then may be lost; that is logged.
   void OnEnd();
 
  private:
-  // Since the last call; 0 when that was at the same instant.
-  double TakeStepsPerSecond(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Per second, since the last call; 0 when that was at the same instant.
+  struct Rates {
+    double steps = 0;
+    double examples = 0;
+  };
+  Rates TakeRates(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountExamples(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::unique_ptr<EventQueue> events_;
   Mutex mutex_;
   absl::Time rate_time_ ABSL_GUARDED_BY(mutex_);
   int64_t rate_step_ ABSL_GUARDED_BY(mutex_);
+  int64_t examples_per_step_ ABSL_GUARDED_BY(mutex_);
+  // Of the steps from rate_step_ to examples_step_.
+  int64_t examples_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t examples_step_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -75,6 +75,18 @@ TEST_F(RunSummariesTest, TheRateIsThatSinceTheLastSummary) {
                                    "8 loss 1", "8 learning_rate 0.5", "8 global_step/sec 0.5", "8 examples/sec 32"));
 }
 
+TEST_F(RunSummariesTest, CountsTheExamplesOfEachStep) {
+  Start(/*every_steps=*/4, /*examples_per_step=*/64);
+  clock_.Advance(absl::Seconds(2));
+  for (int64_t step = 1; step <= 3; ++step) summaries_->OnCommit({step, 1, 0.5f});
+  summaries_->SetExamplesPerStep(128, /*step=*/3);
+  summaries_->OnCommit({4, 1, 0.5f});
+  clock_.Advance(absl::Seconds(8));
+  for (int64_t step = 5; step <= 8; ++step) summaries_->OnCommit({step, 1, 0.5f});
+  EXPECT_THAT(Lines(), ElementsAre("4 loss 1", "4 learning_rate 0.5", "4 global_step/sec 2", "4 examples/sec 160",
+                                   "8 loss 1", "8 learning_rate 0.5", "8 global_step/sec 0.5", "8 examples/sec 64"));
+}
+
 TEST_F(RunSummariesTest, WritesTheNormsOfAnUpdateThatHasThem) {
   Start(/*every_steps=*/2);
   EXPECT_EQ(summaries_->norms_every_steps(), 2);

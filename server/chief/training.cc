@@ -156,6 +156,10 @@ void Training::OnSaved(int64_t step, const std::string& prefix, const absl::Stat
   schedule_.OnSaved(step, prefix);
 }
 
+void Training::SetBatchSize(int64_t batch_size) {
+  summaries_.SetExamplesPerStep(batch_size * options_.config.training().replicas_to_aggregate(), sync_->step());
+}
+
 std::string Training::checkpoint() const {
   MutexLock lock(&mutex_);
   return schedule_.checkpoint();

@@ -74,6 +74,8 @@ class Training {
   CommitLog* log() { return log_.get(); }
   // Writes into the event file; without a logdir does nothing. Never blocks on files.
   void AddSummary(v1::Summary summary, int64_t step) { summaries_.Add(std::move(summary), step); }
+  // Between two steps: examples of each (step, slot) that follows.
+  void SetBatchSize(int64_t batch_size);
   // The prefix of the newest checkpoint; empty when there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the checkpoint, and what SyncReplicas::FillStatus does.

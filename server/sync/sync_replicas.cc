@@ -224,7 +224,7 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values) {
   return absl::OkStatus();
 }
 
-absl::Status SyncReplicas::ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
+absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer) {
   Outbox outbox;
   {
     MutexLock lock(&mutex_);

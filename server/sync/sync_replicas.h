@@ -92,7 +92,7 @@ class SyncReplicas : private StepConnection::Owner {
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
                                           std::shared_ptr<StepListener> listener, int64_t settings = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // How often ChangeOptimizer has changed them.
+  // How often ChangeSettings has changed them.
   int64_t settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Renews the lease of the session's token.
@@ -119,9 +119,9 @@ class SyncReplicas : private StepConnection::Owner {
   // those of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(mutex_);
   // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. All
-  // streams end with Aborted. Errors: FailedPrecondition when the run is not held; those of
-  // VariableStore::SetOptimizer.
-  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // streams end with Aborted: settings that workers compute with may be others, too. Errors: FailedPrecondition when
+  // the run is not held; those of VariableStore::SetOptimizer.
+  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // A snapshot that is not due; nullopt when there is no room for it.

@@ -9,6 +9,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/summary/event_writer_cache.h"
 
 namespace lockstep {
 
@@ -53,7 +54,8 @@ absl::Status RunWatcher::Prepare(const config::v1::RunSpec& config) {
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
   // TensorBoard shows one curve for each directory.
   const std::string events = split == EvaluationSplit(config) ? "eval" : absl::StrCat("eval_", split);
-  ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, JoinPath(directory, events)));
+  ASSIGN_OR_RETURN(events_,
+                   EventWriterCache::OfProcess()->Get(options_.fs, options_.clock, JoinPath(directory, events)));
   ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, config, split, SourceOf(options_.run)));
   return absl::OkStatus();
 }

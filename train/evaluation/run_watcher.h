@@ -49,7 +49,7 @@ class RunWatcher {
 
   const Options options_;
   std::unique_ptr<RunEvaluator> evaluator_;
-  std::unique_ptr<EventWriter> events_;
+  std::shared_ptr<EventWriter> events_;
   // The checkpoint that was evaluated last, or failed, and the step of the last that was evaluated.
   std::string evaluated_;
   int64_t step_ = 0;

@@ -12,6 +12,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
+#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/common/summary/summary_builder.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
@@ -210,9 +211,10 @@ absl::Status WriteResults(const EvaluateOptions& options, const EvaluateResult& 
       LOG(WARNING) << "the result " << name << " is no number: it is not written as a summary";
     }
   }
-  ASSIGN_OR_RETURN(const auto events, EventWriter::Create(options.fs, options.clock, options.output_dir));
+  ASSIGN_OR_RETURN(const auto events,
+                   EventWriterCache::OfProcess()->Get(options.fs, options.clock, options.output_dir));
   events->Write(summary.Build(result.global_step));
-  return events->Close();
+  return events->Flush();
 }
 
 }  // namespace

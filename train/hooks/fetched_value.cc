@@ -8,8 +8,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr int64_t kShown = 8;
-
 std::string ElementText(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype()) {
     case v1::DT_FLOAT:
@@ -37,12 +35,13 @@ absl::StatusOr<Tensor> FetchedValue(const RunValues& values, const std::string& 
   return found->second.value;
 }
 
-std::string TensorText(const Tensor& tensor) {
+std::string TensorText(const Tensor& tensor, int64_t shown) {
   const int64_t size = tensor.num_elements();
+  if (shown < 0) shown = size;
   if (tensor.shape().rank() == 0 && size == 1) return ElementText(tensor, 0);
   std::string text = "[";
-  for (int64_t i = 0; i < size && i < kShown; ++i) absl::StrAppend(&text, i > 0 ? " " : "", ElementText(tensor, i));
-  if (size > kShown) absl::StrAppend(&text, " ... of shape ", tensor.shape().ToString());
+  for (int64_t i = 0; i < size && i < shown; ++i) absl::StrAppend(&text, i > 0 ? " " : "", ElementText(tensor, i));
+  if (size > shown) absl::StrAppend(&text, shown > 0 ? " " : "", "... of shape ", tensor.shape().ToString());
   return text + "]";
 }
 

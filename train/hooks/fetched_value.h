@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_TRAIN_HOOKS_FETCHED_VALUE_H_
 #define LOCKSTEP_TRAIN_HOOKS_FETCHED_VALUE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,8 +17,8 @@ absl::StatusOr<Tensor> FetchedValue(const RunValues& values, const std::string& 
 // Whether FetchedValue has it without a Fetch.
 bool IsOfEveryRun(const std::string& name);
 
-// For people: "0.5", "[1 2 3]"; of a long one the first eight elements and its shape.
-std::string TensorText(const Tensor& tensor);
+// For people: "0.5", "[1 2 3]"; of one with more than `shown` elements these and its shape. -1: all are shown.
+std::string TensorText(const Tensor& tensor, int64_t shown = 8);
 
 }  // namespace lockstep::train
 

@@ -27,6 +27,9 @@ TEST(FetchedValueTest, ALongValueIsShortened) {
   const std::vector<int64_t> many(12, 3);
   EXPECT_EQ(TensorText(Tensor::FromValues<int64_t>({3, 4}, many)), "[3 3 3 3 3 3 3 3 ... of shape [3,4]]");
   EXPECT_EQ(TensorText(Tensor::FromValues<float>({0}, {})), "[]");
+  EXPECT_EQ(TensorText(Tensor::FromValues<float>({3}, {1, 2, 3}), 2), "[1 2 ... of shape [3]]");
+  EXPECT_EQ(TensorText(Tensor::FromValues<float>({3}, {1, 2, 3}), 0), "[... of shape [3]]");
+  EXPECT_EQ(TensorText(Tensor::FromValues<int64_t>({12}, many), -1), "[3 3 3 3 3 3 3 3 3 3 3 3]");
 }
 
 }  // namespace

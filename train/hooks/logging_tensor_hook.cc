@@ -13,9 +13,9 @@ namespace {
 
 void LogInfo(const std::string& line) { LOG(INFO) << line; }
 
-std::string DefaultFormat(const std::vector<std::pair<std::string, Tensor>>& values) {
-  return absl::StrJoin(values, ", ", [](std::string* out, const std::pair<std::string, Tensor>& value) {
-    absl::StrAppend(out, value.first, " = ", TensorText(value.second));
+std::string DefaultFormat(const std::vector<std::pair<std::string, Tensor>>& values, int64_t summarize) {
+  return absl::StrJoin(values, ", ", [summarize](std::string* out, const std::pair<std::string, Tensor>& value) {
+    absl::StrAppend(out, value.first, " = ", TensorText(value.second, summarize));
   });
 }
 
@@ -30,6 +30,10 @@ absl::StatusOr<std::unique_ptr<LoggingTensorHook>> LoggingTensorHook::Create(con
   if (options.tensors.empty()) {
     return absl::InvalidArgumentError(
         "LoggingTensorHook's tensors are empty: give \"loss\", \"global_step\" or names of variables");
+  }
+  if (options.summarize < -1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LoggingTensorHook's summarize is ", options.summarize, " where -1 or more is expected"));
   }
   absl::optional<SecondOrStepTimer> timer;
   if (options.every_n_iter || options.every_n_secs || !options.at_end) {
@@ -96,7 +100,7 @@ absl::Status LoggingTensorHook::Log(const RunValues& values) {
     ASSIGN_OR_RETURN(Tensor value, FetchedValue(values, name));
     named.emplace_back(name, std::move(value));
   }
-  std::string line = options_.formatter ? options_.formatter(named) : DefaultFormat(named);
+  std::string line = options_.formatter ? options_.formatter(named) : DefaultFormat(named, options_.summarize);
   const absl::Time now = options_.clock->Now();
   if (last_log_ && !options_.formatter) {
     absl::StrAppendFormat(&line, " (%.3f sec)", absl::ToDoubleSeconds(now - *last_log_));

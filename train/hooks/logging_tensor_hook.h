@@ -28,6 +28,8 @@ struct LoggingTensorOptions {
   absl::optional<absl::Duration> every_n_secs;
   // Once more at a good end, with the values of then.
   bool at_end = false;
+  // Elements of each that are shown; -1: all.
+  int64_t summarize = 8;
   // Makes the line of names and values, in the order of `tensors`. Empty: "loss = 0.5, global_step = 10", and from the
   // second line on the time since the one before, " (1.000 sec)".
   std::function<std::string(const std::vector<std::pair<std::string, Tensor>>&)> formatter;

@@ -135,6 +135,9 @@ TEST_F(LoggingTensorHookTest, WrongOptionsAreNamed) {
   EXPECT_THAT(message(options), HasSubstr("both steps and time"));
   options.tensors.clear();
   EXPECT_THAT(message(options), HasSubstr("tensors are empty"));
+  options.tensors = {"loss"};
+  options.summarize = -2;
+  EXPECT_THAT(message(options), HasSubstr("summarize is -2"));
 }
 
 }  // namespace

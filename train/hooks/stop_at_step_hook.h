@@ -34,8 +34,9 @@ struct StopAtStepState {
   static absl::StatusOr<StopAtStepState> Parse(absl::string_view text);
 };
 
-// Stops when the global step is reached. At least one Run happens, also past it. On a worker it ends that worker's
-// loop; each worker needs its own. Gates from that step on.
+// Stops when the global step is reached. At least one Run happens, also past it, as in the original: a program that is
+// started again after its good end makes a step more, unless training.steps of the configuration ends the run. On a
+// worker it ends that worker's loop; each worker needs its own. Gates from that step on.
 class StopAtStepHook : public Hook {
  public:
   // InvalidArgument for both or neither, and for numbers below 1.

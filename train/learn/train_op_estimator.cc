@@ -10,6 +10,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/await_run_end.h"
 #include "lockstep/train/hooks/stop_at_step_hook.h"
 #include "lockstep/train/learn/model_export.h"
@@ -169,10 +170,10 @@ absl::StatusOr<RunEvaluator*> TrainOpEstimator::EvaluatorOf(const EvaluateArgume
 }
 
 absl::Status TrainOpEstimator::WriteEvents(const std::string& name, const EvaluationMetrics& result) {
-  std::unique_ptr<EventWriter>& events = events_[name];
+  std::shared_ptr<EventWriter>& events = events_[name];
   if (events == nullptr) {
     const std::string directory = JoinPath(config_.model_dir(), name.empty() ? "eval" : absl::StrCat("eval_", name));
-    ASSIGN_OR_RETURN(events, EventWriter::Create(fs(), options_.session.clock, directory));
+    ASSIGN_OR_RETURN(events, EventWriterCache::OfProcess()->Get(fs(), options_.session.clock, directory));
   }
   for (const auto& [metric, value] : result.metrics) {
     events->WriteScalar(metric, static_cast<float>(value), result.global_step);

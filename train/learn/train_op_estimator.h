@@ -61,7 +61,7 @@ class TrainOpEstimator : public Estimator {
   const TrainOpEstimatorOptions options_;
   std::map<std::string, std::unique_ptr<RunEvaluator>> evaluators_;
   // By the name of the evaluation.
-  std::map<std::string, std::unique_ptr<EventWriter>> events_;
+  std::map<std::string, std::shared_ptr<EventWriter>> events_;
 };
 
 }  // namespace lockstep::train

@@ -8,6 +8,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
+#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_watcher.h"
 #include "lockstep/train/saver/checkpoints.h"
@@ -61,7 +62,7 @@ class Evaluator {
   absl::Status Summarize(const Evaluation& evaluation) {
     if (logdir_.empty() || options_.summary_op.is_none()) return absl::OkStatus();
     if (events_ == nullptr) {
-      ASSIGN_OR_RETURN(events_, EventWriter::Create(options_.fs, options_.clock, logdir_));
+      ASSIGN_OR_RETURN(events_, EventWriterCache::OfProcess()->Get(options_.fs, options_.clock, logdir_));
     }
     if (options_.summary_op.is_default()) {
       WriteEvaluation(evaluation, events_.get());
@@ -78,7 +79,7 @@ class Evaluator {
   const EvaluateOptions& options_;
   int64_t batch_size_ = 0;
   std::unique_ptr<RunEvaluator> evaluator_;
-  std::unique_ptr<EventWriter> events_;
+  std::shared_ptr<EventWriter> events_;
 };
 
 }  // namespace

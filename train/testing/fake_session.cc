@@ -106,8 +106,8 @@ absl::Status FakeSession::Assign(absl::Span<const NamedTensor> values) {
   return absl::OkStatus();
 }
 
-absl::Status FakeSession::ChangeOptimizer(const config::v1::OptimizerConfig&) {
-  if (!options_.chief) return absl::FailedPreconditionError("ChangeOptimizer on a worker");
+absl::Status FakeSession::ChangeSettings(const SettingsChange&) {
+  if (!options_.chief) return absl::FailedPreconditionError("ChangeSettings on a worker");
   calls_.push_back(absl::StrCat("change ", newest_));
   return absl::OkStatus();
 }

@@ -51,7 +51,7 @@ class FakeSession : public Session, public StepGate {
   bool is_chief() const override { return options_.chief; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override;
-  absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) override;
+  absl::Status ChangeSettings(const SettingsChange& change) override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override { return std::vector<std::string>(); }
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;

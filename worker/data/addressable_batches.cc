@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/worker/data/augmentation.h"
 #include "lockstep/worker/data/normalization.h"
 #include "lockstep/worker/data/permutation.h"
@@ -17,7 +18,6 @@ namespace {
 
 // 2^32 floats are 16 GiB.
 constexpr int64_t kMaxBatchElements = int64_t{1} << 32;
-constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
 class AddressableBatches : public BatchSource {
  public:
@@ -84,11 +84,11 @@ absl::Status CheckSizes(const Dataset& dataset, const config::v1::InputConfig& c
     return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", config.batch_size(), ", must be in [1, ",
                                                    max_batch, "] for examples of ", elements, " elements"));
   }
-  const int64_t max_replicas = kMaxGlobalBatch / config.batch_size();
-  if (options.replicas_to_aggregate <= 0 || options.replicas_to_aggregate > max_replicas) {
-    return absl::InvalidArgumentError(absl::StrCat("training.replicas_to_aggregate is ", options.replicas_to_aggregate,
-                                                   ", must be in [1, ", max_replicas, "]"));
+  if (options.replicas_to_aggregate <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("training.replicas_to_aggregate is ", options.replicas_to_aggregate, ", must be above 0"));
   }
+  RETURN_IF_ERROR(CheckBatchSize(config, options.replicas_to_aggregate, dataset.size()));
   if (options.epochs < 0) {
     return absl::InvalidArgumentError(absl::StrCat("the input ends after ", options.epochs, " epochs"));
   }
@@ -105,11 +105,6 @@ absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<c
   if (config.last_batch() == config::v1::InputConfig::DROP) {
     const int64_t global_batch = options.replicas_to_aggregate * config.batch_size();
     examples_per_epoch -= examples_per_epoch % global_batch;
-    if (examples_per_epoch == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("input.last_batch: the split has ", dataset->size(),
-                                                     " examples, one step needs ", global_batch,
-                                                     ", and input.last_batch is DROP"));
-    }
   }
   ASSIGN_OR_RETURN(const Normalization normalization, Normalization::Create(config.normalization()));
   ASSIGN_OR_RETURN(Augmentation augmentation,

@@ -1,0 +1,52 @@
+#include "lockstep/common/config/settings_change.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/config/validation.h"
+
+namespace lockstep {
+namespace {
+
+// Of a step; the positions of many steps are then small enough for 64 bits.
+constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
+
+}  // namespace
+
+absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replicas, int64_t examples) {
+  const int64_t batch_size = input.batch_size();
+  if (batch_size <= 0 || batch_size > kMaxGlobalBatch / replicas) {
+    return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", batch_size,
+                                                   " and training.replicas_to_aggregate is ", replicas,
+                                                   "; a step must have 1 to ", kMaxGlobalBatch, " examples"));
+  }
+  if (input.last_batch() == config::v1::InputConfig::DROP && examples < replicas * batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", batch_size, ": the split has ", examples,
+                                                   " examples, one step needs ", replicas * batch_size,
+                                                   ", and input.last_batch is DROP"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const SettingsChange& change,
+                                                 absl::optional<int64_t> examples) {
+  if (change.optimizer) *spec.mutable_optimizer() = *change.optimizer;
+  if (change.batch_size) {
+    if (!spec.has_input()) {
+      return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", *change.batch_size,
+                                                     ", must be absent: the run's configuration has no input"));
+    }
+    spec.mutable_input()->set_batch_size(*change.batch_size);
+  }
+  ApplyDefaults(&spec);
+  RETURN_IF_ERROR(ValidateRunSpec(spec));
+  if (change.batch_size) {
+    RETURN_IF_ERROR(CheckBatchSize(spec.input(), spec.training().replicas_to_aggregate(),
+                                   examples.value_or(std::numeric_limits<int64_t>::max())));
+  }
+  return spec;
+}
+
+}  // namespace lockstep
