@@ -62,7 +62,7 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<int64_t> GlobalStep() override;
   bool is_chief() const override { return true; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
-  absl::Status Assign(absl::Span<const NamedTensor> values) override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(AssignedBy::kProgram, values); }
   absl::Status ChangeSettings(const SettingsChange& change) override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
@@ -74,6 +74,9 @@ class ChiefSession : public Session, public StepGate {
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
   void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
+  absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
+    return AssignAs(AssignedBy::kHook, values);
+  }
   v1::SessionState restored() const override;
   void SeekTo(int64_t step) override { last_seen_ = step; }
 
@@ -87,6 +90,7 @@ class ChiefSession : public Session, public StepGate {
   ChiefSession(SessionOptions options, const ChiefMachine& machine);
   absl::Status Start(const ChiefMachine& machine);
   absl::Status Serve(const ChiefMachine& machine);
+  absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.
   void OnWorkerFailure(absl::Status why);
   // A stop of the process is the chief's before anything else.

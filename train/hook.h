@@ -58,13 +58,15 @@ class Hook {
  public:
   virtual ~Hook() = default;
 
-  // Distinguishes hooks that keep a state, and names them in errors.
+  // Distinguishes hooks that keep a state, and names them in errors. UTF-8.
   virtual std::string name() const = 0;
 
   // Once, before there is a session.
   virtual absl::Status Begin() { return absl::OkStatus(); }
-  // Each time that there is a session: at the start, and after each recovery.
+  // Each time that there is a session: at the start, and after each recovery. What it assigns is assigned each time.
   virtual absl::Status AfterCreateSession(Session& session) { return absl::OkStatus(); }
+  // These two may assign (RunContext::session, from their own thread): a life that shows them a step again, as the one
+  // before was killed before its state was saved, skips what is in the values already.
   virtual absl::Status BeforeRun(RunContext& context) { return absl::OkStatus(); }
   virtual absl::Status AfterRun(RunContext& context, const RunValues& values) { return absl::OkStatus(); }
   // Once, when the loop has ended well.
@@ -76,7 +78,7 @@ class Hook {
   virtual bool GatesAt(int64_t step) const { return true; }
 
   // What the hook has come to after AfterRun. It is in every checkpoint, and given back before AfterCreateSession of
-  // the life that continues from it. Empty: nothing is kept.
+  // the life that continues from it. Empty: nothing is kept. All hooks together may have 1 GiB.
   virtual std::string State() const { return ""; }
   virtual absl::Status SetState(absl::string_view state) { return absl::OkStatus(); }
 };

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 
 namespace lockstep::train {
 namespace {
@@ -16,6 +18,9 @@ absl::Status Named(const Hook& hook, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("hook ", hook.name(), ": ", status.message()));
 }
+
+// Of all hooks together: a checkpoint holds them in one message of protobuf.
+constexpr size_t kMaxStateBytes = size_t{1} << 30;
 
 // The loop is over, and nothing went wrong.
 bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfRange(status); }
@@ -28,7 +33,7 @@ absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
 }
 
 HookedSession::HookedSession(Session* session, Options options)
-    : SessionDecorator(session), base_(session), options_(std::move(options)) {}
+    : SessionDecorator(session), base_(session), view_(session, this), options_(std::move(options)) {}
 
 absl::StatusOr<std::unique_ptr<HookedSession>> HookedSession::Open(Session* session, Options options) {
   std::unique_ptr<HookedSession> hooked(new HookedSession(session, std::move(options)));
@@ -42,6 +47,7 @@ absl::Status HookedSession::Start() {
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
     step_ = restored.step();
+    repeated_ = restored.assignments_by_hooks();
     options_.gate->SeekTo(step_);
   } else {
     ASSIGN_OR_RETURN(step_, base_->GlobalStep());
@@ -102,12 +108,22 @@ absl::Status HookedSession::ResetStates() {
 
 absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() const {
   std::vector<v1::SessionState::Hook> states;
+  size_t bytes = 0;
   // Whether hooks of that name keep a state.
   std::map<std::string, bool> keeps;
   for (const Hook* hook : options_.hooks) {
     v1::SessionState::Hook entry;
     entry.set_name(hook->name());
     entry.set_state(hook->State());
+    if (!IsUtf8(entry.name())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a hook's name is not UTF-8: \"", absl::CHexEscape(entry.name()), "\""));
+    }
+    bytes += entry.state().size();
+    if (bytes > kMaxStateBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("the states of the hooks up to ", entry.name(), " have ", bytes,
+                                                     " bytes; a checkpoint takes ", kMaxStateBytes));
+    }
     const auto [same_name, is_new] = keeps.emplace(entry.name(), !entry.state().empty());
     if (!is_new && (same_name->second || !entry.state().empty())) {
       return absl::InvalidArgumentError(
@@ -185,6 +201,7 @@ absl::Status HookedSession::CallAfterRun(RunContext* context, const RunValues& v
 
 absl::Status HookedSession::Advance() {
   if (options_.gate == nullptr) return absl::OkStatus();
+  repeated_ = 0;
   ASSIGN_OR_RETURN(auto states, States());
   if (!stop_reason_.empty()) {
     options_.gate->SetStateAtEnd(step_, std::move(states));
@@ -209,6 +226,13 @@ absl::Status HookedSession::Fail(const absl::Status& error) {
   base_->Close().IgnoreError();
   base_closed_ = true;
   return error;
+}
+
+absl::Status HookedSession::AssignByHook(absl::Span<const NamedTensor> values) {
+  if (options_.gate == nullptr) return base_->Assign(values);
+  if (repeated_ == 0) return options_.gate->AssignByHook(values);
+  --repeated_;
+  return absl::OkStatus();
 }
 
 absl::Status HookedSession::CheckRun() const {
@@ -237,7 +261,7 @@ absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
     }
     step_ = *step;
   }
-  RunContext context(base_);
+  RunContext context(&view_);
   context.set_global_step(step_);
   absl::Status status = CallBeforeRun(&context);
   if (!status.ok()) return Fail(status);

@@ -84,6 +84,8 @@ class HookedSession : public SessionDecorator {
   // The gate's AllowThrough, but while no hook gates not for each step: it takes a lock that the steps need.
   void AllowThrough(int64_t limit);
   absl::Status CheckRun() const;
+  // An Assign of a hook. One that an earlier life has made, and that is in the values, is not made again.
+  absl::Status AssignByHook(absl::Span<const NamedTensor> values);
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
@@ -94,7 +96,18 @@ class HookedSession : public SessionDecorator {
   // An error of a hook, already named.
   absl::Status Fail(const absl::Status& error);
 
+  // The session that hooks are given around a run.
+  class HooksView : public SessionDecorator {
+   public:
+    HooksView(Session* base, HookedSession* owner) : SessionDecorator(base), owner_(owner) {}
+    absl::Status Assign(absl::Span<const NamedTensor> values) override { return owner_->AssignByHook(values); }
+
+   private:
+    HookedSession* const owner_;
+  };
+
   Session* const base_;
+  HooksView view_;
   const Options options_;
   // The newest global step that the hooks have seen.
   int64_t step_ = 0;
@@ -102,6 +115,8 @@ class HookedSession : public SessionDecorator {
   std::string stop_reason_;
   // On the chief: no step is let through before BeforeRun of the next one has returned.
   bool held_ = false;
+  // Assignments of the hooks that they make once more, as the run continues from a checkpoint that has them.
+  int64_t repeated_ = 0;
   // Of the newest AllowThrough.
   absl::optional<int64_t> allowed_;
   // Why the loop did not end well.

@@ -300,6 +300,36 @@ TEST_F(HookedSessionTest, AHookThatGatesEveryStepHoldsEach) {
   EXPECT_THAT(base.calls(), ElementsAre("state 0", "allow 0", "state 1"));
 }
 
+TEST_F(HookedSessionTest, WhatHooksAreCalledMustFitIntoACheckpoint) {
+  FakeSession base;
+  RecordingHook a(&calls_, "caf\xe9");
+  const absl::Status status = Open(&base, {&a}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("caf\\xe9"));
+}
+
+TEST_F(HookedSessionTest, AnAssignThatTheCheckpointHasIsNotMadeAgain) {
+  const auto assign = [](RunContext& context, const RunValues&) {
+    ASSERT_TRUE(context.session().Assign({NamedFloats("w", {}, {7}).value()}).ok());
+  };
+  FakeSession base;
+  RecordingHook a(&calls_, "a"), b(&calls_, "b");
+  a.after_run = assign;
+  FakeSession::Options killed;
+  b.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
+  auto session = Open(&base, {&a, &b});
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(base.acts(), ElementsAre("assign 1"));
+
+  FakeSession next(killed);
+  b.after_run = nullptr;
+  session = Open(&next, {&a, &b});
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(next.acts(), ElementsAre());
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(next.acts(), ElementsAre("assign 2"));
+}
+
 TEST_F(HookedSessionTest, HooksThatOnlyLookMayLagBySixtyFourSteps) {
   FakeSession base;
   RecordingHook a(&calls_);

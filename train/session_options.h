@@ -48,7 +48,8 @@ struct SessionOptions {
   // The chief: recorded with the run. A run of a program is resumed by no other program.
   std::string program;
   // The chief: a run that the logdir holds with another learning rate, other settings of its optimizer, its clips or
-  // its batch size goes on with those of `op`, and the change is recorded. Else it is refused.
+  // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has
+  // changed itself since it was last started with the same settings is no such difference.
   bool change_settings = false;
   // A worker: how long an absent chief is looked for. The configuration's when absent.
   absl::optional<absl::Duration> max_wait;

@@ -315,6 +315,36 @@ TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   RunToTheEnd(session.get());
 }
 
+TEST_F(SessionSettingsTest, AChangeOfARunThatIsOverIsRefusedAndNotRecorded) {
+  const auto session = OpenChief();
+  RunTo(session.get(), 12);
+  const absl::Status complete = session->ChangeSettings(Change());
+  EXPECT_TRUE(absl::IsOutOfRange(complete)) << complete;
+  EXPECT_TRUE(session->Close().ok());
+  const absl::Status closed = session->ChangeSettings(Change());
+  EXPECT_TRUE(absl::IsOutOfRange(closed)) << closed;
+  EXPECT_EQ(Record().change_size(), 0);
+  EXPECT_FLOAT_EQ(Record().config().optimizer().learning_rate().initial(), 0.05f);
+}
+
+TEST_F(SessionSettingsTest, AStartThatMayChangeSettingsKeepsWhatTheProgramHasChanged) {
+  const std::string digest = DigestOfAChangeAtAStart(5, Change());
+  logdir_ = "live";
+  SessionOptions options = ChiefOptions();
+  options.change_settings = true;
+  {
+    const auto session = OpenChief(options);
+    RunTo(session.get(), 5);
+    ASSERT_TRUE(session->ChangeSettings(Change()).ok());
+    RunTo(session.get(), 8);
+    fs_.KillAfter(0);
+  }
+  fs_.Heal();
+  RunToTheEnd(OpenChief(options).get());
+  EXPECT_EQ(DigestOf(12), digest);
+  EXPECT_EQ(Record().change_size(), 1);
+}
+
 TEST_F(SessionSettingsTest, ABatchThatTheDataDoNotHaveIsRefused) {
   op_.spec.mutable_input()->set_last_batch(config::v1::InputConfig::DROP);
   const auto session = OpenChief();

@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lockstep/train/session.h"
 #include "lockstep/v1/session_state.pb.h"
 
 namespace lockstep::train {
@@ -28,6 +31,10 @@ class StepGate {
   virtual void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
     SetState(step, std::move(hooks));
   }
+
+  // Session::Assign, called by a hook. Checkpoints hold how often that was since the newest SetState: the life that
+  // continues from one shows the hooks those steps again, and they make the same calls.
+  virtual absl::Status AssignByHook(absl::Span<const NamedTensor> values) = 0;
 
   // What the checkpoint held from which the run continues; no hooks when there was none, or nothing in it.
   virtual v1::SessionState restored() const = 0;

@@ -63,13 +63,13 @@ absl::Status Chief::Start() {
   bool changes = false;
   if (recorded) {
     const absl::Status same = CheckSameRun(record.config(), options_.config);
-    if (!same.ok() && options_.change_settings) {
+    // Nor does a program change anything that is started as it was before: what it has changed since stays.
+    if (!same.ok() && !CheckSameRun(ConfigAtStart(record), options_.config).ok()) {
+      if (!options_.change_settings) return same;
       RETURN_IF_ERROR(CheckMayChange(record.config(), options_.config));
       changes = true;
       // What the workers' gradients are a function of is the first one's to declare again.
       ForgetDeclaration(&record);
-    } else if (!CheckSameRun(ConfigAtStart(record), options_.config).ok()) {
-      RETURN_IF_ERROR(same);
     }
     RETURN_IF_ERROR(CheckSameArithmetic(options_.fs, options_.logdir, record));
     RETURN_IF_ERROR(CheckSameProgram(record, options_.program));

@@ -51,7 +51,8 @@ class Chief {
     // This machine, for people.
     std::string host = HostName();
     // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
-    // size goes on with those of `config`, and the change is recorded.
+    // size goes on with those of `config`, and the change is recorded. What a program has changed between steps since
+    // it was last started with this `config` stays.
     bool change_settings = false;
     // Workers on this machine may share memory with the chief.
     bool share_memory = false;
@@ -127,7 +128,8 @@ class Chief {
   // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
   // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
   // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
-  absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
+  absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
+      ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
   // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
   // that step is written, before the next tokens go out; workers open new sessions. A program that starts the run again
   // as it did before continues with them. Only where the run is followed. Errors: InvalidArgument names the setting
@@ -166,7 +168,7 @@ class Chief {
   // Makes room for a session; false when all have a stream.
   bool RemoveOldestSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, Training* training)
+  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until no worker declares what the run lacks; none can before EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-absl::Status Chief::Assign(absl::Span<const AssignedValue> values) {
+absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
   Training* const training = this->training();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
@@ -22,13 +22,13 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values) {
   if (status.ok()) {
     // Another one would save what it has of the values, and an end would come between the record and the values.
     MutexLock one_at_a_time(&change_mutex_);
-    status = AssignAt(step, values, training);
+    status = AssignAt(step, values, by, training);
   }
   replicas->ReleaseAfterChange();
   return status;
 }
 
-absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, Training* training) {
+absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckAssign(values));
   if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
   // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
@@ -37,7 +37,7 @@ absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> value
     assignment->set_step(step);
     for (const AssignedValue& value : values) assignment->add_variable(value.key);
   }));
-  RETURN_IF_ERROR(training->sync()->Assign(values));
+  RETURN_IF_ERROR(training->sync()->Assign(values, by));
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
   // Without the checkpoint a recovery would compute across the values.
@@ -92,6 +92,7 @@ absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Trainin
   ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
   // Asked for again it changes nothing.
   if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
+  RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
   if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
   RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); }));
   const v1::RunRecord record = history_.record();

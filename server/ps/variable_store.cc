@@ -1,9 +1,11 @@
 #include "lockstep/server/ps/variable_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
@@ -172,11 +174,20 @@ absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedV
 }
 
 absl::Status VariableStore::CheckAssign(absl::Span<const AssignedValue> values) const {
-  for (const AssignedValue& value : values) RETURN_IF_ERROR(FindAssigned(value).status());
+  for (const AssignedValue& value : values) {
+    RETURN_IF_ERROR(FindAssigned(value).status());
+    const absl::Span<const float> elements = value.value.flat<float>();
+    const auto found = absl::c_find_if(elements, [](float element) { return !std::isfinite(element); });
+    if (found == elements.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("element ", found - elements.begin(), " of ", value.key, " is set to ", *found,
+                     "; the run would save what is not finite, and could not continue from it"));
+  }
   return absl::OkStatus();
 }
 
 absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
+  RETURN_IF_ERROR(CheckAssign(values));
   std::vector<Place> places;
   for (const AssignedValue& value : values) {
     ASSIGN_OR_RETURN(Place place, FindAssigned(value));

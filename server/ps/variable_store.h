@@ -73,7 +73,7 @@ class VariableStore {
   void StartStateAtValues();
 
   // Between updates: a new version of step() with these values, in order. Errors: InvalidArgument names the key, and
-  // what is wrong with its type or shape; nothing has changed then.
+  // what is wrong with its type, its shape or an element, which must be finite; nothing has changed then.
   absl::Status Assign(absl::Span<const AssignedValue> values);
   // The errors of Assign.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const;

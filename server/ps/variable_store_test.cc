@@ -455,6 +455,17 @@ TEST_F(VariableStoreTest, AWarmStartWithValuesThatAreNotFiniteIsRefused) {
   }
 }
 
+TEST_F(VariableStoreTest, ValuesThatAreNotFiniteAreNotSet) {
+  const auto store = NewStore();
+  const float before = ValueOf(*store, 0, 2);
+  const std::string name = Model().variables(0).name();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const absl::Status status = store->Assign({{name, Tensor::FromValues<float>({2, 3}, {1, 2, nan, 4, 5, 6})}});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("element 2 of ", name, " is set to nan")));
+  EXPECT_EQ(ValueOf(*store, 0, 2), before);
+}
+
 TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   const auto array_bytes = [](const VariableStore& store) {
     return static_cast<uint64_t>(store.layout().flat_elements()) * sizeof(float);

@@ -12,7 +12,10 @@ void CommitLog::Start(int64_t step, const v1::SessionState& state) {
   has_state_ = state.hook_size() > 0;
   state_ = state;
   state_.clear_unseen();
-  if (!has_state_) state_.set_step(step);
+  if (!has_state_) {
+    state_.set_step(step);
+    state_.clear_assignments_by_hooks();
+  }
   commits_.assign(state.unseen().begin(), state.unseen().end());
   changed_.SignalAll();
 }
@@ -31,6 +34,7 @@ void CommitLog::Trim() {
   if (has_state_ && commits_.size() > 2 * kCapacity) {
     has_state_ = false;
     state_.clear_hook();
+    state_.clear_assignments_by_hooks();
   }
   while (!commits_.empty() && commits_.size() > kCapacity &&
          (!has_state_ || commits_.front().step() <= state_.step())) {
@@ -66,14 +70,17 @@ absl::StatusOr<v1::StepCommit> CommitLog::Await(int64_t step, absl::Time deadlin
 void CommitLog::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
   MutexLock lock(&mutex_);
   has_state_ = true;
+  // The same step once more: as a life sets it that has restored it.
+  if (step != state_.step()) state_.clear_assignments_by_hooks();
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};
   Trim();
 }
 
-void CommitLog::CountAssignment() {
+void CommitLog::CountAssignment(AssignedBy by) {
   MutexLock lock(&mutex_);
   state_.set_assignments(state_.assignments() + 1);
+  if (by == AssignedBy::kHook) state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
 }
 
 v1::SessionState CommitLog::restored() const {

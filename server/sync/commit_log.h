@@ -16,6 +16,9 @@
 
 namespace lockstep {
 
+// Who sets variables between two steps.
+enum class AssignedBy { kProgram, kHook };
+
 // The updates of a run in order, for one who follows it (a program's session), and the state that the follower has come
 // to, which every checkpoint holds. Between the two, a checkpoint holds what the follower has not seen, so that after a
 // restart it sees every update once. Thread-safe; its lock is a leaf.
@@ -39,8 +42,8 @@ class CommitLog {
   // The follower has seen all up to `step`, and its state is this. A state that is more than twice kCapacity updates
   // behind is dropped.
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Variables were set once more.
-  void CountAssignment() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Variables were set once more. What hooks set counts as made since the newest SetState.
+  void CountAssignment(AssignedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
   // The state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 

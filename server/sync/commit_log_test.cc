@@ -94,15 +94,32 @@ TEST_F(CommitLogTest, ACheckpointHoldsWhatTheFollowerHasNotSeen) {
   EXPECT_EQ(state.unseen_size(), 2);
 }
 
+TEST_F(CommitLogTest, WhatHooksAssignCountsUntilTheirNextState) {
+  v1::SessionState state;
+  const auto by_hooks = [&] {
+    EXPECT_TRUE(state.ParseFromString(log_.Serialize()));
+    return state.assignments_by_hooks();
+  };
+  log_.SetState(3, Hooks("x"));
+  log_.CountAssignment(AssignedBy::kHook);
+  log_.CountAssignment(AssignedBy::kProgram);
+  EXPECT_EQ(by_hooks(), 1);
+  log_.SetState(3, Hooks("x"));
+  EXPECT_EQ(by_hooks(), 1) << "a life that has restored it says the same";
+  log_.SetState(4, Hooks("y"));
+  EXPECT_EQ(by_hooks(), 0);
+  EXPECT_EQ(state.assignments(), 2);
+}
+
 TEST_F(CommitLogTest, AssignmentsAreCountedWithoutAFollowersState) {
   log_.Start(5, {});
-  log_.CountAssignment();
+  log_.CountAssignment(AssignedBy::kProgram);
   log_.Append(Commit(6));
   EXPECT_EQ(Saved().assignments(), 1);
   EXPECT_EQ(Saved().unseen_size(), 0);
   CommitLog next(&clock_);
   next.Start(6, Saved());
-  next.CountAssignment();
+  next.CountAssignment(AssignedBy::kProgram);
   v1::SessionState state;
   ASSERT_TRUE(state.ParseFromString(next.Serialize()));
   EXPECT_EQ(state.assignments(), 2);

@@ -192,6 +192,11 @@ absl::optional<VariableSnapshot> SyncReplicas::TakeSnapshotIfRoom() {
 }
 
 absl::Status SyncReplicas::CheckHeld() const {
+  MutexLock lock(&mutex_);
+  return CheckHeldLocked();
+}
+
+absl::Status SyncReplicas::CheckHeldLocked() const {
   switch (machine_.state()) {
     case StepMachine::State::kHeld:
       return absl::OkStatus();
@@ -201,23 +206,23 @@ absl::Status SyncReplicas::CheckHeld() const {
     case StepMachine::State::kStopped:
       return absl::CancelledError("the chief was stopped");
     default:
-      return absl::FailedPreconditionError("values are set only between two steps");
+      return absl::FailedPreconditionError("variables and settings are changed only between two steps");
   }
 }
 
 absl::Status SyncReplicas::CheckAssign(absl::Span<const AssignedValue> values) const {
   MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(CheckHeld());
+  RETURN_IF_ERROR(CheckHeldLocked());
   return shard_->CheckAssign(values);
 }
 
-absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values) {
+absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(CheckHeld());
+    RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->Assign(values));
-    if (options_.log != nullptr) options_.log->CountAssignment();  // a snapshot has both or none
+    if (options_.log != nullptr) options_.log->CountAssignment(by);  // a snapshot has both or none
     RemoveAll(absl::AbortedError("variables were set"), &outbox);
   }
   CarryOut(std::move(outbox));
@@ -228,9 +233,7 @@ absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& opt
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
-    if (machine_.state() != StepMachine::State::kHeld) {
-      return absl::FailedPreconditionError("settings are changed only between two steps");
-    }
+    RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
     learning_rate_ = optimizer.learning_rate();
     ++settings_;

@@ -114,13 +114,16 @@ class SyncReplicas : private StepConnection::Owner {
   void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // The errors of Assign, without setting anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK while the run is held between two steps. Errors: OutOfRange when it is over, Cancelled when it was stopped,
+  // else FailedPrecondition.
+  absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
   // While the run is held: sets values. All streams end with Aborted: their workers hold other values of this step.
-  // Errors: FailedPrecondition when the run is not held, OutOfRange when it is over, Cancelled when it was stopped;
-  // those of VariableStore::Assign.
-  absl::Status Assign(absl::Span<const AssignedValue> values) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Errors: those of CheckHeld and of VariableStore::Assign.
+  absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. All
-  // streams end with Aborted: settings that workers compute with may be others, too. Errors: FailedPrecondition when
-  // the run is not held; those of VariableStore::SetOptimizer.
+  // streams end with Aborted: settings that workers compute with may be others, too. Errors: those of
+  // CheckHeld and of VariableStore::SetOptimizer.
   absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -176,8 +179,7 @@ class SyncReplicas : private StepConnection::Owner {
   absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
                    const StepMachine::FrameResult& result, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // OK while values may be set.
-  absl::Status CheckHeld() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckHeldLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What was contributed to the step in progress is thrown away.
   void DropSums() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -27,6 +27,12 @@ constexpr int kMostShards = 9999;
 constexpr char kRunBase[] = "model.ckpt";
 constexpr const char* kRunFiles[] = {kCheckpointStateFile, kRunRecordFile, kGenerationFile, "lock"};
 
+// A name that no file of a checkpoint has: PREFIX.index and PREFIX.data-00000-of-00001.
+bool MayBeStateFile(absl::string_view name) {
+  return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, '/') &&
+         !absl::EndsWith(name, ".index") && !absl::StrContains(name, ".data-");
+}
+
 absl::Status CheckOptions(const SaverOptions& options) {
   std::string wrong;
   if (options.max_to_keep < 0) {
@@ -36,10 +42,9 @@ absl::Status CheckOptions(const SaverOptions& options) {
                          "; it is a number that is at least 0");
   } else if (options.shards < 0 || options.shards > kMostShards) {
     wrong = absl::StrCat("shards is ", options.shards, "; it is 0 to ", kMostShards);
-  } else if (options.latest_filename.empty() || absl::StrContains(options.latest_filename, '/') ||
-             absl::EndsWith(options.latest_filename, ".index")) {
+  } else if (!MayBeStateFile(options.latest_filename)) {
     wrong = absl::StrCat("latest_filename is \"", options.latest_filename,
-                         "\"; it is the name of a file, without a directory and without the ending of an index");
+                         "\"; it is the name of a file, without a directory, and not that of a checkpoint's own");
   } else if (options.basename.empty() || absl::StrContains(options.basename, '/')) {
     wrong = absl::StrCat("basename is \"", options.basename, "\"; it is a name without a directory");
   }

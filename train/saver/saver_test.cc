@@ -361,7 +361,10 @@ TEST_F(SaverTest, RefusesOptionsThatCannotBe) {
   EXPECT_THAT(wrong([](SaverOptions* o) { o->keep_checkpoint_every_n_hours = -1; }), HasSubstr("every_n_hours is -1"));
   EXPECT_THAT(wrong([](SaverOptions* o) { o->shards = 10000; }), HasSubstr("0 to 9999"));
   EXPECT_THAT(wrong([](SaverOptions* o) { o->latest_filename = "a/b"; }), HasSubstr("without a directory"));
-  EXPECT_THAT(wrong([](SaverOptions* o) { o->latest_filename = "s-1.index"; }), HasSubstr("\"s-1.index\""));
+  for (const char* name : {"s-1.index", "s-1.data-00000-of-00001", ".", ".."}) {
+    EXPECT_THAT(wrong([name](SaverOptions* o) { o->latest_filename = name; }),
+                HasSubstr(absl::StrCat("\"", name, "\"")));
+  }
   EXPECT_THAT(wrong([](SaverOptions* o) { o->basename = ""; }), HasSubstr("basename is \"\""));
   EXPECT_THAT(wrong([](SaverOptions* o) { o->keys = {{"a", ""}}; }), HasSubstr("the key of a is empty"));
   EXPECT_THAT(wrong([](SaverOptions* o) {

@@ -106,6 +106,11 @@ absl::Status FakeSession::Assign(absl::Span<const NamedTensor> values) {
   return absl::OkStatus();
 }
 
+absl::Status FakeSession::AssignByHook(absl::Span<const NamedTensor> values) {
+  state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
+  return Assign(values);
+}
+
 absl::Status FakeSession::ChangeSettings(const SettingsChange&) {
   if (!options_.chief) return absl::FailedPreconditionError("ChangeSettings on a worker");
   calls_.push_back(absl::StrCat("change ", newest_));
@@ -148,6 +153,7 @@ void FakeSession::AllowThrough(int64_t limit) {
 
 void FakeSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
   calls_.push_back(absl::StrCat("state ", step));
+  if (step != state_.step()) state_.clear_assignments_by_hooks();
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};
 }

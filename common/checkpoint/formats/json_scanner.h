@@ -33,9 +33,6 @@ class JsonScanner {
   absl::string_view rest_;
 };
 
-// Whether `text` is UTF-8 (RFC 3629).
-bool IsUtf8(absl::string_view text);
-
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CHECKPOINT_FORMATS_JSON_SCANNER_H_

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/checkpoint/formats/json_scanner.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/report/json_text.h"
