@@ -183,15 +183,16 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   }
   void FetchReply(StepConnection* connection) {
     StepReplyFrame reply;
-    const bool has_reply = connection->NextReply(&reply);
-    if (has_reply) {
+    StepPump::Fetched fetched = StepPump::Fetched::kNothing;
+    if (connection->NextReply(&reply)) {
+      fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
       // At once, before another thread may get a later one.
       Process* const process = server_->process_;
       if (!process->ghost()) server_->observer_->on_reply(process, server_->chief_->generation(), reply);
       sent_ = BytesOf(EncodeStepReply(reply));
       connection->CountSent(static_cast<int64_t>(sent_.size()));
     }
-    Pump([has_reply](StepPump* pump) { return pump->OnFetched(has_reply); });
+    Pump([fetched](StepPump* pump) { return pump->OnFetched(fetched); });
   }
 
   SimulatedChiefServer* const server_;

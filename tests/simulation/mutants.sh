@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Plants a bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each within 5000
-# seeds. Usage: mutants.sh NAME... (a file in mutants/ without ".patch"); without names all of them.
+# seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file in mutants/ without ".patch"); without
+# names all of them.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
@@ -26,6 +27,38 @@ refresh() {
   tar -C "${tree}" --exclude=./.bz --exclude=./.git --exclude=./bazel-out --exclude=./runs -cf - . | tar -C "${copy}" -xf -
 }
 
+# build WHAT: the simulation of the copy.
+build() {
+  (cd "${copy}" && bazel build "${flags[@]}" //tests/simulation:simulate >"${scratch}/build.log" 2>&1) && return 0
+  tail -n 30 "${scratch}/build.log"
+  echo "$1: does not build"
+  return 1
+}
+
+# live PROGRAM LOG SEED: as many lives as are looked at together.
+lives=250
+live() { "$1" --seed="$3" --seeds="${lives}" >"${scratch}/$2.log" 2>&1 || true; }
+
+# The control: the same copy without a bug, built the same way.
+refresh
+build control
+control="${scratch}/control"
+cp -f "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${control}"
+# sound_until SEED: whether the control lives all seeds up to and with those from this one. Each is lived once.
+sound=1 # the first that was not lived
+sound_until() {
+  while ((sound <= $1)); do
+    live "${control}" control "${sound}"
+    if ! grep -qx "${lives} lives, 0 failed" "${scratch}/control.log"; then
+      tail -n 30 "${scratch}/control.log"
+      echo "the simulation fails without a bug: nothing that it finds counts"
+      return 1
+    fi
+    sound=$((sound + lives))
+  done
+}
+sound_until 1
+
 failed=0
 for name in "${names[@]}"; do
   refresh
@@ -34,21 +67,24 @@ for name in "${names[@]}"; do
     failed=$((failed + 1))
     continue
   fi
-  if ! (cd "${copy}" && bazel build "${flags[@]}" //tests/simulation:simulate >"${scratch}/build.log" 2>&1); then
-    tail -n 30 "${scratch}/build.log"
-    echo "${name}: does not build"
+  if ! build "${name}"; then
     failed=$((failed + 1))
     continue
   fi
   # Until one of these has found it.
   found=""
-  for ((seed = 1; seed < 5000 && ${#found} == 0; seed += 250)); do
-    "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" --seed="${seed}" --seeds=250 >"${scratch}/${name}.log" 2>&1 || true
-    if ! grep -qE '^250 lives, [0-9]+ failed$' "${scratch}/${name}.log"; then
+  for ((seed = 1; seed < 5000 && ${#found} == 0; seed += lives)); do
+    live "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${name}" "${seed}"
+    ended="$(grep -aE "^${lives} lives, [0-9]+ failed\$" "${scratch}/${name}.log" || true)"
+    if [[ -z "${ended}" ]]; then
       tail -n 30 "${scratch}/${name}.log"
       break
     fi
-    found="$(grep -a -m 1 -E '^seed [0-9]+ (failed|ended)' "${scratch}/${name}.log" | cut -c1-160 || true)"
+    found="$(grep -aE '^seed [0-9]+ (failed|ended)' "${scratch}/${name}.log" | sort -n -k2,2 | head -n 1 | cut -c1-160 || true)"
+    if [[ -n "${found}" ]]; then
+      found+=" (${ended}, from seed ${seed})"
+      sound_until "${seed}"
+    fi
   done
   echo "${name}: ${found:-not found}"
   [[ -n "${found}" ]] || failed=$((failed + 1))
