@@ -118,7 +118,9 @@ void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedT
   if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
 }
 
-void Judge::OnAssigned(Process* chief) {
+void Judge::OnAssigned(Process* chief, absl::optional<int64_t> hooks_step) {
+  // What an earlier life has set is not set again.
+  if (hooks_step && !hooks_assignments_.insert(*hooks_step).second) return;
   ledger_.Learn();
   const auto& assignments = ledger_.present().changes().assignments;
   ++acknowledged_;

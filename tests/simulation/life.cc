@@ -195,7 +195,7 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   program.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
     judge_.OnRead(reader, step, values);
   };
-  program.on_assigned = [this](Process* chief) { judge_.OnAssigned(chief); };
+  program.on_assigned = [this](Process* chief, absl::optional<int64_t> step) { judge_.OnAssigned(chief, step); };
   program.on_wrong = [this](Process* chief, const std::string& what) {
     judge_.Fail(absl::StrCat(chief->name(), ": ", what));
   };

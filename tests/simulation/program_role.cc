@@ -116,7 +116,7 @@ class AssigningHook : public train::Hook {
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
     RETURN_IF_ERROR(assigned);
-    if (!process_->ghost()) role_.on_assigned(process_);
+    if (!process_->ghost()) role_.on_assigned(process_, step);
     return absl::OkStatus();
   }
 
@@ -187,7 +187,7 @@ class RunningProgram {
     const absl::Status status = session_->Use([&](train::Session* session) -> absl::Status {
       if (wish == Wish::kEnd) return session->RequestStop("the program wants it");
       RETURN_IF_ERROR(session->Assign(DrawAssignment(process_->world()->random()->Next())));
-      if (!process_->ghost()) role_.on_assigned(process_);
+      if (!process_->ghost()) role_.on_assigned(process_, absl::nullopt);
       return absl::OkStatus();
     });
     LOG(INFO) << "what the program wanted: " << status;
