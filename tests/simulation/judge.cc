@@ -118,11 +118,14 @@ void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedT
   if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
 }
 
-void Judge::OnAssigned(Process* chief, absl::optional<int64_t> hooks_step) {
-  // What an earlier life has set is not set again.
-  if (hooks_step && !hooks_assignments_.insert(*hooks_step).second) return;
+void Judge::OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
   ledger_.Learn();
   const auto& assignments = ledger_.present().changes().assignments;
+  // What a hook has set in an earlier life is not set again.
+  if (by_hook) {
+    const auto end = assignments.begin() + std::min<int64_t>(acknowledged_, static_cast<int64_t>(assignments.size()));
+    if (std::find(assignments.begin(), end, *by_hook) != end) return;
+  }
   ++acknowledged_;
   if (static_cast<int64_t>(assignments.size()) >= acknowledged_) {
     acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + acknowledged_);

@@ -54,8 +54,8 @@ class Judge {
   void OnWaited(Process* chief, const absl::Status& status, int64_t step);
   void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
-  // Variables were set, and the program has been told so; `hooks_step`: as in ProgramRole.
-  void OnAssigned(Process* chief, absl::optional<int64_t> hooks_step);
+  // Variables were set, and the program has been told so; `by_hook`: as in ProgramRole.
+  void OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook);
   void OnWorkerEnded(Process* worker, const absl::Status& status);
   void OnLog(const Process* process, absl::string_view line);
   void OnChiefExit(Process* chief);
@@ -106,7 +106,6 @@ class Judge {
   std::map<const Process*, int64_t> waited_;   // the committed step of a chief that has ended
   // As many assignments of the record as the chief's program knows of, and those that a checkpoint is known to have.
   int64_t acknowledged_ = 0;
-  std::set<int64_t> hooks_assignments_;
   std::vector<RunChanges::Assignment> acknowledged_assignments_;
   int64_t saved_assignments_ = 0;
   // That a chief has said is saved.

@@ -195,7 +195,9 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   program.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
     judge_.OnRead(reader, step, values);
   };
-  program.on_assigned = [this](Process* chief, absl::optional<int64_t> step) { judge_.OnAssigned(chief, step); };
+  program.on_assigned = [this](Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
+    judge_.OnAssigned(chief, by_hook);
+  };
   program.on_wrong = [this](Process* chief, const std::string& what) {
     judge_.Fail(absl::StrCat(chief->name(), ": ", what));
   };

@@ -101,22 +101,26 @@ class AssigningHook : public train::Hook {
     }
     return absl::OkStatus();
   }
-  absl::Status AfterRun(train::RunContext& context, const train::RunValues& values) override {
-    const int64_t step = values.result.global_step;
+  absl::Status AfterRun(train::RunContext& context, const train::RunValues& run) override {
+    const int64_t step = run.result.global_step;
     if (!GatesAt(step)) return absl::OkStatus();
-    if (values.fetched_step != step) {
-      Wrong(absl::StrCat("its hooks hold step ", step, ", and read step ", values.fetched_step));
+    if (run.fetched_step != step) {
+      Wrong(absl::StrCat("its hooks hold step ", step, ", and read step ", run.fetched_step));
     }
     std::vector<train::NamedTensor> fetched;
-    for (const auto& entry : values.fetched) fetched.push_back(entry.second);
-    if (!process_->ghost()) role_.on_read(process_, values.fetched_step, fetched);
-    const absl::Status assigned = context.session().Assign(DrawAssignment(static_cast<uint64_t>(step)));
+    for (const auto& entry : run.fetched) fetched.push_back(entry.second);
+    if (!process_->ghost()) role_.on_read(process_, run.fetched_step, fetched);
+    const std::vector<train::NamedTensor> values = DrawAssignment(static_cast<uint64_t>(step));
+    const absl::Status assigned = context.session().Assign(values);
     // What a disk does may pass: another session is to try again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
     RETURN_IF_ERROR(assigned);
-    if (!process_->ghost()) role_.on_assigned(process_, step);
+    RunChanges::Assignment assignment;
+    assignment.step = step;
+    for (const train::NamedTensor& value : values) assignment.variables.push_back(value.name);
+    if (!process_->ghost()) role_.on_assigned(process_, assignment);
     return absl::OkStatus();
   }
 

@@ -51,8 +51,8 @@ struct ProgramRole {
   RunRules rules;
   // Told by the program's hooks and threads.
   OnRead on_read;
-  // Variables were set, and the program knows it; `hooks_step`: by a hook that saw this step, in this life or before.
-  std::function<void(Process*, absl::optional<int64_t> hooks_step)> on_assigned;
+  // Variables were set, and the program knows it; `by_hook`: what a hook has set, in this life or in one before.
+  std::function<void(Process*, const absl::optional<RunChanges::Assignment>& by_hook)> on_assigned;
   std::function<void(Process*, const std::string& what)> on_wrong;
 };
 int RunProgram(Process* process, const ProgramRole& role);
