@@ -330,6 +330,7 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), false); }, {"handling first", "handling"}},
       {"OnTimer", [](StepPump* pump) { pump->OnTimer(true, Late()); }, {"first"}},
       {"OnFetched(kNothing)", [](StepPump* pump) { pump->OnFetched(Fetched::kNothing); }, {"fetching", "refetching"}},
+      {"OnFetched(kReply)", [](StepPump* pump) { pump->OnFetched(Fetched::kReply); }, {"fetching", "refetching"}},
       {"OnFetched(kToken)", [](StepPump* pump) { pump->OnFetched(Fetched::kToken); }, {"fetching", "refetching"}},
       {"OnWritten", [](StepPump* pump) { pump->OnWritten(true); }, {"writing", "writing a token"}},
       {"OnFinished", [](StepPump* pump) { pump->OnFinished(); }, {"finishing"}},
