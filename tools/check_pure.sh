@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that the state machines of the heart stay pure: events and the time in, effects as values out. Each file on the
-# list, with all headers of ours that it includes, but for those of data, includes no lock, clock, executor, callback,
-# log, file system or gRPC. Prints each offending chain of includes.
+# list, with all headers of ours that it includes and their sources, but for those of data, has no lock, clock, thread,
+# executor, callback, log, file or gRPC. Prints each offending chain of includes.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -37,24 +37,35 @@ pure=(
   worker/session/worker_protocol
 )
 
-forbidden='^(lockstep/)?common/(base/(mutex|clock|executor|periodic_task|thread_pool|coordinator)|io/file_system)\.h$'
-forbidden+='|^(functional|thread|mutex|condition_variable|future|fstream|iostream)$|^absl/(functional|synchronization)/'
+own='mutex|clock|executor|periodic_task|thread_pool|coordinator|process|system_random|trace_recorder'
+forbidden="^(lockstep/)?common/(base/(${own})|io/[a-z_]*file[a-z_]*)\\.h\$"
+forbidden+='|^(functional|thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|stop_token)$'
+forbidden+='|^(chrono|c?time|time\.h|cstdio|stdio\.h|filesystem|fstream|iostream|syncstream)$'
+forbidden+='|^(pthread|semaphore|unistd|fcntl|poll|threads)\.h$|^sys/'
+forbidden+='|^absl/(functional|synchronization|log)/|^absl/time/clock\.h$'
 forbidden+='|^grpc'
-# glog may be included for its CHECKs; what it logs goes to a file.
-logs='\b(V?LOG|DLOG|P?LOG_[A-Z_]+)\('
+# What needs none of these headers, or gets them through others. glog may be included for its CHECKs; what it logs goes
+# to a file.
+calls='\b(ABSL_|SYS)?[DVP]{0,2}LOG(_[A-Z_]+)?[[:space:]]*\('
+calls+='|\babsl::(Now|SleepFor|GetCurrentTimeNanos)\b|\bstd::(chrono|filesystem|function|thread|random_device)\b'
+calls+='|\bstd::(remove|rename|tmpfile|fopen|printf|time|clock|system|getenv)[[:space:]]*\('
 # Headers of ours that hold data, whose classes happen to be used with locks elsewhere.
-data='^(lockstep/)?(common/tensor/|server/ps/|proto/)'
+data='^(lockstep/)?(common/tensor/|common/memory/aligned_buffer\.h|server/ps/|proto/)'
 
-includes() { sed -nE 's/^ *# *include *["<]([^">]+)[">].*/\1/p' "$1"; }
+includes() { sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">].*/\1/p' "$1"; }
+# The file without comments to the end of a line.
+code() { sed -E 's|//.*||' "$1"; }
 
 found=""
 checked=0
-# check FILE CHAIN: appends the offending includes of FILE, reached through CHAIN.
+# check FILE CHAIN: appends what offends in FILE, reached through CHAIN.
 declare -A seen
 check() {
-  local file="$1" chain="$2" header path
+  local file="$1" chain="$2" header path call
   [[ -z "${seen[${file}]:-}" ]] || return 0
   seen["${file}"]=1
+  call="$(code "${file}" | grep -oEm1 "${calls}" | head -n1 || true)"
+  [[ -z "${call}" ]] || found+="${chain}: ${call}"$'\n'
   while read -r header; do
     if [[ "${header}" =~ ${forbidden} ]]; then
       found+="${chain} -> ${header}"$'\n'
@@ -63,6 +74,7 @@ check() {
     path="${header#lockstep/}"
     [[ -f "${path}" && ! "${header}" =~ ${data} ]] || continue
     check "${path}" "${chain} -> ${header}"
+    [[ ! -f "${path%.h}.cc" ]] || check "${path%.h}.cc" "${chain} -> ${header%.h}.cc"
   done < <(includes "${file}")
 }
 
@@ -74,7 +86,6 @@ for pattern in "${pure[@]}"; do
     checked=$((checked + 1))
     seen=()
     check "${file}" "${file}"
-    if grep -qE "${logs}" "${file}"; then found+="${file} logs"$'\n'; fi
   done
   [[ "${matched}" == 1 ]] || found+="${pattern}: there is no such file"$'\n'
 done

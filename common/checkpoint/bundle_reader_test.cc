@@ -10,6 +10,7 @@
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/index_table.h"
 #include "lockstep/common/checkpoint/slice_key.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"

@@ -6,6 +6,7 @@
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/tensor/tensor.h"

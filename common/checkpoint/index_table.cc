@@ -175,13 +175,4 @@ absl::Status ReadIndexTable(absl::string_view table, Visit visit) {
   });
 }
 
-absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table) {
-  std::map<std::string, std::string> entries;
-  RETURN_IF_ERROR(ReadIndexTable(table, [&entries](absl::string_view key, absl::string_view value) {
-    entries.emplace_hint(entries.end(), key, value);
-    return absl::OkStatus();
-  }));
-  return entries;
-}
-
 }  // namespace lockstep

@@ -28,9 +28,6 @@ std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 absl::Status ReadIndexTable(absl::string_view table,
                             absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
 
-// All entries at once.
-absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table);
-
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CHECKPOINT_INDEX_TABLE_H_

@@ -11,6 +11,7 @@
 #include "leveldb/iterator.h"
 #include "leveldb/options.h"
 #include "leveldb/table.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"
 

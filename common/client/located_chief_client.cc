@@ -23,11 +23,17 @@ LocatedChiefClient::LocatedChiefClient(FileSystem* fs, MasterAddress address, Fa
     : fs_(fs), address_(std::move(address)), factory_(std::move(factory)) {}
 
 absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::ClientOf(const std::string& target) {
+  const auto stopped = [] { return absl::CancelledError("the client was stopped"); };
+  {
+    MutexLock lock(&mutex_);
+    if (stopped_) return stopped();
+    const auto it = clients_.find(target);
+    if (it != clients_.end()) return it->second;
+  }
+  std::shared_ptr<ChiefClient> made = factory_(target);
   MutexLock lock(&mutex_);
-  if (stopped_) return absl::CancelledError("the client was stopped");
-  std::shared_ptr<ChiefClient>& client = clients_[target];
-  if (client == nullptr) client = factory_(target);
-  return client;
+  if (stopped_) return stopped();
+  return clients_.try_emplace(target, std::move(made)).first->second;  // another thread may have been faster
 }
 
 absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::Found() {

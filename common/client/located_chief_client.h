@@ -21,7 +21,7 @@ namespace lockstep {
 // began at. All other calls go to the target that answered GetRunSpec last. Thread-safe.
 class LocatedChiefClient : public ChiefClient {
  public:
-  // Makes a client of one target.
+  // Makes a client of one target. Called without a lock, perhaps by two threads for one target: then one is dropped.
   using Factory = std::function<std::unique_ptr<ChiefClient>(const std::string& target)>;
 
   // `fs` must outlive this. `address` must not be in_process().

@@ -67,6 +67,16 @@ class LocatedChiefClientTest : public ::testing::Test {
   }
 };
 
+TEST_F(LocatedChiefClientTest, NoLockIsHeldWhileAClientIsMade) {
+  LocatedChiefClient* self = nullptr;
+  LocatedChiefClient client(&fs_, ParseMasterAddress("a:1").value(), [&self](const std::string&) {
+    self->StopConnecting();  // as another thread may
+    return std::make_unique<FakeChiefClient>();
+  });
+  self = &client;
+  EXPECT_TRUE(absl::IsCancelled(client.GetRunSpec().status()));
+}
+
 TEST_F(LocatedChiefClientTest, AReadStaysWhereItBegan) {
   answers_["a:1"] = absl::UnavailableError("connection refused");
   const auto client = New("a:1,b:2");

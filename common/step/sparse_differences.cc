@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "absl/strings/str_cat.h"
 
@@ -65,7 +64,7 @@ DifferenceEncoder::Threshold DifferenceEncoder::FindThreshold(int64_t kept) {
   }
   // The kept-th largest of the bin; `kept` of it are within.
   const auto nth = candidates_.begin() + (kept - 1);
-  std::nth_element(candidates_.begin(), nth, candidates_.end(), std::greater<uint32_t>());
+  std::nth_element(candidates_.begin(), nth, candidates_.end(), [](uint32_t a, uint32_t b) { return a > b; });
   const uint32_t bits = *nth;
   const auto above = std::count_if(candidates_.begin(), nth, [bits](uint32_t other) { return other > bits; });
   return {bits, kept - above};

@@ -240,6 +240,12 @@ absl::Status Split(const std::vector<absl::string_view>& runs, uint64_t known_fi
       if (!reader.ReadVarint(&value)) return malformed();
       AppendVarint((static_cast<uint64_t>(field) << 3) | type, rest);
       AppendVarint(value, rest);
+    } else if (known && (type == WireFormatLite::WIRETYPE_FIXED64 || type == WireFormatLite::WIRETYPE_FIXED32)) {
+      // As the elements of a repeated field come that is not packed.
+      std::string bytes;
+      if (!reader.ReadString(type == WireFormatLite::WIRETYPE_FIXED64 ? 8 : 4, &bytes)) return malformed();
+      AppendVarint((static_cast<uint64_t>(field) << 3) | type, rest);
+      rest->append(bytes);
     } else if (!reader.SkipField(type)) {
       return malformed();
     }

@@ -471,6 +471,21 @@ TEST(StepCodecTest, UnknownFieldsAreSkipped) {
   EXPECT_EQ(piece.frame.gradients[0].content.bytes(), 3u);
 }
 
+TEST(StepCodecTest, DigestsMayBePackedOrNot) {
+  v1::StepRequest request;
+  request.add_digest(7);
+  const uint64_t second = 0x0123456789abcdef;
+  std::string bytes = request.SerializeAsString();
+  bytes.push_back(static_cast<char>((v1::StepRequest::kDigestFieldNumber << 3) | 1));  // one element, as fixed64
+  bytes.append(reinterpret_cast<const char*>(&second), sizeof(second));
+  Decoded<StepFrame> decoded;
+  ASSERT_TRUE(Decode(Cut(bytes, {bytes.size() - 3}), &decoded).ok());
+  EXPECT_EQ(decoded.frame.digests, (std::vector<uint64_t>{7, second}));
+  bytes.pop_back();
+  Decoded<StepFrame> truncated;
+  EXPECT_EQ(Decode(Cut(bytes), &truncated).message(), "field 12 is malformed");
+}
+
 TEST(StepCodecTest, MalformedMessagesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
       {"00", "a malformed tag"},

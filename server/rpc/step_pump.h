@@ -24,7 +24,7 @@ namespace lockstep {
 //   kRefetching, kWriting OnReplyReady unchanged
 //   kFetching   OnFetched(none)        kResting
 //   kRefetching OnFetched(none)        kFetching   fetch_reply; kResting if ending
-//   kFetching/kRefetching OnFetched(a reply)  kWriting  start_write; kResting if ending
+//   kFetching/kRefetching OnFetched(a reply without a token)  kWriting  start_write; kResting if ending
 //   kFetching   OnFetched(a token)     kWritingToken  start_write; kResting if ending
 //   kRefetching OnFetched(a token)     kWriting   start_write; kResting if ending
 //   kWritingToken OnReplyReady         kWriting

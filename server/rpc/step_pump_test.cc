@@ -320,7 +320,7 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"finishing", Ended(Reading())},
       {"finished", Finished(Reading())},
   };
-  const std::vector<std::string> reads = {"first",   "reading",   "fetching", "refetching",
+  const std::vector<std::string> reads = {"first",   "reading",         "fetching",  "refetching",
                                           "writing", "writing a token", "finishing", "finished"};
   const std::vector<Event> events = {
       {"OnStarted", [](StepPump* pump) { pump->OnStarted(); }, {"new"}},
@@ -330,6 +330,7 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), false); }, {"handling first", "handling"}},
       {"OnTimer", [](StepPump* pump) { pump->OnTimer(true, Late()); }, {"first"}},
       {"OnFetched(kNothing)", [](StepPump* pump) { pump->OnFetched(Fetched::kNothing); }, {"fetching", "refetching"}},
+      {"OnFetched(kReply)", [](StepPump* pump) { pump->OnFetched(Fetched::kReply); }, {"fetching", "refetching"}},
       {"OnFetched(kToken)", [](StepPump* pump) { pump->OnFetched(Fetched::kToken); }, {"fetching", "refetching"}},
       {"OnWritten", [](StepPump* pump) { pump->OnWritten(true); }, {"writing", "writing a token"}},
       {"OnFinished", [](StepPump* pump) { pump->OnFinished(); }, {"finishing"}},

@@ -19,7 +19,8 @@ namespace lockstep {
 //  - With fewer workers than slots a token names a larger aligned block.
 //  - A token whose lease ended, or whose worker left, is void and its slots are free again.
 //  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
-//    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took.
+//    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took; before
+//    anything was timed, `slow_factor` leases, however many slots it has.
 // Every call but StartStep and Expire costs O(log R + log N) for each slot that it gives, frees or covers. Not
 // thread-safe.
 class SlotLeases {
@@ -27,7 +28,9 @@ class SlotLeases {
   struct Options {
     int64_t slots = 1;  // replicas_to_aggregate
     absl::Duration lease = absl::Seconds(5);
-    // A block that took longer than this many times the usual time for each slot is given out again.
+    // A block that took longer than this many times the usual time for each slot is given out again. Nothing is usual
+    // before the first contribution; then it is this many leases, so that a worker that hangs while it is heard of
+    // does not keep the first step for ever.
     double slow_factor = 4;
   };
   struct Lease {
@@ -38,7 +41,8 @@ class SlotLeases {
     bool backup = false;
   };
 
-  explicit SlotLeases(const Options& options) : options_(options), slots_(options.slots) {}
+  explicit SlotLeases(const Options& options)
+      : options_(options), slots_(options.slots), slow_after_({options.slow_factor * options.lease}) {}
 
   // All slots become free, all tokens void.
   void StartStep();

@@ -98,6 +98,23 @@ TEST(SlotLeasesTest, ASlowSlotIsGivenOutASecondTime) {
   EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
 }
 
+TEST(SlotLeasesTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSomeLeases) {
+  SlotLeases queue = MakeQueue(4);
+  ASSERT_EQ(queue.Take(1, 1, kStart), (SlotBlock{0, 4}));
+  // The heartbeats go on.
+  for (double second = 1; second <= 24; ++second) ASSERT_TRUE(queue.Renew(1, kStart + absl::Seconds(second)));
+  EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
+  EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
+  EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
+  // What is timed counts from then on.
+  queue.Cover({0, 4}, 2, kStart + absl::Seconds(20.5));
+  queue.StartStep();
+  ASSERT_EQ(queue.Take(1, 2, kStart + absl::Seconds(30)), (SlotBlock{0, 2}));
+  ASSERT_EQ(queue.Take(2, 2, kStart + absl::Seconds(30)), (SlotBlock{2, 2}));
+  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(31)), (SlotBlock{0, 2}))
+      << "four times 0.1 s for each of two slots";
+}
+
 TEST(SlotLeasesTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
   SlotLeases queue = MakeQueue(4);
   for (const uint64_t session : {1, 2, 3, 4}) ASSERT_TRUE(queue.Take(session, 4, kStart).has_value());
@@ -140,7 +157,8 @@ TEST(SlotLeasesTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
   EXPECT_TRUE(queue.AnythingDue(kStart)) << "a backup, if there were more workers";
   queue.Take(3, 4, kStart);
   queue.Take(4, 4, kStart);
-  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Hours(1))) << "nobody knows yet what is slow";
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Seconds(20))) << "nobody knows yet what is slow";
+  EXPECT_TRUE(queue.AnythingDue(kStart + absl::Seconds(20.1))) << "four leases";
   queue.Release(3);
   EXPECT_TRUE(queue.AnythingDue(kStart));
   queue.Take(3, 4, kStart);

@@ -68,10 +68,9 @@ absl::optional<SlotBlock> UnfinishedBlocks::Choose(bool single, absl::Time now, 
   absl::optional<std::pair<absl::Time, Key>> choice;
   if (single && !single_.empty()) choice = *single_.begin();
   for (const auto& group : newest_) {
-    if (!slow_after) break;
     if (group.second.empty()) continue;
     const auto& oldest = *group.second.begin();
-    if (now <= oldest.first + *slow_after * group.first) continue;
+    if (now <= oldest.first + slow_after.block + slow_after.slot * group.first) continue;
     const std::pair<absl::Time, Key> slow(blocks_.at(oldest.second).front(), oldest.second);
     if (!choice || slow < *choice) choice = slow;
   }

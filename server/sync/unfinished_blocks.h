@@ -19,8 +19,11 @@ namespace lockstep {
 // Pure; not thread-safe.
 class UnfinishedBlocks {
  public:
-  // What a slot takes usually, times the patience that a copy is met with; none when it is not known yet.
-  using SlowAfter = absl::optional<absl::Duration>;
+  // When a copy is slow: when it is older than `block` and `slot` for each of its slots. Without values: never.
+  struct SlowAfter {
+    absl::Duration block = absl::InfiniteDuration();
+    absl::Duration slot = absl::ZeroDuration();
+  };
 
   // A copy is begun, or ends without covering its block.
   void Add(const SlotBlock& block, absl::Time issued);

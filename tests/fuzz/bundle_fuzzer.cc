@@ -6,6 +6,7 @@
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"

@@ -1,5 +1,6 @@
 #include "glog/logging.h"
 #include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/checkpoint/varint.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"

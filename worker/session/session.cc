@@ -27,7 +27,7 @@ WorkerSession::WorkerSession(Options options, ChiefClient* client)
 
 absl::Duration WorkerSession::chief_wait() const {
   if (options_.chief_wait) return *options_.chief_wait;
-  return config_ ? absl::Seconds(config_->cluster().chief_wait_seconds()) : kDefaultChiefWait;
+  return run_ ? absl::Seconds(config().cluster().chief_wait_seconds()) : kDefaultChiefWait;
 }
 
 absl::StatusOr<const config::v1::RunSpec*> WorkerSession::Connect() {
@@ -37,11 +37,10 @@ absl::StatusOr<const config::v1::RunSpec*> WorkerSession::Connect() {
     if (!retries_) retries_.emplace(options_.chief_address, now, incarnation_);
   }
   ASSIGN_OR_RETURN(v1::GetRunSpecReply run, client_->GetRunSpec());
-  config_ = std::move(*run.mutable_spec());
-  changes_ = run.changes();
+  run_ = std::move(run);
   MutexLock lock(&mutex_);
   retries_->OnAnswer();
-  return &*config_;
+  return &config();
 }
 
 v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) const {
@@ -50,9 +49,9 @@ v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) co
   request.set_host(options_.host);
   *request.mutable_build() = ThisBuildInfo();
   request.set_incarnation(incarnation_);
-  request.set_changes(changes_);
+  request.set_changes(run_->changes());
   *request.mutable_model() = workload.model->spec();
-  for (v1::NamedDigest& part : ModelParts(*config_, *workload.model)) *request.add_model_part() = std::move(part);
+  for (v1::NamedDigest& part : ModelParts(config(), *workload.model)) *request.add_model_part() = std::move(part);
   if (workload.data) *request.mutable_data() = *workload.data;
   if (workload.framework) *request.mutable_framework() = *workload.framework;
   return request;
@@ -65,7 +64,7 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
   ASSIGN_OR_RETURN(v1::OpenSessionReply session, client_->OpenSession(request));
   if (!session.canary_wanted()) return session;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> canary,
-                   ComputeCanary(*config_, workload, session, stop_requested_, client_));
+                   ComputeCanary(config(), workload, session, stop_requested_, client_));
   *request.mutable_canary_digest() = {canary.begin(), canary.end()};
   checked_ = std::move(request);
   return client_->OpenSession(checked_);
@@ -92,9 +91,9 @@ ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionRepl
   ChiefClient::StepOptions options;
   options.session_id = session.session_id();
   options.generation = session.generation();
-  options.startup_delay_steps = options_.startup_delay_steps.value_or(config_->training().startup_delay_steps());
-  options.slots = config_->training().replicas_to_aggregate();
-  options.compression = CompressionOf(config_->compression());
+  options.startup_delay_steps = options_.startup_delay_steps.value_or(config().training().startup_delay_steps());
+  options.slots = config().training().replicas_to_aggregate();
+  options.compression = CompressionOf(config().compression());
   if (session.has_shared_memory()) options.chief_memory = session.shared_memory();
   return options;
 }

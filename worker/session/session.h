@@ -79,6 +79,8 @@ class WorkerSession {
   bool stop_requested() const { return stop_requested_.load(); }
 
  private:
+  // After Connect.
+  const config::v1::RunSpec& config() const { return run_->spec(); }
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
@@ -89,8 +91,8 @@ class WorkerSession {
   ChiefClient* const client_;
   const uint64_t incarnation_;
   // Accessed only by the thread that runs the sessions, up to checked_.
-  absl::optional<config::v1::RunSpec> config_;
-  int64_t changes_ = 0;  // GetRunSpecReply.changes
+  // What the chief said of the run at the last Connect that found it.
+  absl::optional<v1::GetRunSpecReply> run_;
   std::shared_ptr<StepChannel> channel_;
   std::unique_ptr<PeriodicTask> heartbeats_;
   absl::Time next_log_ = absl::InfinitePast();

@@ -55,7 +55,7 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerRoster::Next& ne
 
 std::vector<StepPolicy::Assignment> DeterministicPolicy::Assign(absl::Time now) {
   std::vector<Assignment> assignments;
-  roster_.StartOneIfAllAreDelayed();
+  roster_.StartOneIfNobodyTakesPart(now);
   const bool audits = audit_.enabled() && audit_.Lacks(roster_.Count(/*silent=*/false, now));
   if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
   int64_t workers = roster_.Count(/*silent=*/false, now);

@@ -113,6 +113,20 @@ TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse
   EXPECT_EQ(Assign(kStart + kLease).count(1), 1u);
 }
 
+TEST_F(DeterministicPolicyTest, ADelayedWorkerTakesOverFromTheOnlyStartedOneWhenItIsNotHeardOf) {
+  Start(/*slots=*/1, /*workers=*/1);
+  ASSERT_EQ(Assign().count(1), 1u);
+  WorkerState& delayed = workers_.emplace(2, WorkerState("delayed", kStart)).first->second;
+  delayed.SetStart(kStep + 100);
+  ASSERT_TRUE(delayed.OnAsk().ok());
+  policy_->Update(2, delayed);
+  EXPECT_TRUE(Assign(kStart + kLease - absl::Seconds(1)).empty());
+  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 1u);
+  ASSERT_TRUE(workers_.at(1).OnLeaseEnded());
+  policy_->Update(1, workers_.at(1));
+  EXPECT_EQ(Assign(kStart + kLease).count(2), 1u);
+}
+
 TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   Start(2, 2);
   ASSERT_EQ(Assign().size(), 2u);

@@ -7,7 +7,6 @@ namespace lockstep {
 void WorkerRoster::Enter(uint64_t session, const Entry& entry) {
   if (TakesPart(entry)) ++taking_part_[entry.silent];
   if (HasStarted(entry)) {
-    ++num_started_;
     if (entry.waiting) waiting_[entry.silent].emplace(-entry.contributed_step, session);
   } else {
     delayed_.emplace(entry.not_before_step, session);
@@ -18,7 +17,6 @@ void WorkerRoster::Enter(uint64_t session, const Entry& entry) {
 void WorkerRoster::Leave(uint64_t session, const Entry& entry) {
   if (TakesPart(entry)) --taking_part_[entry.silent];
   if (HasStarted(entry)) {
-    --num_started_;
     if (entry.waiting) waiting_[entry.silent].erase({-entry.contributed_step, session});
   } else {
     delayed_.erase({entry.not_before_step, session});
@@ -66,8 +64,8 @@ void WorkerRoster::SetStep(int64_t step) {
   for (const uint64_t session : started) Enter(session, entries_.at(session));
 }
 
-void WorkerRoster::StartOneIfAllAreDelayed() {
-  if (num_started_ > 0 || delayed_waiting_.empty()) return;
+void WorkerRoster::StartOneIfNobodyTakesPart(absl::Time now) {
+  if (delayed_waiting_.empty() || Count(/*silent=*/false, now) > 0) return;
   const uint64_t session = *delayed_waiting_.begin();
   Entry& entry = entries_.at(session);
   Leave(session, entry);

@@ -25,9 +25,9 @@ class WorkerRoster {
   void Remove(uint64_t session);
   // The global step.
   void SetStep(int64_t step);
-  // When every worker is held back by its startup delay, the first of them no longer is: else the run would wait for
-  // itself.
-  void StartOneIfAllAreDelayed();
+  // When nobody takes part but workers that their startup delay holds back wait, the first of those no longer is: else
+  // the run would wait for itself, or for one that has left, is not heard of or is silent.
+  void StartOneIfNobodyTakesPart(absl::Time now);
 
   // How many take part; `silent`: of those that are.
   int64_t Count(bool silent, absl::Time now);
@@ -74,7 +74,6 @@ class WorkerRoster {
   // Indexes over entries_. By [silent]:
   int64_t taking_part_[2] = {0, 0};
   Line waiting_[2];
-  int64_t num_started_ = 0;
   std::set<std::pair<int64_t, uint64_t>> delayed_;  // (first step, session)
   std::set<uint64_t> delayed_waiting_;
 };

@@ -100,7 +100,7 @@ TEST_F(WorkerRosterTest, ADelayedWorkerWaitsForItsStep) {
   AddWaiting(2, 3);
   AddWaiting(3, 5);
   EXPECT_EQ(roster_.Count(false, now_), 1);
-  roster_.StartOneIfAllAreDelayed();
+  roster_.StartOneIfNobodyTakesPart(now_);
   EXPECT_EQ(TakeAll(), "1 ") << "not all are delayed";
   roster_.Update(1, worker(1));
   roster_.SetStep(3);
@@ -113,17 +113,52 @@ TEST_F(WorkerRosterTest, ADelayedWorkerWaitsForItsStep) {
 TEST_F(WorkerRosterTest, WhenAllAreDelayedTheFirstThatWaitsIsStartedForGood) {
   workers_.emplace(1, WorkerState("connected", now_));
   roster_.Update(1, worker(1));
-  roster_.StartOneIfAllAreDelayed();
+  roster_.StartOneIfNobodyTakesPart(now_);
   AddWaiting(3, 9);
   AddWaiting(2, 9);
-  roster_.StartOneIfAllAreDelayed();
-  roster_.StartOneIfAllAreDelayed();
+  roster_.StartOneIfNobodyTakesPart(now_);
+  roster_.StartOneIfNobodyTakesPart(now_);
   EXPECT_EQ(TakeAll(), "2 ");
   roster_.Update(2, worker(2));
   EXPECT_EQ(TakeAll(), "2 ");
   roster_.Remove(2);
-  roster_.StartOneIfAllAreDelayed();
+  roster_.StartOneIfNobodyTakesPart(now_);
   EXPECT_EQ(TakeAll(), "3 ");
+}
+
+TEST_F(WorkerRosterTest, ADelayedWorkerTakesOverFromOneThatIsNotHeardOf) {
+  AddWaiting(1);
+  Give(1, 0);
+  AddWaiting(2, 9);
+  now_ = kStart + kPatience - absl::Seconds(1);
+  roster_.StartOneIfNobodyTakesPart(now_);
+  EXPECT_EQ(TakeAll(), "") << "the first is computing";
+  now_ = kStart + kPatience;
+  roster_.StartOneIfNobodyTakesPart(now_);
+  EXPECT_EQ(TakeAll(), "2 ");
+  AddWaiting(3, 9);
+  roster_.StartOneIfNobodyTakesPart(now_);
+  EXPECT_EQ(TakeAll(), "") << "one is enough";
+}
+
+TEST_F(WorkerRosterTest, ADelayedWorkerTakesOverFromASilentOne) {
+  AddWaiting(1);
+  ASSERT_TRUE(worker(1).OnAssigned({0, {0, 1}}, now_));
+  ASSERT_TRUE(worker(1).OnLeaseEnded());
+  roster_.Update(1, worker(1));
+  AddWaiting(2, 9);
+  roster_.StartOneIfNobodyTakesPart(now_);
+  EXPECT_EQ(roster_.Count(/*silent=*/false, now_), 1);
+  EXPECT_EQ(TakeAll(), "2 ");
+}
+
+TEST_F(WorkerRosterTest, ADelayedWorkerTakesOverFromOneThatHasLeft) {
+  AddWaiting(1);
+  AddWaiting(2, 9);
+  worker(1).OnLeave();
+  roster_.Update(1, worker(1));
+  roster_.StartOneIfNobodyTakesPart(now_);
+  EXPECT_EQ(TakeAll(), "2 ");
 }
 
 TEST_F(WorkerRosterTest, WhoHasLeftOrIsGoneTakesNoPart) {
