@@ -183,13 +183,48 @@ TEST_F(WorkerEndTest, AStopThatNoBlockCanCarryIsSentByClose) {
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
   ASSERT_TRUE(workers_[0]->RequestStop("enough").ok());
   EXPECT_TRUE(workers_[0]->Close().ok()) << "the block is given up";
-  // The step in progress is the last one, and somebody else makes it.
-  auto other = OpenSession(WorkerOptions("worker-1")).value();
-  std::thread computing = Runs(other.get());
-  EXPECT_EQ(RunChief(), 1);
+  EXPECT_EQ(RunChief(), 0) << "the run waits for nobody else";
   EXPECT_TRUE(chief_->Close().ok());
+  EXPECT_EQ(Record().end().step(), 0);
+  EXPECT_THAT(Record().end().reason(), HasSubstr("asked for it: enough"));
+  EXPECT_TRUE(Record().finished());
+}
+
+TEST_F(WorkerEndTest, AChiefWhoseWorkersAreGoneEndsTheRunBetweenTwoSteps) {
+  Open(1);
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  std::thread computing([&] {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(workers_[0]->Run(op_).ok());
+  });
   computing.join();
-  EXPECT_EQ(Record().end().step(), 1);
+  EXPECT_TRUE(workers_[0]->Close().ok());
+  EXPECT_EQ(chief_->Run(op_)->global_step, 1);
+  EXPECT_TRUE(chief_->Close().ok());
+  const int64_t end = Record().end().step();
+  EXPECT_GE(end, 1);
+  EXPECT_LE(end, 3);
+  EXPECT_TRUE(Record().finished());
+  EXPECT_THAT(chief_->chief()->GetStatus().checkpoint(), HasSubstr(absl::StrCat("-", end)));
+}
+
+TEST_F(WorkerEndTest, WithoutAWorkerVariablesAndSettingsAreChangedAtThePresentStep) {
+  Open(1);
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  EXPECT_TRUE(workers_[0]->Close().ok());
+  workers_.clear();
+  const Tensor zeros = Tensor::FromValues<float>({3}, {0, 0, 7});
+  ASSERT_TRUE(chief_->Assign({{"logits/bias", zeros}}).ok());
+  SettingsChange change;
+  change.batch_size = 8;
+  ASSERT_TRUE(chief_->ChangeSettings(change).ok());
+  EXPECT_EQ(Record().assignment(0).step(), 0);
+  EXPECT_EQ(Record().change(0).step(), 0);
+  EXPECT_EQ(chief_->Read({"logits/bias"})->values[0].value.flat<float>()[2], 7);
+  auto other = OpenSession(WorkerOptions("worker-1")).value();
+  std::thread rest = Runs(other.get());
+  EXPECT_EQ(RunChief(), 12) << "it goes on";
+  EXPECT_TRUE(chief_->Close().ok());
+  rest.join();
 }
 
 TEST_F(WorkerEndTest, AnEndThatTheDiskRefusesIsTriedAgain) {

@@ -119,9 +119,9 @@ class Chief {
   absl::Status AwaitModel() ABSL_LOCKS_EXCLUDED(mutex_);
   // After AwaitModel; the same for good.
   Training* training() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the run well as soon as the step in progress is committed: Wait returns OK after the save. The step is in the
-  // run's record before it counts, so that no later life goes beyond. Errors: FailedPrecondition before the model is
-  // known; those of the file system, and the run goes on.
+  // Ends the run well as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
+  // save. The step is in the run's record before it counts, so that no later life goes beyond. Errors:
+  // FailedPrecondition before the model is known; those of the file system, and the run goes on.
   // `once_recorded`, which may be null, is called when the record says so, before the last step is saved.
   absl::Status End(const std::string& reason, const std::function<void()>& once_recorded = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);

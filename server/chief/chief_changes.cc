@@ -17,12 +17,13 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by
     return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
   }
   SyncReplicas* const replicas = training->sync();
-  const int64_t step = replicas->HoldForChange();
-  absl::Status status = training->AwaitStep(step);
+  replicas->HoldForChange();
+  const absl::StatusOr<int64_t> step = training->AwaitHeld();
+  absl::Status status = step.status();
   if (status.ok()) {
     // Another one would save what it has of the values, and an end would come between the record and the values.
     MutexLock one_at_a_time(&change_mutex_);
-    status = AssignAt(step, values, by, training);
+    status = AssignAt(*step, values, by, training);
   }
   replicas->ReleaseAfterChange();
   return status;
@@ -66,12 +67,13 @@ absl::Status Chief::ChangeSettings(const SettingsChange& change) {
   }
   RETURN_IF_ERROR(Changed(change).status());
   SyncReplicas* const replicas = training->sync();
-  const int64_t step = replicas->HoldForChange();
-  absl::Status status = training->AwaitStep(step);
+  replicas->HoldForChange();
+  const absl::StatusOr<int64_t> step = training->AwaitHeld();
+  absl::Status status = step.status();
   if (status.ok()) status = BeginChange();
   if (status.ok()) {
     MutexLock one_at_a_time(&change_mutex_);
-    status = ChangeAt(step, change, training);
+    status = ChangeAt(*step, change, training);
     MutexLock lock(&mutex_);
     life_.EndDeclaration();
     changed_.SignalAll();

@@ -36,9 +36,8 @@ RunTarget RunTarget::Resolve(const config::v1::TrainingConfig& config, const v1:
 
 bool RunTarget::EndAt(int64_t step, const std::string& reason) {
   if (step >= total_steps()) return false;
-  end_.emplace();
+  if (!end_) end_.emplace().set_reason(reason);
   end_->set_step(step);
-  end_->set_reason(reason);
   return true;
 }
 

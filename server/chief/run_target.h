@@ -35,7 +35,8 @@ class RunTarget {
   // As configured, without an end that was asked for.
   int64_t configured() const { return configured_; }
 
-  // Somebody asked for the end at `step`; a later one than before changes nothing. Returns whether the record changes.
+  // Somebody asked for the end at `step`; a later one than before changes nothing. Of several the first reason stays:
+  // an end may turn out to come a step earlier. Returns whether the record changes.
   bool EndAt(int64_t step, const std::string& reason);
 
   // Sets `counted` and `end`.

@@ -73,6 +73,14 @@ TEST(RunTargetTest, AnEndThatWasAskedForStandsUntilItIsReached) {
   EXPECT_FALSE(RecordOf(again).has_end());
 }
 
+TEST(RunTargetTest, AnEndThatComesAStepEarlierKeepsItsReason) {
+  RunTarget target = RunTarget::Resolve(Steps(100), nullptr, 0);
+  target.EndAt(37, "a person");
+  EXPECT_TRUE(target.EndAt(36, "nobody made the last step"));
+  EXPECT_EQ(target.total_steps(), 36);
+  EXPECT_EQ(RecordOf(target).end().reason(), "a person");
+}
+
 TEST(RunTargetTest, AnEndCountsAsTheEndOfAdditionalSteps) {
   RunTarget target = RunTarget::Resolve(Additional(100), nullptr, 0);
   target.EndAt(37, "a person");

@@ -1,5 +1,6 @@
 #include "lockstep/server/chief/training.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -249,9 +250,9 @@ void Training::EndLog(absl::Status why) {
   if (log_ != nullptr) log_->End(std::move(why));
 }
 
-absl::Status Training::AwaitStep(int64_t step) {
-  while (sync_->step() < step) RETURN_IF_ERROR(log_->Await(step - 1, absl::InfiniteFuture()).status());
-  return absl::OkStatus();
+absl::StatusOr<int64_t> Training::AwaitHeld() {
+  if (const auto step = sync_->AwaitHeld()) return *step;
+  return log_->Await(std::numeric_limits<int64_t>::max(), absl::InfiniteFuture()).status();
 }
 
 void Training::Fail(absl::Status why) {

@@ -94,8 +94,9 @@ class Training {
   // Ends the steps and saves the last one, again and again when the error may pass, until the deadline of LimitSaves.
   // Cancelled when it is saved, and says where; else the error.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Where the run is followed: blocks until this step is committed. Errors: those of CommitLog::Await.
-  absl::Status AwaitStep(int64_t step);
+  // Where the run is followed, after SyncReplicas::HoldForChange: blocks until the run is held, and returns the global
+  // step. Errors: those of CommitLog::Await.
+  absl::StatusOr<int64_t> AwaitHeld();
   // The run cannot continue: ends the steps, and calls on_failure.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing more is written into the event file.

@@ -251,10 +251,14 @@ absl::optional<UpdateNorms> VariableStore::CommitUpdate(absl::Span<const std::ve
 }
 
 void VariableStore::SkipUpdate() {
+  DropUpdate();
+  ++step_;
+}
+
+void VariableStore::DropUpdate() {
   values_.DropUpdate();
   estimates_.DropUpdate();
   optimizer_state_.DropUpdate();
-  ++step_;
 }
 
 void VariableStore::PrepareSnapshots() {

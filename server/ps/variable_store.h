@@ -100,6 +100,8 @@ class VariableStore {
   // In place of CommitUpdate: the step counts, and nothing else changes. What the update in progress has written is
   // dropped; nobody may have next_published().
   void SkipUpdate();
+  // In place of CommitUpdate: what the update in progress has written is dropped, and the step does not count.
+  void DropUpdate();
 
   const ParameterLayout& layout() const { return *layout_; }
   int64_t step() const { return step_; }

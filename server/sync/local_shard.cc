@@ -64,6 +64,11 @@ StepShard::Committed LocalShard::Commit() {
   return committed;
 }
 
+void LocalShard::GiveUp() {
+  sums_.reset();
+  store_->DropUpdate();
+}
+
 std::shared_ptr<const PublishedValues> LocalShard::next_values() const {
   return sums_ == nullptr || options_.skips_non_finite ? nullptr : store_->next_published();
 }

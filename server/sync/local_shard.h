@@ -30,6 +30,7 @@ class LocalShard : public StepShard {
   int64_t step() const override { return store_->step(); }
   std::shared_ptr<StepSums> Begin(int64_t step, float learning_rate) override;
   Committed Commit() override;
+  void GiveUp() override;
   void Abort() override { sums_.reset(); }
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const override {
     return store_->CheckAssign(values);

@@ -127,6 +127,21 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
   EXPECT_NE(shard.values(), values);
 }
 
+TEST_F(LocalShardTest, AnUpdateThatWasGivenUpBeginsAnew) {
+  auto sums = shard_->Begin(0, 1);
+  Contribute(sums.get(), 1, {1, 2, 3});
+  EXPECT_TRUE(sums->complete());
+  shard_->GiveUp();
+  EXPECT_EQ(shard_->step(), 0);
+  EXPECT_EQ(shard_->next_values(), nullptr);
+  EXPECT_EQ(shard_->num_finished_segments(), 0u);
+  sums = shard_->Begin(0, 1);
+  EXPECT_FALSE(sums->complete());
+  Contribute(sums.get(), 1, {4, 5, 6});
+  shard_->Commit();
+  EXPECT_EQ(shard_->step(), 1);
+}
+
 TEST_F(LocalShardTest, WhatIsStillAddedAfterAnAbortCountsNoMore) {
   const auto sums = shard_->Begin(0, 1);
   const auto values = shard_->values();

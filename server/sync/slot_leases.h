@@ -80,6 +80,7 @@ class SlotLeases {
   std::vector<Lease> Expire(absl::Time now);
 
   const Lease* FindLease(uint64_t session) const;
+  bool AnyLease() const { return !leases_.empty(); }
 
  private:
   void Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup);

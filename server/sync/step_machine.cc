@@ -142,6 +142,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
     RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
     policy_->Renew(session, now);
     start.wanted = running() && worker.contributed_step() == step_;
+    if (start.wanted) ++progress_.summing;
   }
   Update(session, worker);
   return start;
@@ -151,6 +152,31 @@ void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
   if (failure.ok() || state_ == State::kFailed || state_ == State::kFinished) return;  // several may meet the same loss
   state_ = State::kFailed;
   effects->failure = failure;
+}
+
+void StepMachine::GiveUpIfDeserted(StepEffects* effects) {
+  if (!running() || effects->commit || progress_.summed || progress_.summing > 0 || policy_->AnyLease()) return;
+  if (end_asked_) {
+    effects->warnings.push_back(absl::StrCat("the run ends at step ", step_, ": no worker is at the next step"));
+    Complete(effects);
+  } else if (limits_[static_cast<size_t>(Limiter::kChange)] < step_) {
+    state_ = State::kHeld;
+    progress_.given_up = true;
+    contributors_.clear();
+    effects->give_up = true;
+  }
+}
+
+void StepMachine::ForgetGivenUp(StepEffects* effects) {
+  for (const auto& [session, worker] : workers_) {
+    const bool was_at_it = worker.last_token() && worker.last_token()->step == step_;
+    if (!was_at_it || worker.phase() == WorkerState::Phase::kLeft) continue;
+    effects->close.push_back(
+        {session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/false});
+  }
+  for (const StepEffects::Close& close : effects->close) Remove(close.session);
+  policy_->RestartStep();
+  progress_.given_up = false;
 }
 
 void StepMachine::Complete(StepEffects* effects) {
@@ -177,45 +203,58 @@ void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
     Complete(effects);
     // Else whoever ends the run saves it; before its last step once that is on record.
     effects->snapshot = snapshot_due() && TakeRoom();
-  } else if (step_ > limit() || (snapshot_due() && !room_)) {
-    state_ = State::kHeld;
-  } else {
-    state_ = State::kRunning;
-    effects->begin = true;
-    effects->snapshot = snapshot_due() && TakeRoom();
-    Assign(now, effects);
+    return;
   }
+  // That of a step which begins anew was taken before.
+  const bool snapshot = snapshot_due() && !progress_.given_up;
+  if (step_ > limit() || (snapshot && !room_)) {
+    state_ = State::kHeld;
+    return;
+  }
+  state_ = State::kRunning;
+  effects->begin = true;
+  effects->snapshot = snapshot && TakeRoom();
+  if (progress_.given_up) ForgetGivenUp(effects);
+  Assign(now, effects);
+  GiveUpIfDeserted(effects);
 }
 
 StepEffects StepMachine::SetLimit(Limiter limiter, int64_t limit, absl::Time now) {
   StepEffects effects;
   limits_[static_cast<size_t>(limiter)] = limit;
   if (state_ == State::kHeld) Proceed(now, &effects);
+  GiveUpIfDeserted(&effects);
   return effects;
 }
 
 StepEffects StepMachine::EndAt(int64_t step, absl::Time now) {
   StepEffects effects;
-  if (step >= total_steps_ || (state_ != State::kRunning && state_ != State::kHeld)) return effects;
+  if (step > total_steps_ || (state_ != State::kRunning && state_ != State::kHeld)) return effects;
   total_steps_ = std::max(step, next_boundary());
+  if (total_steps_ <= step_ + 1) end_asked_ = true;
   if (state_ == State::kHeld && step_ >= total_steps_) Proceed(now, &effects);
+  GiveUpIfDeserted(&effects);
   return effects;
 }
 
 void StepMachine::OnSums(const FrameResult& result) {
-  if (running() && result.wanted && result.summed) summed_ = true;
+  if (!running() || !result.wanted) return;
+  if (progress_.summing > 0) --progress_.summing;
+  if (result.summed) progress_.summed = true;
 }
 
 void StepMachine::CommitIfComplete(absl::Time now, StepEffects* effects) {
-  if (!running() || !policy_->CanCommit(summed_, now)) return;
+  if (!running() || !policy_->CanCommit(progress_.summed, now)) return;
   Fail(policy_->CheckCommit(), effects);
   effects->commit = running();
-  summed_ = false;  // once
+  progress_.summed = false;  // once
 }
 
 void StepMachine::CommitOrAssign(absl::Time now, StepEffects* effects) {
   CommitIfComplete(now, effects);
-  if (!effects->commit) Assign(now, effects);
+  if (effects->commit) return;
+  Assign(now, effects);
+  GiveUpIfDeserted(effects);
 }
 
 StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time now) {
@@ -224,6 +263,7 @@ StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time no
   if (running() && result.wanted && result.input_ended) Complete(&effects);
   OnSums(result);
   CommitIfComplete(now, &effects);
+  GiveUpIfDeserted(&effects);
   return effects;
 }
 
@@ -272,6 +312,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
     if (!result.end && !result.leave && result.wanted) policy_->Cover(session, *worker.last_token(), now);
   } else {
     Assign(now, &effects);
+    GiveUpIfDeserted(&effects);
   }
   if (worker.awaits_token() && state_ == State::kFinished) effects.wake.push_back(session);
   return effects;
@@ -280,7 +321,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
 StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   StepEffects effects;
   ++step_;
-  summed_ = false;
+  progress_ = Progress();
   contributors_.clear();
   policy_->OnCommit(step_);
   VoidAssigned();

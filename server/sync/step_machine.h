@@ -48,6 +48,8 @@ struct StepEffects {
   bool snapshot = false;
   // The next step may begin now: tokens for it are among what follows.
   bool begin = false;
+  // The step in progress is given up: what was contributed to it is to be thrown away. It may begin anew.
+  bool give_up = false;
   // The run has come to its end; once.
   bool complete = false;
   // The run cannot continue; not OK at most once.
@@ -66,13 +68,20 @@ struct StepEffects {
 //   event \ state     kRunning   kHeld      kComplete  kStopped   kFailed    kFinished
 //   last commit       kComplete  -          -          -          -          -
 //   commit at limit   kHeld      -          -          -          -          -
+//   deserted¹, held   kHeld      -          -          -          -          -
+//   deserted¹, ends   kComplete  -          -          -          -          -
 //   end of the input  kComplete  -          -          -          -          -
 //   SetLimit above    kRunning   kRunning   (ignored)  (ignored)  (ignored)  (ignored)
 //   room for snapshot kRunning   kRunning   (ignored)  (ignored)  (ignored)  (ignored)
-//   EndAt(step())     -          kComplete  (ignored)  (ignored)  (ignored)  (ignored)
+//   EndAt(step())     kRunning   kComplete  (ignored)  (ignored)  (ignored)  (ignored)
 //   failure           kFailed    kFailed    kFailed    kFailed    (ignored)  (ignored)
 //   Stop              kStopped   kStopped   (ignored)  (ignored)  (ignored)  (ignored)
 //   Finish            kFinished  kFinished  kFinished  kFinished  kFinished  kFinished
+//
+//   ¹ Nobody has a token of the step in progress whose lease runs, and no frame is being summed into it, while the
+//   limit of kChange is below step(), or EndAt has asked for the end at the next boundary. The step would wait for a
+//   worker that may never come: it is given up. When it begins anew, who had a token of it before loses the stream:
+//   what that worker was sent, or has sent in part, belongs to sums that are gone.
 //
 // "At limit" is also where a snapshot is due for which there is no room; both have to let a held run go on. "Last
 // commit" is one that reaches the last step, or to which a slot was contributed whose report says `stop`.
@@ -83,7 +92,7 @@ class StepMachine {
   enum class State { kRunning, kHeld, kComplete, kStopped, kFailed, kFinished };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   // Who may hold the run between two steps: the program that follows it, and somebody who ends it or changes it. The
-  // lowest limit counts.
+  // lowest limit counts. Of a step that has begun only kChange can make the machine give up.
   enum class Limiter { kFollower, kChange };
   struct Options {
     int64_t generation = 0;
@@ -134,15 +143,15 @@ class StepMachine {
   // The step is committed. `last`: a contribution to it asked for the end of the run.
   StepEffects OnCommitted(bool last, absl::Time now);
 
-  // The step that makes s + 1 of s begins only if s <= limit. One that has begun goes on.
+  // The step that makes s + 1 of s begins only if s <= limit. One that has begun goes on, unless it is given up.
   StepEffects SetLimit(Limiter limiter, int64_t limit, absl::Time now);
   // Another snapshot may be taken.
   StepEffects OnRoomForSnapshot(absl::Time now);
   // Takes the room for a snapshot that is not due; false when there is none, or the run has ended before its last step:
   // a checkpoint of that step is for whoever records it.
   bool TakeRoom();
-  // The run is to end at `step`, the present one while the machine is held, or a later one. Ignored when it would end
-  // before.
+  // The run is to end at `step`, the present one while the machine is held, or a later one; before its last step when
+  // that is given up. Ignored when it would end before.
   StepEffects EndAt(int64_t step, absl::Time now);
 
   // What there is to tell the worker.
@@ -168,7 +177,8 @@ class StepMachine {
   bool running() const { return state_ == State::kRunning; }
   // The global step at which the run ends.
   int64_t total_steps() const { return total_steps_; }
-  // The next global step at which the machine can be held, or end: the present one if no step is in progress.
+  // The next global step at which the machine can be held, or end, as long as somebody is at the step in progress: the
+  // present one if there is none.
   int64_t next_boundary() const { return running() ? step_ + 1 : step_; }
   bool idle() const { return workers_.empty(); }
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
@@ -193,6 +203,10 @@ class StepMachine {
   // given.
   void CommitOrAssign(absl::Time now, StepEffects* effects);
   void CommitIfComplete(absl::Time now, StepEffects* effects);
+  // Gives up a step that is deserted where the run is to be held, or to end.
+  void GiveUpIfDeserted(StepEffects* effects);
+  // The step that was given up may begin: closes those that had a token of it.
+  void ForgetGivenUp(StepEffects* effects);
   void Fail(const absl::Status& failure, StepEffects* effects);
   int64_t limit() const { return *std::min_element(limits_.begin(), limits_.end()); }
   // At a boundary: ends, is held, or begins the next step.
@@ -211,8 +225,15 @@ class StepMachine {
   bool room_ = true;
   State state_;
   int64_t step_;
-  // The sums of the step in progress are complete.
-  bool summed_ = false;
+  // The end was asked for at the next boundary.
+  bool end_asked_ = false;
+  // Of the step after step_.
+  struct Progress {
+    bool summed = false;    // its sums are complete
+    int summing = 0;        // frames that are being summed into it
+    bool given_up = false;  // it is to begin anew
+  };
+  Progress progress_;
   std::map<uint64_t, WorkerState> workers_;
   // Indexes over workers_: with a token that was not sent, silent, and contributors().
   std::set<uint64_t> assigned_;

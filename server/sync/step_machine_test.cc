@@ -410,9 +410,22 @@ TEST_F(StepMachineTest, EveryEventMovesEveryStateAsTheTableSays) {
     EXPECT_EQ(effects.begin, state == State::kHeld);
     EXPECT_EQ(machine_->state(), state == State::kHeld ? State::kRunning : state);
     enter(state);
+    ConnectAndAsk(1);
     effects = machine_->EndAt(machine_->next_boundary(), now_);
     EXPECT_EQ(effects.complete, state == State::kHeld) << "a step in progress is committed first";
     EXPECT_EQ(machine_->state(), state == State::kHeld ? State::kComplete : state);
+    EXPECT_EQ(machine_->OnDisconnected(1, now_).complete, state == State::kRunning) << "unless nobody is at it";
+    EXPECT_EQ(machine_->state(), open ? State::kComplete : state);
+    enter(state);
+    ConnectAndAsk(1);
+    const int64_t step = machine_->step();
+    EXPECT_FALSE(machine_->SetLimit(Limiter::kChange, step - 1, now_).give_up);
+    EXPECT_EQ(machine_->state(), state);
+    EXPECT_EQ(machine_->OnDisconnected(1, now_).give_up, state == State::kRunning);
+    EXPECT_EQ(machine_->state(), state == State::kRunning ? State::kHeld : state);
+    EXPECT_EQ(machine_->step(), step);
+    enter(state);
+    EXPECT_EQ(machine_->SetLimit(Limiter::kChange, step - 1, now_).give_up, state == State::kRunning) << "at once";
     enter(state);
     StepMachine::FrameResult ended;
     ended.wanted = ended.input_ended = true;
@@ -522,8 +535,128 @@ TEST_F(StepMachineTest, TheEndOfTheInputEndsTheRunBeforeTheStep) {
   EXPECT_THAT(machine_->Finish().wake, ElementsAre(1));
 }
 
+TEST_F(StepMachineTest, AStepThatIsGivenUpBeginsAnewForThoseWhoComeThen) {
+  Start(2);
+  ConnectAndAsk(1);
+  ASSERT_TRUE(Push(1, Read(1), /*completes=*/false).ok());
+  machine_->OnDisconnected(1, now_);
+  EXPECT_TRUE(machine_->running()) << "it waits for a worker";
+  const StepEffects held = machine_->SetLimit(StepMachine::Limiter::kChange, -1, now_);
+  EXPECT_TRUE(held.give_up);
+  EXPECT_FALSE(held.begin);
+  EXPECT_EQ(machine_->next_boundary(), 0);
+  Connect(2);
+  EXPECT_THAT(Ask(2)->wake, IsEmpty());
+  const StepEffects begun = machine_->SetLimit(StepMachine::Limiter::kChange, StepMachine::kNoLimit, now_);
+  EXPECT_TRUE(begun.begin);
+  EXPECT_THAT(begun.close, IsEmpty());
+  EXPECT_THAT(begun.wake, ElementsAre(2));
+  const StepToken token = Read(2);
+  EXPECT_EQ(token, (StepToken{0, {0, 2}})) << "what was contributed before counts no more";
+  EXPECT_TRUE(Push(2, token, /*completes=*/true)->commit);
+}
+
+TEST_F(StepMachineTest, WhoHadATokenOfAStepThatWasGivenUpLosesItsStream) {
+  Start(2);
+  ConnectAndAsk(1);
+  ConnectAndAsk(2);
+  ASSERT_TRUE(Push(1, Read(1), true)->commit);
+  machine_->OnCommitted(/*last=*/false, now_);
+  const StepFrame frame = Frame(1, Read(1));
+  ASSERT_TRUE(machine_->OnFrame(1, frame, now_)->wanted);
+  StepMachine::FrameResult part;
+  part.wanted = part.any_new = true;
+  machine_->OnSummed(1, part, now_);
+  EXPECT_FALSE(machine_->SetLimit(StepMachine::Limiter::kChange, 0, now_).give_up);
+  Read(2);
+  machine_->OnHeartbeat(2, now_ + kLease / 2);
+  now_ += kLease;
+  EXPECT_FALSE(machine_->OnTick(now_).give_up) << "the other one is computing";
+  now_ += kLease;
+  EXPECT_TRUE(machine_->OnTick(now_).give_up) << "both are silent";
+  EXPECT_FALSE(machine_->OnFrame(1, frame, now_)->wanted);
+  part.wanted = false;
+  part.end = true;
+  EXPECT_TRUE(machine_->OnSummed(1, part, now_).status.ok()) << "it need not know";
+  const StepEffects begun = machine_->SetLimit(StepMachine::Limiter::kChange, StepMachine::kNoLimit, now_);
+  EXPECT_TRUE(begun.begin);
+  ASSERT_EQ(begun.close.size(), 2);
+  EXPECT_TRUE(absl::IsAborted(begun.close[0].why)) << begun.close[0].why;
+  EXPECT_TRUE(machine_->idle());
+}
+
+TEST_F(StepMachineTest, AStepIsNotGivenUpWhileAFrameIsSummed) {
+  Start(1);
+  ConnectAndAsk(1);
+  ASSERT_TRUE(machine_->OnFrame(1, Frame(1, Read(1)), now_)->wanted);
+  machine_->OnDisconnected(1, now_);
+  EXPECT_FALSE(machine_->SetLimit(StepMachine::Limiter::kChange, -1, now_).give_up);
+  StepMachine::FrameResult part;
+  part.wanted = true;
+  EXPECT_TRUE(machine_->OnOrphanSummed(part, now_).give_up);
+}
+
+TEST_F(StepMachineTest, AStepIsNotGivenUpOnceItIsSummed) {
+  Start(1);
+  ConnectAndAsk(1);
+  ASSERT_TRUE(machine_->OnFrame(1, Frame(1, Read(1)), now_)->wanted);
+  machine_->OnDisconnected(1, now_);
+  machine_->SetLimit(StepMachine::Limiter::kChange, -1, now_);
+  StepMachine::FrameResult last;
+  last.wanted = last.summed = true;
+  const StepEffects effects = machine_->OnOrphanSummed(last, now_);
+  EXPECT_TRUE(effects.commit);
+  EXPECT_FALSE(effects.give_up);
+  machine_->OnCommitted(/*last=*/false, now_);
+  EXPECT_EQ(machine_->state(), StepMachine::State::kHeld);
+  EXPECT_EQ(machine_->step(), 1);
+}
+
+TEST_F(StepMachineTest, TheProgramThatFollowsTheRunGivesNoStepUp) {
+  Start(1);
+  EXPECT_FALSE(machine_->SetLimit(StepMachine::Limiter::kFollower, -1, now_).give_up);
+  EXPECT_TRUE(machine_->running());
+}
+
+TEST_F(StepMachineTest, AStepThatBeginsAnewIsNotSavedAgain) {
+  await_room_ = true;
+  Start(1, /*total_steps=*/100, /*step=*/1);
+  ConnectAndAsk(1);
+  ASSERT_TRUE(Push(1, Read(1), true)->commit);
+  EXPECT_TRUE(machine_->OnCommitted(/*last=*/false, now_).snapshot) << "of step 2";
+  machine_->OnDisconnected(1, now_);
+  EXPECT_TRUE(machine_->SetLimit(StepMachine::Limiter::kChange, 1, now_).give_up);
+  const StepEffects begun = machine_->SetLimit(StepMachine::Limiter::kChange, StepMachine::kNoLimit, now_);
+  EXPECT_TRUE(begun.begin) << "without room";
+  EXPECT_FALSE(begun.snapshot);
+}
+
+TEST_F(StepMachineTest, AnEndThatIsAskedForDoesNotWaitForAWorker) {
+  Start(1, /*total_steps=*/1);
+  ConnectAndAsk(1);
+  EXPECT_FALSE(machine_->EndAt(1, now_).complete);
+  EXPECT_TRUE(machine_->OnDisconnected(1, now_).complete) << "even where it is the configured one";
+  EXPECT_EQ(machine_->total_steps(), 0);
+  Start(1, /*total_steps=*/10);
+  EXPECT_FALSE(machine_->EndAt(2, now_).complete) << "it is not the next boundary";
+  EXPECT_TRUE(machine_->EndAt(1, now_).complete);
+  EXPECT_EQ(machine_->total_steps(), 0);
+}
+
+TEST_F(StepMachineTest, AnEndAskedForWhereAStepWasGivenUpMeanwhileIsThere) {
+  Start(1, /*total_steps=*/10);
+  ConnectAndAsk(1);
+  machine_->SetLimit(StepMachine::Limiter::kChange, -1, now_);
+  const int64_t boundary = machine_->next_boundary();
+  EXPECT_TRUE(machine_->OnDisconnected(1, now_).give_up);
+  EXPECT_FALSE(machine_->EndAt(boundary, now_).complete) << "it is held, and someone might still come";
+  EXPECT_TRUE(machine_->SetLimit(StepMachine::Limiter::kChange, StepMachine::kNoLimit, now_).complete);
+  EXPECT_EQ(machine_->total_steps(), 0);
+}
+
 TEST_F(StepMachineTest, AnEndIsNeverLaterThanBefore) {
   Start(1, /*total_steps=*/10);
+  ConnectAndAsk(1);
   machine_->EndAt(4, now_);
   machine_->EndAt(7, now_);
   EXPECT_EQ(machine_->total_steps(), 4);

@@ -50,7 +50,7 @@ class StepSums {
 // several others would send each Begin, piece and Commit to those that it concerns; its Commit would first have all of
 // them promise the step (prepare), so that either all commit it or none, and return before they have; Abort would
 // restore each to its last committed step. Nobody but placement, fan-out and `main` needs to know.
-// Life: Begin, then Commit or Abort, and so on. For one thread at a time, but for StepSums.
+// Life: Begin, then Commit, GiveUp or Abort, and so on. For one thread at a time, but for StepSums.
 class StepShard {
  public:
   virtual ~StepShard() = default;
@@ -76,7 +76,9 @@ class StepShard {
     absl::optional<UpdateNorms> norms;
   };
   virtual Committed Commit() = 0;
-  // The update is given up; no other follows.
+  // The update is given up, when nobody adds to its sums any more; it may begin anew.
+  virtual void GiveUp() = 0;
+  // The same while others may still add to them; no other update follows.
   virtual void Abort() = 0;
   // The errors of Assign.
   virtual absl::Status CheckAssign(absl::Span<const AssignedValue> values) const = 0;

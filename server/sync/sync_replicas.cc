@@ -74,7 +74,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
   std::shared_ptr<StepConnection> connection;
   {
     MutexLock lock(&mutex_);
-    if (settings != settings_) return nullptr;
+    if (settings != changes_.settings) return nullptr;
     const Compression& compression = shard_->compression();
     ContributionChecker::Options checks;
     checks.gradients = value_path == ValuePath::kInProcess ? v1::DT_FLOAT : compression.gradients;
@@ -98,7 +98,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
 
 int64_t SyncReplicas::settings() const {
   MutexLock lock(&mutex_);
-  return settings_;
+  return changes_.settings;
 }
 
 void SyncReplicas::Close(StepConnection* connection) {
@@ -159,18 +159,32 @@ void SyncReplicas::SetLimit(Limiter limiter, int64_t limit) {
 }
 
 int64_t SyncReplicas::HoldForChange() {
-  MutexLock lock(&mutex_);
-  const int64_t boundary = machine_.next_boundary();
-  // Of several the first has set the limit.
-  if (changes_++ == 0) machine_.SetLimit(Limiter::kChange, boundary - 1, options_.clock->Now());
+  Outbox outbox;
+  int64_t boundary = 0;
+  {
+    MutexLock lock(&mutex_);
+    // Of several the first has set the limit.
+    if (changes_.holders++ == 0) {
+      Take(machine_.SetLimit(Limiter::kChange, machine_.step() - 1, options_.clock->Now()), &outbox);
+    }
+    boundary = machine_.next_boundary();
+  }
+  CarryOut(std::move(outbox));
   return boundary;
+}
+
+absl::optional<int64_t> SyncReplicas::AwaitHeld() {
+  MutexLock lock(&mutex_);
+  while (machine_.running()) changes_.not_running.Wait(&mutex_);
+  if (machine_.state() != StepMachine::State::kHeld) return absl::nullopt;
+  return machine_.step();
 }
 
 void SyncReplicas::ReleaseAfterChange() {
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
-    if (--changes_ > 0) return;
+    if (--changes_.holders > 0) return;
     Take(machine_.SetLimit(Limiter::kChange, StepMachine::kNoLimit, options_.clock->Now()), &outbox);
   }
   CarryOut(std::move(outbox));
@@ -236,7 +250,7 @@ absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& opt
     RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
     learning_rate_ = optimizer.learning_rate();
-    ++settings_;
+    ++changes_.settings;
     RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
   }
   CarryOut(std::move(outbox));
@@ -270,6 +284,7 @@ void SyncReplicas::Stop() {
   MutexLock lock(&mutex_);
   DropSums();
   machine_.Stop();
+  changes_.not_running.SignalAll();
 }
 
 void SyncReplicas::Finish(std::string message) {

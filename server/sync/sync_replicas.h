@@ -108,9 +108,12 @@ class SyncReplicas : private StepConnection::Owner {
   // The step that makes s + 1 of s begins only if s <= limit, of every limiter: with one below the present step, the
   // run is held when the step in progress is committed.
   void SetLimit(Limiter limiter, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds the run as soon as the step in progress, if there is one, is committed, until as many ReleaseAfterChange have
-  // been called. Returns the global step at which it is held.
+  // Holds the run as soon as the step in progress, if there is one, is committed, or no worker is at it any more, until
+  // as many ReleaseAfterChange have been called. Returns the global step at which it is held unless the step in
+  // progress is given up, in which case it is held one before.
   int64_t HoldForChange() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until it is held; returns the global step. nullopt when the run has ended instead, in whatever way.
+  absl::optional<int64_t> AwaitHeld() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // The errors of Assign, without setting anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -129,7 +132,7 @@ class SyncReplicas : private StepConnection::Owner {
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // A snapshot that is not due; nullopt when there is no room for it.
   absl::optional<VariableSnapshot> TakeSnapshotIfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The run ends at this global step; see StepMachine.
+  // The run ends at this global step, or before its last step if no worker is at that; see StepMachine.
   void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // The global step at which it ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -218,9 +221,12 @@ class SyncReplicas : private StepConnection::Owner {
   // Segments of the next values that workers were woken for.
   size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string finish_message_ ABSL_GUARDED_BY(mutex_);
-  // HoldForChange less ReleaseAfterChange.
-  int changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t settings_ ABSL_GUARDED_BY(mutex_) = 0;
+  struct Changes {
+    int holders = 0;      // HoldForChange less ReleaseAfterChange
+    CondVar not_running;  // no step is in progress
+    int64_t settings = 0;
+  };
+  Changes changes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -172,6 +172,10 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
 void SyncReplicas::Take(StepEffects effects, Outbox* outbox) {
   if (effects.snapshot) outbox->snapshot = TakeSnapshotLocked();
   if (effects.begin) BeginStep();
+  if (effects.give_up) {
+    sums_.reset();
+    shard_->GiveUp();
+  }
   if (effects.complete) {
     outbox->complete = true;
     DropSums();  // of a step that the input cannot make
@@ -184,6 +188,7 @@ void SyncReplicas::Take(StepEffects effects, Outbox* outbox) {
     outbox->ready.push_back(connection.listener_);
   }
   if (!effects.failure.ok()) outbox->failure = std::move(effects.failure);
+  if (!machine_.running()) changes_.not_running.SignalAll();
 }
 
 void SyncReplicas::Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox) {

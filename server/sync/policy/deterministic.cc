@@ -125,4 +125,9 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   roster_.SetStep(step);
 }
 
+void DeterministicPolicy::RestartStep() {
+  audit_.RestartStep();
+  OnCommit(step_);
+}
+
 }  // namespace lockstep

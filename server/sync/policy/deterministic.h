@@ -38,6 +38,7 @@ class DeterministicPolicy : public StepPolicy {
   void Renew(uint64_t session, absl::Time now) override { leases_.Renew(session, now); }
   std::vector<Lease> Expire(absl::Time now) override;
   absl::optional<Lease> FindLease(uint64_t session) const override;
+  bool AnyLease() const override { return leases_.AnyLease(); }
   v1::ContributionResult Accept(const Contribution& contribution) override {
     return contribution.any_new ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
   }
@@ -46,6 +47,7 @@ class DeterministicPolicy : public StepPolicy {
   bool CanCommit(bool summed, absl::Time now) override;
   absl::Status CheckCommit() const override { return audit_.CheckCommit(); }
   void OnCommit(int64_t step) override;
+  void RestartStep() override;
   void FillStatus(v1::RunStatus* status) const override;
 
  private:

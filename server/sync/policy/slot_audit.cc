@@ -143,6 +143,11 @@ void SlotAudit::StartStep(int64_t step) {
   Draw();
 }
 
+void SlotAudit::RestartStep() {
+  present_.clear();
+  waiting_since_.reset();
+}
+
 void SlotAudit::FillStatus(v1::AuditStatus* status) const { *status = status_; }
 
 }  // namespace lockstep

@@ -72,6 +72,8 @@ class SlotAudit {
   // Copies of the step differ, and the run is to fail: why.
   absl::Status CheckCommit() const;
   void StartStep(int64_t step);
+  // The step in progress begins anew, perhaps with other values: its copies count no more.
+  void RestartStep();
 
   void FillStatus(v1::AuditStatus* status) const;
 

@@ -53,6 +53,17 @@ TEST_F(SlotAuditTest, AHostThatAlwaysErrsDoesNotFillTheLog) {
             "step 1004, slot 0: the gradient of kernel by worker-11 differs from that by worker-10");
 }
 
+TEST_F(SlotAuditTest, AStepThatBeginsAnewHasNoCopies) {
+  audit_.OnLeased(0, 10);
+  audit_.OnCopy(4, 0, Copy(10, 5));
+  EXPECT_TRUE(audit_.Waits(2, kStart));
+  audit_.RestartStep();
+  EXPECT_FALSE(audit_.Waits(2, kStart));
+  EXPECT_THAT(audit_.OnCopy(4, 0, Copy(11, 6)).warnings, IsEmpty());
+  EXPECT_EQ(Status().compared(), 0);
+  EXPECT_THAT(audit_.slots(), ElementsAre(0, 1)) << "they are those of the step";
+}
+
 TEST_F(SlotAuditTest, DrawsTheSlotsFromSeedStepAndSlot) {
   int64_t drawn = 0;
   for (int64_t step = 0; step < 200; ++step) {

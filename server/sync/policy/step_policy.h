@@ -68,6 +68,8 @@ class StepPolicy {
   // Voids the leases that have ended by `now`.
   virtual std::vector<Lease> Expire(absl::Time now) = 0;
   virtual absl::optional<Lease> FindLease(uint64_t session) const = 0;
+  // Some worker holds a token.
+  virtual bool AnyLease() const = 0;
 
   // A contribution of a worker that the machine let contribute has ended. What it is worth: CONTRIBUTION_ACCEPTED or
   // CONTRIBUTION_DUPLICATE.
@@ -82,6 +84,8 @@ class StepPolicy {
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
   // `step` updates are applied; all tokens are void.
   virtual void OnCommit(int64_t step) = 0;
+  // What was contributed to the step in progress is thrown away; it begins anew, and all tokens are void.
+  virtual void RestartStep() = 0;
 
   // Fills what was compared, if anything is.
   virtual void FillStatus(v1::RunStatus* status) const {}
