@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lockstep/worker/nn/kernels/gemm.h"
+#include "lockstep/worker/nn/kernels/panels.h"
 
 namespace lockstep {
 namespace {
