@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "common/kernels/gemm.cc"
 // Before the other headers of Highway.
 #include "hwy/foreach_target.h"
+#include "lockstep/common/kernels/panel-inl.h"
 #include "lockstep/common/kernels/tile-inl.h"
 #include "lockstep/common/kernels/transpose-inl.h"
 
@@ -38,38 +39,6 @@ struct Depth {
   int64_t begin;
   int64_t size;
 };
-
-// Element (row, column) of m.
-const float* At(const Matrix& m, int64_t row, int64_t column) {
-  return m.data + (m.transposed ? column * m.stride + row : row * m.stride + column);
-}
-
-// Panels of `count` columns: panels[p][k][j] = b(depth.begin + k, column + p * kPanelColumns + j), and zeros beyond
-// `count`.
-void PackPanels(const Matrix& b, const Depth& depth, int64_t column, int64_t count, float* panels) {
-  const Floats d;
-  const float* from = At(b, depth.begin, column);
-  const int64_t panel_size = depth.size * kPanelColumns;
-  const int64_t padded = (count + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
-  if (b.transposed) {
-    for (int64_t first = 0; first < count; first += kPanelColumns) {
-      float* const panel = panels + first * depth.size;
-      const int64_t columns = std::min<int64_t>(kPanelColumns, count - first);
-      TransposeMatrix(columns, depth.size, from + first * b.stride, b.stride, panel, kPanelColumns);
-      for (int64_t k = 0; k < depth.size && columns < kPanelColumns; ++k) {
-        std::fill_n(panel + k * kPanelColumns + columns, kPanelColumns - columns, 0.0f);
-      }
-    }
-    return;
-  }
-  for (int64_t k = 0; k < depth.size; ++k, from += b.stride, panels += kPanelColumns) {
-    float* to = panels;
-    for (int64_t first = 0; first < padded; first += kPanelColumns, to += panel_size) {
-      hn::Store(LoadUpTo(d, from + first, count - first), d, to);
-      hn::Store(LoadUpTo(d, from + first + kFloatLanes, count - first - kFloatLanes), d, to + kFloatLanes);
-    }
-  }
-}
 
 // Rows of a transposed matrix, tile by tile, element by element: tile i is [depth.size][tiles.size(i)] and begins at
 // copy + tiles.begin(i) * depth.size.
@@ -119,7 +88,9 @@ class DepthBlock {
   // Panels that are packed together: `count` columns.
   void MultiplyGroup(int64_t column, int64_t count, float* c, int64_t c_stride) {
     const bool in_place = !b_.transposed && count % kPanelColumns == 0 && tiles_.count < kRowTilesWorthPacking;
-    if (!in_place) PackPanels(b_, depth_, tile_.column + column, count, panel_);
+    if (!in_place) {
+      PackPanelsOf(b_, depth_.begin, depth_.size, tile_.column + column, count, depth_.size * kPanelColumns, panel_);
+    }
     lines_asked_for_ = 0;
     for (int64_t first = 0; first < count; first += kPanelColumns) {
       TilePanel panel{panel_ + first * depth_.size, kPanelColumns};

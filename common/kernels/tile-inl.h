@@ -50,17 +50,21 @@ struct TileResult {
   bool add;
 };
 
-// sums[r][v] = the chain over e = 0 ... depth - 1 of rows(r, e) * panel(e, lanes of vector v).
-// kAdjacent: rows.stride is 1, and else rows.step is 1.
-template <int kRows, int kVectors, bool kAdjacent>
-HWY_INLINE void SumTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
-                        FloatVector (&sums)[kRows][kVectors]) {
-  const Floats d;
+template <int kRows, int kVectors>
+HWY_INLINE void ClearSums(FloatVector (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(Floats());
   }
+}
+
+// Continues the chains: for e = 0 ... depth - 1, sums[r][v] becomes rows(r, e) * panel(e, lanes of v) + sums[r][v],
+// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1.
+template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches>
+HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
+                          FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
   // One pointer for three rows; an address has room for the stride and twice the stride.
   constexpr int kGroups = kAdjacent ? 1 : (kRows + 2) / 3;
   const float* from[kGroups];
@@ -72,7 +76,7 @@ HWY_INLINE void SumTile(int64_t depth, const TileRows& rows, const TilePanel& pa
     FloatVector column[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, columns + v * kFloatLanes);
-    __builtin_prefetch(ahead.data, 0, 2);
+    if constexpr (kPrefetches) __builtin_prefetch(ahead.data, 0, 2);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const float* p = kAdjacent ? from[0] + r : from[r / 3] + r % 3 * rows.stride;
@@ -93,7 +97,8 @@ HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePa
                                const TileResult& result) {
   const Floats d;
   FloatVector sums[kRows][kVectors];
-  SumTile<kRows, kVectors, kAdjacent>(depth, rows, panel, ahead, sums);
+  ClearSums(sums);
+  AddToTile<kRows, kVectors, kAdjacent, true>(depth, rows, panel, ahead, sums);
   const bool whole = result.columns >= kVectors * kFloatLanes;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -118,6 +123,42 @@ HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows,
   if constexpr (kRows > 0) {
     if (count == kRows) return MultiplyTile<kRows, kVectors, kAdjacent>(depth, rows, panel, ahead, result);
     MultiplyRows<kVectors, kAdjacent, kRows - 1>(count, depth, rows, panel, ahead, result);
+  }
+}
+
+// The chains of rows whose elements are `runs` runs of `depth`, the next one at data + run_stride; the panel goes on
+// from run to run.
+template <int kRows, int kVectors, bool kAdjacent>
+HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRows rows, const float* panel,
+                        FloatVector (&sums)[kRows][kVectors]) {
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run, rows.data += run_stride, panel += depth * kPanelColumns) {
+    AddToTile<kRows, kVectors, kAdjacent, false>(depth, rows, {panel, kPanelColumns}, {nullptr, 0}, sums);
+  }
+}
+
+// The same for rows that stand anywhere: row r's element e of a run is rows[r][run * run_stride + e * step].
+template <int kRows, int kVectors>
+HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
+                                 const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
+  const float* from[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) from[r] = rows[r];
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run) {
+    const int64_t end = run * run_stride + depth * step;
+    for (int64_t at = run * run_stride; at < end; at += step, panel += kPanelColumns) {
+      FloatVector column[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, panel + v * kFloatLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const FloatVector x = hn::Set(d, from[r][at]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, column[v], sums[r][v]);
+      }
+    }
   }
 }
 

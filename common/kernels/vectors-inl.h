@@ -61,6 +61,26 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> x, D d, hn::TFromD<D>* p, int64_t count) {
   }
 }
 
+// y[i] = f(x[i]) for vectors of elements; y may be x.
+template <class F>
+HWY_INLINE void Transform(int64_t size, const float* x, float* y, F f) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kFloatLanes <= size; i += kFloatLanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, y + i);
+  if (i < size) StorePart(f(LoadPart(d, x + i, size - i)), d, y + i, size - i);
+}
+
+// z[i] = f(x[i], y[i]); z may be x or y.
+template <class F>
+HWY_INLINE void Transform(int64_t size, const float* x, const float* y, float* z, F f) {
+  const Floats d;
+  int64_t i = 0;
+  for (; i + kFloatLanes <= size; i += kFloatLanes) {
+    hn::StoreU(f(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
+  }
+  if (i < size) StorePart(f(LoadPart(d, x + i, size - i), LoadPart(d, y + i, size - i)), d, z + i, size - i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep
 HWY_AFTER_NAMESPACE();

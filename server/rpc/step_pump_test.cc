@@ -320,7 +320,7 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"finishing", Ended(Reading())},
       {"finished", Finished(Reading())},
   };
-  const std::vector<std::string> reads = {"first",   "reading",   "fetching", "refetching",
+  const std::vector<std::string> reads = {"first",   "reading",         "fetching",  "refetching",
                                           "writing", "writing a token", "finishing", "finished"};
   const std::vector<Event> events = {
       {"OnStarted", [](StepPump* pump) { pump->OnStarted(); }, {"new"}},

@@ -90,8 +90,7 @@ void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
     const double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
-    usual_slot_seconds_ =
-        usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;
+    usual_slot_seconds_ = usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;
     if (usual_slot_seconds_ > 0) slow_after_ = absl::Seconds(usual_slot_seconds_ * options_.slow_factor);
   }
   Release(session);
