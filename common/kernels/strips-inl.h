@@ -50,6 +50,7 @@ HWY_INLINE void ForEachStrip(int64_t columns, Body body) {
 // A strip of one row, in registers.
 template <int kVectors>
 struct StripVectors {
+  HWY_INLINE StripVectors() {}  // Not initialized.
   HWY_INLINE FloatVector operator[](int v) const { return vectors[v]; }
   FloatVector vectors[kVectors];
 };

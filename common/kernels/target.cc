@@ -52,7 +52,7 @@ const AtStart& Start() {
 }  // namespace
 
 std::vector<KernelTarget> AvailableTargets() {
-  static const int64_t supported = hwy::SupportedTargets();
+  static const int64_t supported = HWY_SUPPORTED_TARGETS;
   std::vector<KernelTarget> targets;
   for (const Name& name : kNames) {
     if ((supported & HWY_TARGETS & name.bit) != 0) targets.push_back(name.target);
@@ -61,7 +61,7 @@ std::vector<KernelTarget> AvailableTargets() {
 }
 
 KernelTarget CurrentTarget() {
-  const int64_t supported = hwy::SupportedTargets();
+  const int64_t supported = HWY_SUPPORTED_TARGETS;
   for (const Name& name : kNames) {
     if ((supported & HWY_TARGETS & name.bit) != 0) return name.target;
   }
@@ -82,9 +82,11 @@ std::string TargetNameError(const std::string& name, const std::vector<KernelTar
   return "LOCKSTEP_TARGET is \"" + name + "\", but must be avx2, avx512, neon or empty";
 }
 
-void UseTarget(KernelTarget target) {
+void UseTarget([[maybe_unused]] KernelTarget target) {
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) != 0  // More than one.
   hwy::SetSupportedTargetsForTest(NameOf(target).bit);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+#endif
 }
 
 }  // namespace lockstep
