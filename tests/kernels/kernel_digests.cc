@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "lockstep/common/kernels/activation.h"
+#include "lockstep/common/kernels/batch_norm.h"
 #include "lockstep/common/kernels/convolution.h"
 #include "lockstep/common/kernels/gemm.h"
+#include "lockstep/common/kernels/losses.h"
 #include "lockstep/common/kernels/math.h"
 #include "lockstep/common/kernels/normalize.h"
 #include "lockstep/common/kernels/rounding.h"
@@ -214,6 +216,53 @@ void Rounding() {
   digest.Print("rounding");
 }
 
+void Losses() {
+  Digest digest;
+  for (const int64_t size : {1, 10, 33}) {
+    const std::vector<float> x = Numbers(size, 17);
+    const std::vector<float> targets = Positive(Numbers(size, 18));
+    std::vector<float> all(size + 1);
+    const LossRow row{size, x.data(), 0.25f, all.data()};
+    for (const float smoothing : {0.0f, 0.1f}) {
+      all[size] = SoftmaxLossOfLabel(row, smoothing, 0);
+      digest.Add(all);
+      all[size] = SoftmaxLossOfTargets(row, smoothing, targets.data());
+      digest.Add(all);
+    }
+    for (const ElementwiseLossType type :
+         {ElementwiseLossType::kSigmoidCrossEntropy, ElementwiseLossType::kSquaredError,
+          ElementwiseLossType::kAbsoluteDifference, ElementwiseLossType::kHuber, ElementwiseLossType::kHinge}) {
+      all[size] = ElementwiseLossOfTargets({type, 0.7f}, row, targets.data());
+      digest.Add(all);
+      all[size] = ElementwiseLossOfLabel({type, 0.7f}, row, 0);
+      digest.Add(all);
+    }
+  }
+  digest.Print("losses");
+}
+
+void BatchNorm() {
+  const int64_t rows = 19, columns = 43;
+  const std::vector<float> x = Numbers(rows * columns, 19);
+  const std::vector<float> channels = Numbers(5 * columns, 20);
+  const ChannelNumbers numbers{&channels[0], &channels[columns], &channels[2 * columns]};
+  Digest digest;
+  for (const ActivationType type : {ActivationType::kIdentity, ActivationType::kRelu, ActivationType::kTanh}) {
+    const ActivationKernel f{type, 0};
+    std::vector<float> y(x.size()), dy = Numbers(rows * columns, 21), dx(x.size()), sums(4 * columns);
+    NormalizeColumns(f, rows, columns, numbers, x.data(), y.data());
+    ColumnMeansAndSquares(rows, columns, x.data(), &sums[0], &sums[columns]);
+    NormInputGradient(f, rows, columns, numbers, &channels[3 * columns], &channels[4 * columns], x.data(), dy.data(),
+                      dx.data());
+    const NormGradientMode mode =
+        type == ActivationType::kTanh ? NormGradientMode::kFromOutputAndStore : NormGradientMode::kFromInput;
+    SumNormGradients(f, mode, rows, columns, numbers, x.data(), y.data(), dy.data(), &sums[2 * columns],
+                     &sums[3 * columns]);
+    for (const std::vector<float>* part : {&y, &dx, &dy, &sums}) digest.Add(*part);
+  }
+  digest.Print("batch_norm");
+}
+
 int Run() {
   const std::string error = TargetError();
   if (!error.empty()) {
@@ -228,6 +277,8 @@ int Run() {
   Inputs();
   Updates();
   Rounding();
+  Losses();
+  BatchNorm();
   return 0;
 }
 
