@@ -16,6 +16,7 @@
 #include "lockstep/common/kernels/losses.h"
 #include "lockstep/common/kernels/math.h"
 #include "lockstep/common/kernels/normalize.h"
+#include "lockstep/common/kernels/pool.h"
 #include "lockstep/common/kernels/rounding.h"
 #include "lockstep/common/kernels/target.h"
 #include "lockstep/common/kernels/update_rules.h"
@@ -263,6 +264,25 @@ void BatchNorm() {
   digest.Print("batch_norm");
 }
 
+void Pools() {
+  const int64_t channels = 37;
+  const WindowGeometry geometry{{9, 3, 2, 1, 5}, {7, 2, 2, 0, 3}, channels};
+  const std::vector<float> x = Numbers(9 * 7 * channels, 22);
+  const std::vector<float> dy = Numbers(5 * 3 * channels, 23);
+  std::vector<int32_t> winners(dy.size());
+  std::vector<float> y(dy.size()), dx(x.size());
+  Digest digest;
+  MaxPoolImage(geometry, x.data(), winners.data(), y.data());
+  MaxPoolGradient(geometry, winners.data(), dy.data(), dx.data());
+  digest.Add(y);
+  digest.Add(dx);
+  AveragePoolImage(geometry, x.data(), y.data());
+  AveragePoolGradient(geometry, dy.data(), dx.data());
+  digest.Add(y);
+  digest.Add(dx);
+  digest.Print("pools");
+}
+
 int Run() {
   const std::string error = TargetError();
   if (!error.empty()) {
@@ -279,6 +299,7 @@ int Run() {
   Rounding();
   Losses();
   BatchNorm();
+  Pools();
   return 0;
 }
 

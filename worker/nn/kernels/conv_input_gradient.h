@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lockstep/common/kernels/convolution.h"
+#include "lockstep/common/kernels/window_geometry.h"
 #include "lockstep/worker/nn/kernels/compute_context.h"
 #include "lockstep/worker/nn/kernels/padded_images.h"
-#include "lockstep/worker/nn/kernels/window_geometry.h"
 #include "lockstep/worker/nn/kernels/workspace.h"
 
 namespace lockstep {
