@@ -6,13 +6,13 @@
 BUILD_PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ git pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
-  libabsl-dev libeigen3-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libabsl-dev libeigen3-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev
   libleveldb-dev libisal-dev libre2-dev libgoogle-glog-dev zlib1g-dev libssl-dev
 )
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)
 # For the checks of ./lockstep test, and for the virtual environment below.
-TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck)
+TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user)
 # What Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0)
 

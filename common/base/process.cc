@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/stop_requests.h"
+#include "lockstep/common/kernels/target.h"
 
 namespace lockstep {
 namespace {
@@ -59,6 +61,11 @@ int ExitCodeOf(const absl::Status& status) {
 void InitializeProcess(const char* program) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     std::fprintf(stderr, "%s: this processor has no AVX2 and FMA, which Lockstep is compiled for\n", program);
+    std::_Exit(kExitBadConfiguration);
+  }
+  const std::string target_error = TargetError();
+  if (!target_error.empty()) {
+    std::fprintf(stderr, "%s: %s\n", program, target_error.c_str());
     std::_Exit(kExitBadConfiguration);
   }
   FLAGS_logtostderr = true;

@@ -34,7 +34,8 @@ absl::Status WithExitCode(absl::Status status, int exit_code);
 
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE. Ends the process with a line
-// when the processor lacks the instructions that everything is compiled for (AVX2 and FMA).
+// when the processor lacks the instructions that everything is compiled for (AVX2 and FMA), or those that the
+// environment variable LOCKSTEP_TARGET names (common/kernels/target.h).
 void InitializeProcess(const char* program);
 
 // This machine's name.

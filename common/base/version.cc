@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "lockstep/common/kernels/target.h"
 
 namespace lockstep {
 
@@ -31,18 +32,6 @@ std::string Compiler() {
 #endif
 }
 
-std::string InstructionSet() {
-#if defined(__AVX512F__)
-  return "AVX-512, FMA";
-#elif defined(__AVX2__) && defined(__FMA__)
-  return "AVX2, FMA";
-#elif defined(__ARM_NEON)
-  return "NEON";
-#else
-  return "no vectors";
-#endif
-}
-
 }  // namespace
 
 Build ThisBuild() {
@@ -52,7 +41,7 @@ Build ThisBuild() {
   build.arithmetic_version = kArithmeticVersion;
   build.wire_version = kWireVersion;
   build.compiler = Compiler();
-  build.instruction_set = InstructionSet();
+  build.instruction_set = TargetName(CurrentTarget());
   return build;
 }
 

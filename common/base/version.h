@@ -26,7 +26,7 @@ struct Build {
   int wire_version = 0;
   // "GCC 12.2.0"
   std::string compiler;
-  // What everything is compiled for: "AVX2, FMA".
+  // The vector instructions that the kernels use here: "AVX-512" (common/kernels/target.h).
   std::string instruction_set;
 };
 

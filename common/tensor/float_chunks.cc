@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/common/kernels/rounding.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
-namespace {
-
-// a[i] += b[i] for b at any alignment. Element by element, so neither alignment nor length changes a bit.
-void AddUnaligned(int64_t n, const char* bytes, float* out) {
-  for (int64_t i = 0; i < n; ++i) {
-    float value;
-    std::memcpy(&value, bytes + i * sizeof(float), sizeof(float));
-    out[i] += value;
-  }
-}
-
-}  // namespace
-
 FloatChunks::FloatChunks(const float* data, int64_t n) {
   Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(float)));
 }
@@ -88,7 +76,7 @@ void FloatChunks::CopyTo(int64_t first, int64_t n, float* out) const {
 void FloatChunks::AddTo(int64_t first, int64_t n, float* out) const {
   if (type_ == v1::DT_FLOAT) {
     ForEachRun(first, n, [out](int64_t at, absl::string_view run) {
-      AddUnaligned(static_cast<int64_t>(run.size() / sizeof(float)), run.data(), out + at);
+      AddFloats(static_cast<int64_t>(run.size() / sizeof(float)), run.data(), out + at);
     });
     return;
   }

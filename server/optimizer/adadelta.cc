@@ -5,10 +5,8 @@
 //   u = u * rho + update * update * (1 - rho)
 // The slots "Adadelta" (a) and "Adadelta_1" (u) start at 0. TensorFlow multiplies by an approximate reciprocal
 // root, whose last bit depends on the processor; here the root and the division are rounded correctly.
-#include <cmath>
-
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +20,8 @@ class Adadelta : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                      [rate = rate_, rho = rho_, rest = 1.0f - rho_, epsilon = epsilon_](
-                          float g, float& value, float& accumulator, float& updates) {
-                        accumulator = accumulator * rho + g * g * rest;
-                        const float update = std::sqrt(updates + epsilon) / std::sqrt(accumulator + epsilon) * g;
-                        value -= update * rate;
-                        updates = updates * rho + update * update * rest;
-                      });
+    Update(AdadeltaRule{rate_, rho_, epsilon_},
+           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
  private:

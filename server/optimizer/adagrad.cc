@@ -3,10 +3,8 @@
 //   value -= g * rate / sqrt(a)
 // The accumulator is the slot "Adagrad". TensorFlow multiplies by an approximate reciprocal root, whose last bit
 // depends on the processor; here the root and the division are rounded correctly.
-#include <cmath>
-
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -20,11 +18,8 @@ class Adagrad : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                      [rate = rate_](float g, float& value, float& accumulator) {
-                        accumulator += g * g;
-                        value -= g * rate / std::sqrt(accumulator);
-                      });
+    Update(AdagradRule{rate_},
+           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
  private:

@@ -10,8 +10,8 @@
 //   value -= value * weight_decay * rate
 #include <cmath>
 
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -40,22 +40,8 @@ class Adam : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    const auto update = [alpha = alpha_, rest1 = 1.0f - beta1_, rest2 = 1.0f - beta2_, epsilon = epsilon_](
-                            float g, float& value, float& m, float& v) {
-      m += (g - m) * rest1;
-      v += (g * g - v) * rest2;
-      value -= m * alpha / (std::sqrt(v) + epsilon);
-    };
-    if (weight_decay_ > 0) {
-      ForEachElement<2>(
-          n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-          [update, rate = rate_, weight_decay = weight_decay_](float g, float& value, float& m, float& v) {
-            value -= value * weight_decay * rate;
-            update(g, value, m, v);
-          });
-    } else {
-      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out, update);
-    }
+    Update(AdamRule{alpha_, beta1_, beta2_, epsilon_, weight_decay_, rate_},
+           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
   std::vector<OptimizerScalar> scalars() const override {

@@ -9,52 +9,55 @@
 #include <cmath>
 #include <cstring>
 
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
 
-struct SquareRoot {
-  float operator()(float x) const { return std::sqrt(x); }
-};
-
-struct Power {
-  float p;
-  float operator()(float x) const { return std::pow(x, p); }
-};
-
-template <typename Root>
 class Ftrl : public Optimizer {
  public:
-  Ftrl(Root root, float initial_accumulator, float l1, float l2)
-      : root_(root), l1_(l1), l2_(l2), state_{{"Ftrl", initial_accumulator}, {"Ftrl_1", 0.0f}} {}
+  // `power` is p.
+  Ftrl(float power, float initial_accumulator, float l1, float l2)
+      : power_(power), l1_(l1), l2_(l2), state_{{"Ftrl", initial_accumulator}, {"Ftrl_1", 0.0f}} {}
 
   absl::Span<const State> state() const override { return state_; }
   void BeginStep(float learning_rate) override { rate_ = learning_rate; }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
+    const UpdateArrays arrays =
+        MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out);
     if (rate_ == 0) {
-      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                        [](float, float&, float&, float&) {});
-      return;
+      Copy(arrays);
+    } else if (power_ == 0.5f) {
+      Update(FtrlRule{rate_, l1_, l2_}, arrays);
+    } else {
+      for (int64_t i = 0; i < n; ++i) UpdateElement(arrays, i);
     }
-    ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                      [root = root_, rate = rate_, l1 = l1_, twice_l2 = 2.0f * l2_](float g, float& value,
-                                                                                    float& accumulator, float& linear) {
-                        const float new_accumulator = accumulator + g * g;
-                        const float new_root = root(new_accumulator);
-                        linear += g - (new_root - root(accumulator)) / rate * value;
-                        const float numerator = std::copysign(l1, linear) - linear;
-                        const float quotient = numerator / (new_root / rate + twice_l2);
-                        value = std::abs(linear) > l1 ? quotient : 0.0f;
-                        accumulator = new_accumulator;
-                      });
   }
 
  private:
-  const Root root_;
+  static void Copy(const UpdateArrays& arrays) {
+    const auto bytes = static_cast<size_t>(arrays.n) * sizeof(float);
+    std::memmove(arrays.value_out, arrays.value_in, bytes);
+    for (int k = 0; k < 2; ++k) std::memmove(arrays.state_out[k], arrays.state_in[k], bytes);
+  }
+
+  void UpdateElement(const UpdateArrays& arrays, int64_t i) const {
+    const float g = arrays.gradient[i] / arrays.gradient_divisor;
+    const float accumulator = arrays.state_in[0][i];
+    const float new_accumulator = accumulator + g * g;
+    const float new_root = std::pow(new_accumulator, power_);
+    const float change = (new_root - std::pow(accumulator, power_)) / rate_ * arrays.value_in[i];
+    const float linear = arrays.state_in[1][i] + (g - change);
+    const float quotient = (std::copysign(l1_, linear) - linear) / (new_root / rate_ + 2.0f * l2_);
+    arrays.value_out[i] = std::abs(linear) > l1_ ? quotient : 0.0f;
+    arrays.state_out[0][i] = new_accumulator;
+    arrays.state_out[1][i] = linear;
+  }
+
+  const float power_;
   const float l1_;
   const float l2_;
   const std::vector<State> state_;
@@ -66,10 +69,7 @@ class Ftrl : public Optimizer {
 std::unique_ptr<Optimizer> CreateFtrl(const config::v1::OptimizerConfig::Ftrl& config) {
   const float power = config.learning_rate_power();
   const float initial_accumulator = config.initial_accumulator();
-  if (power == -0.5f) {
-    return std::make_unique<Ftrl<SquareRoot>>(SquareRoot(), initial_accumulator, config.l1(), config.l2());
-  }
-  return std::make_unique<Ftrl<Power>>(Power{-power}, initial_accumulator, config.l1(), config.l2());
+  return std::make_unique<Ftrl>(-power, initial_accumulator, config.l1(), config.l2());
 }
 
 }  // namespace lockstep

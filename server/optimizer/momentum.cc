@@ -3,8 +3,8 @@
 //   value -= a * rate                              plain
 //   value -= g * rate + a * momentum * rate        Nesterov
 // The accumulator starts at 0 and is the slot "Momentum".
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -18,19 +18,8 @@ class Momentum : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    if (nesterov_) {
-      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                        [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
-                          accumulator = accumulator * momentum + g;
-                          value -= g * rate + accumulator * momentum * rate;
-                        });
-    } else {
-      ForEachElement<1>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                        [rate = rate_, momentum = momentum_](float g, float& value, float& accumulator) {
-                          accumulator = accumulator * momentum + g;
-                          value -= accumulator * rate;
-                        });
-    }
+    Update(MomentumRule{rate_, momentum_, nesterov_},
+           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
  private:

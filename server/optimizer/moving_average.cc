@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/common/kernels/update_rules.h"
 #include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {
@@ -37,12 +38,7 @@ class MovingAverage : public Optimizer {
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
     const size_t own = state_.size() - 1;
     rule_->Apply(n, gradient, gradient_divisor, value_in, value_out, state_in.first(own), state_out.first(own));
-    const float* const average_in = state_in[own];
-    float* const average_out = state_out[own];
-    for (int64_t i = 0; i < n; ++i) {
-      const float average = average_in[i];
-      average_out[i] = average - (average - value_out[i]) * share_;
-    }
+    UpdateMovingAverage(n, share_, value_out, state_in[own], state_out[own]);
   }
 
   std::vector<OptimizerScalar> scalars() const override { return rule_->scalars(); }

@@ -6,10 +6,8 @@
 //   value -= mom
 // Slots: "RMSProp" (ms, starts at 1); then centered has "RMSProp_1" (mg) and "RMSProp_2" (mom), plain has
 // "RMSProp_1" (mom), which start at 0.
-#include <cmath>
-
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -26,26 +24,8 @@ class RmsProp : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    const float rest = 1.0f - decay_;
-    const auto step = [rate = rate_, momentum = momentum_, epsilon = epsilon_](float g, float variance, float& value,
-                                                                               float& mom) {
-      mom = mom * momentum + g * rate / std::sqrt(variance + epsilon);
-      value -= mom;
-    };
-    if (centered_) {
-      ForEachElement<3>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                        [rest, step](float g, float& value, float& ms, float& mg, float& mom) {
-                          ms += (g * g - ms) * rest;
-                          mg += (g - mg) * rest;
-                          step(g, ms - mg * mg, value, mom);
-                        });
-    } else {
-      ForEachElement<2>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                        [rest, step](float g, float& value, float& ms, float& mom) {
-                          ms += (g * g - ms) * rest;
-                          step(g, ms, value, mom);
-                        });
-    }
+    Update(RmsPropRule{rate_, decay_, momentum_, epsilon_, centered_},
+           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
  private:

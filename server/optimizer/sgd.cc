@@ -1,7 +1,7 @@
 // Gradient descent, TensorFlow's ApplyGradientDescent (training_ops.cc, GradientDescentOptimizer):
 //   value -= g * rate
-#include "lockstep/server/optimizer/elementwise.h"
 #include "lockstep/server/optimizer/rules.h"
+#include "lockstep/server/optimizer/update_arrays.h"
 
 namespace lockstep {
 namespace {
@@ -13,8 +13,7 @@ class Sgd : public Optimizer {
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    ForEachElement<0>(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out,
-                      [rate = rate_](float g, float& value) { value -= g * rate; });
+    Update(SgdRule{rate_}, MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
  private:

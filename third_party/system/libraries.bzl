@@ -67,6 +67,11 @@ SYSTEM_LIBRARIES = {
         headers = ["/usr/include/eigen3/Eigen/Core"],
         targets = {"eigen": "eigen3"},
     ),
+    "com_github_google_highway": dict(
+        apt = "libhwy-dev",
+        headers = ["/usr/include/hwy/foreach_target.h"],
+        targets = {"hwy": "libhwy"},
+    ),
     "com_github_google_leveldb": dict(
         apt = "libleveldb-dev",
         headers = ["/usr/include/leveldb/table.h"],

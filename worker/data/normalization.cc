@@ -1,28 +1,15 @@
 #include "lockstep/worker/data/normalization.h"
 
-#include <immintrin.h>
-
 #include <cmath>
 #include <utility>
 
-#include "Eigen/Core"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/kernels/normalize.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int kLanes = 8;
-
-// byte / 255, rounded as a division rounds it, without one: the product with 1/255, and its remainder's (Markstein's
-// theorem; the test goes through all 256 bytes).
-inline __m256 FractionsOf255(const uint8_t* in) {
-  const __m256 byte = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in))));
-  const __m256 inverse = _mm256_set1_ps(1.0f / 255.0f);
-  const __m256 quotient = _mm256_mul_ps(byte, inverse);
-  return _mm256_fmadd_ps(_mm256_fnmadd_ps(quotient, _mm256_set1_ps(255.0f), byte), inverse, quotient);
-}
 
 class NormalizedDataset : public Dataset {
  public:
@@ -55,16 +42,11 @@ absl::StatusOr<Normalization> Normalization::Create(const config::v1::InputConfi
 }
 
 void Normalization::Apply(absl::Span<float> values) const {
-  Eigen::Map<Eigen::ArrayXf> map(values.data(), static_cast<Eigen::Index>(values.size()));
-  map = (map - mean_) / stddev_;
+  NormalizeFloats(mean(), stddev(), static_cast<int64_t>(values.size()), values.data());
 }
 
 void Normalization::FromBytes(absl::Span<const uint8_t> bytes, float* out) const {
-  const uint8_t* in = bytes.data();
-  const uint8_t* const end = in + bytes.size();
-  for (; end - in >= kLanes; in += kLanes, out += kLanes) _mm256_storeu_ps(out, FractionsOf255(in));
-  for (; in < end; ++in, ++out) *out = static_cast<float>(*in) / 255.0f;
-  if (!identity()) Apply({out - bytes.size(), bytes.size()});
+  NormalizeBytes(kernel_, static_cast<int64_t>(bytes.size()), bytes.data(), out);
 }
 
 std::unique_ptr<Dataset> NormalizeFeatures(std::unique_ptr<Dataset> dataset, Normalization normalization) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lockstep/common/kernels/normalize.h"
 #include "lockstep/config/v1/input.pb.h"
 #include "lockstep/worker/data/dataset.h"
 
@@ -20,18 +21,20 @@ class Normalization {
   // InvalidArgument unless mean is finite and stddev is finite and positive.
   static absl::StatusOr<Normalization> Create(const config::v1::InputConfig::Normalization& config);
 
-  bool identity() const { return mean_ == 0.0f && stddev_ == 1.0f; }
-  float operator()(float x) const { return (x - mean_) / stddev_; }
+  bool identity() const { return mean() == 0.0f && stddev() == 1.0f; }
+  float operator()(float x) const { return (x - mean()) / stddev(); }
   void Apply(absl::Span<float> values) const;
 
   // What the bytes of an image become: b / 255, normalized.
   void FromBytes(absl::Span<const uint8_t> bytes, float* out) const;
 
  private:
-  Normalization(float mean, float stddev) : mean_(mean), stddev_(stddev) {}
+  Normalization(float mean, float stddev) : kernel_(mean, stddev) {}
 
-  float mean_ = 0.0f;
-  float stddev_ = 1.0f;
+  float mean() const { return kernel_.mean; }
+  float stddev() const { return kernel_.stddev; }
+
+  ByteNormalization kernel_{0.0f, 1.0f};
 };
 
 // `dataset` with normalized features. Integer features stay as they are.

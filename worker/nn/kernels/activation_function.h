@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_WORKER_NN_KERNELS_ACTIVATION_FUNCTION_H_
 #define LOCKSTEP_WORKER_NN_KERNELS_ACTIVATION_FUNCTION_H_
 
+#include "lockstep/common/kernels/activation_type.h"
 #include "lockstep/config/v1/model.pb.h"
 
 namespace lockstep {
@@ -18,6 +19,24 @@ struct ActivationFunction {
 
 // True when f' is computed from x; for the others from y = f(x), so x need not be kept.
 inline bool GradientNeedsInput(const ActivationFunction& f) { return f.kind == config::v1::GELU; }
+
+// The same for kernels.
+inline ActivationKernel KernelOf(const ActivationFunction& f) {
+  switch (f.kind) {
+    case config::v1::RELU:
+      return {ActivationType::kRelu};
+    case config::v1::LEAKY_RELU:
+      return {ActivationType::kLeakyRelu, f.slope};
+    case config::v1::TANH:
+      return {ActivationType::kTanh};
+    case config::v1::SIGMOID:
+      return {ActivationType::kSigmoid};
+    case config::v1::GELU:
+      return {ActivationType::kGelu};
+    default:
+      return {ActivationType::kIdentity};
+  }
+}
 
 }  // namespace lockstep
 

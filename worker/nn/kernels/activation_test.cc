@@ -58,15 +58,26 @@ TEST(ActivationTest, ANotANumberStays) {
   }
 }
 
-TEST(ActivationTest, AddsTheBiasFirst) {
-  const std::vector<float> x = Points();
-  const std::vector<float> bias(x.rbegin(), x.rend());
-  std::vector<float> sum(x.size()), expected(x.size()), y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) sum[i] = x[i] + bias[i];
+TEST(ActivationTest, AddsTheBiasToItsColumnFirst) {
+  // A tile of 2 x 3 in a matrix of 4 x 5.
+  const Tile tile{1, 2, 2, 3};
+  const std::vector<float> bias = {-9, 9, 0.5f, -0.25f, 1};
   for (const config::v1::Activation kind : kAllActivations) {
-    Activate({kind}, x.size(), sum.data(), expected.data());
-    AddBiasAndActivate({kind}, x.size(), x.data(), bias.data(), y.data());
-    EXPECT_EQ(y, expected) << Activation_Name(kind);
+    std::vector<float> sum(20), y(20, 7.0f);
+    for (int i = 0; i < 20; ++i) sum[i] = 0.1f * static_cast<float>(i) - 1;
+    const std::vector<float> before = sum;
+    AddBiasAndActivate({kind}, tile, 5, bias.data(), sum.data(), y.data());
+    for (int i = 0; i < 20; ++i) {
+      const bool inside = i / 5 >= 1 && i / 5 < 3 && i % 5 >= 2;
+      const float biased = before[i] + bias[i % 5];
+      float expected = 7.0f;
+      if (inside) Activate({kind}, 1, &biased, &expected);
+      EXPECT_EQ(sum[i], inside ? biased : before[i]) << i;
+      EXPECT_EQ(y[i], expected) << Activation_Name(kind) << " " << i;
+    }
+    std::vector<float> in_place = before;
+    AddBiasAndActivate({kind}, tile, 5, bias.data(), in_place.data(), in_place.data());
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(in_place[i], y[i] == 7.0f ? before[i] : y[i]) << i;
   }
 }
 

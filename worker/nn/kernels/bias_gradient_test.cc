@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
 #include "lockstep/worker/nn/kernels/activation.h"
-#include "lockstep/worker/nn/testing/float_arrays.h"
 
 namespace lockstep {
 namespace {

@@ -2,40 +2,13 @@
 
 #include <algorithm>
 
-#include "lockstep/worker/nn/kernels/columns.h"
+#include "lockstep/common/kernels/batch_norm.h"
 
 namespace lockstep {
 namespace {
 
 // Few enough to be read twice from the cache. The bits depend on it.
 constexpr int64_t kBlockRows = 256;
-
-// Of rows [begin, end): means and sums of squared distances, [2, columns].
-void ComputeBlock(const float* x, int64_t begin, int64_t end, int64_t columns, float* block) {
-  const F32x8 count = Set8(static_cast<float>(end - begin));
-  ForEachStrip(columns, [&](auto strip) {
-    F32x8 sum[strip.kVectors] = {};
-    for (int64_t row = begin; row < end; ++row) {
-#pragma GCC unroll 4
-      for (int v = 0; v < strip.kVectors; ++v) sum[v] += strip.Load(x + row * columns, v);
-    }
-    F32x8 squares[strip.kVectors] = {};
-#pragma GCC unroll 4
-    for (int v = 0; v < strip.kVectors; ++v) sum[v] /= count;
-    for (int64_t row = begin; row < end; ++row) {
-#pragma GCC unroll 4
-      for (int v = 0; v < strip.kVectors; ++v) {
-        const F32x8 distance = strip.Load(x + row * columns, v) - sum[v];
-        squares[v] = MultiplyAdd8(distance, distance, squares[v]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < strip.kVectors; ++v) {
-      strip.Store(block, v, sum[v]);
-      strip.Store(block + columns, v, squares[v]);
-    }
-  });
-}
 
 }  // namespace
 
@@ -44,7 +17,8 @@ void ColumnMoments::Compute(ComputeContext* compute, int64_t rows, int64_t colum
   const int64_t num_blocks = (rows + kBlockRows - 1) / kBlockRows;
   float* const blocks = blocks_.Get(num_blocks * 2 * columns);
   compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-    ComputeBlock(x, begin, end, columns, blocks + begin / kBlockRows * 2 * columns);
+    float* const block = blocks + begin / kBlockRows * 2 * columns;
+    ColumnMeansAndSquares(end - begin, columns, x + begin * columns, block, block + columns);
   });
   for (int64_t c = 0; c < columns; ++c) {
     double count = 0;

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_WORKER_NN_KERNELS_COMPUTE_CONTEXT_H_
 #define LOCKSTEP_WORKER_NN_KERNELS_COMPUTE_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -18,9 +19,12 @@ namespace lockstep {
 class ComputeContext {
  public:
   // threads: all of them, the caller's included; less than 1 counts as 1.
-  explicit ComputeContext(int threads, Executor* executor = Executor::Threads()) {
+  explicit ComputeContext(int threads, Executor* executor = Executor::Threads()) : threads_(std::max(threads, 1)) {
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1, executor);
   }
+
+  // The caller's included. No result may depend on it.
+  int threads() const { return threads_; }
 
   // Calls body(0) ... body(blocks - 1), each once, in any order, and returns when all have returned.
   void ParallelFor(int64_t blocks, absl::FunctionRef<void(int64_t block)> body) {
@@ -40,6 +44,7 @@ class ComputeContext {
   }
 
  private:
+  const int threads_;
   // The other threads; none for one thread.
   std::unique_ptr<ThreadPool> pool_;
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lockstep/worker/nn/kernels/gemm.h"
-
 namespace lockstep {
 namespace {
 
@@ -34,7 +32,7 @@ ConvInputGradient::ConvInputGradient(const WindowGeometry& geometry, int64_t fil
       const DimensionPhase x = MakeDimensionPhase(geometry.x, px);
       if (x.inputs <= 0) continue;
       Phase phase{y, x, {y.taps, x.taps * filters, 1, padded_.row_size()}, panels_size_};
-      panels_size_ += NumPanels(geometry.channels) * kTileColumns * phase.patch_size();
+      panels_size_ += PaddedColumns(geometry.channels) * phase.patch_size();
       phases_.push_back(phase);
     }
   }
@@ -62,19 +60,14 @@ ConvInputGradient::DimensionPhase ConvInputGradient::MakeDimensionPhase(const Sl
 void ConvInputGradient::PackKernel(const float* kernel) {
   const int64_t channels = geometry_.channels;
   float* panels = panels_.Get(panels_size_);
-  float* tap = tap_.Get(NumPanels(channels) * kTileColumns * filters_);
   for (const Phase& phase : phases_) {
-    const int64_t panel_size = phase.patch_size() * kTileColumns;
     int64_t row = 0;
     for (int64_t ty = phase.y.taps - 1; ty >= 0; --ty) {
       for (int64_t tx = phase.x.taps - 1; tx >= 0; --tx, row += filters_) {
         const int64_t ky = phase.y.phase + ty * geometry_.y.stride;
         const int64_t kx = phase.x.phase + tx * geometry_.x.stride;
-        PackPanels(Transposed(kernel + (ky * geometry_.x.size + kx) * channels * filters_, filters_, channels), tap);
-        for (int64_t p = 0; p < NumPanels(channels); ++p) {
-          std::copy_n(tap + p * filters_ * kTileColumns, filters_ * kTileColumns,
-                      panels + phase.panels + p * panel_size + row * kTileColumns);
-        }
+        const float* element = kernel + (ky * geometry_.x.size + kx) * channels * filters_;
+        PackPanelRows(Transposed(element, filters_, channels), row, phase.patch_size(), panels + phase.panels);
       }
     }
   }
@@ -111,33 +104,14 @@ void ConvInputGradient::ComputeImage(const float* padded_gradient, float* input_
 
 void ConvInputGradient::ComputePhase(const Phase& phase, const float* padded_gradient, float* input_gradient) const {
   const int64_t channels = geometry_.channels;
-  const int64_t pixels = phase.y.inputs * phase.x.inputs;
-  const float* panel = panels_.data() + phase.panels;
-  for (int64_t c = 0; c < channels; c += kTileColumns, panel += phase.patch_size() * kTileColumns) {
-    int64_t y = 0;
-    int64_t x = 0;
-    const float* from[kTileRows];
-    float* to[kTileRows];
-    for (int64_t first = 0; first < pixels; first += kTileRows) {
-      for (int r = 0; r < kTileRows; ++r) {
-        if (first + r >= pixels) {  // Beyond the last pixel it is computed again.
-          from[r] = from[r - 1];
-          to[r] = to[r - 1];
-          continue;
-        }
-        from[r] =
-            padded_gradient + (phase.y.first_output + y) * padded_.row_size() + (phase.x.first_output + x) * filters_;
-        to[r] = input_gradient +
-                ((phase.y.first_input + y * geometry_.y.stride) * geometry_.x.input + phase.x.first_input +
-                 x * geometry_.x.stride) *
-                    channels +
-                c;
-        if (++x == phase.x.inputs) x = 0, ++y;
-      }
-      MultiplyTile(phase.patch, from, panel, kTileColumns,
-                   [&](int r, F32x8 low, F32x8 high) { StoreColumns(to[r], channels - c, low, high); });
-    }
-  }
+  const DimensionPhase& y = phase.y;
+  const DimensionPhase& x = phase.x;
+  const PixelGrid from{y.inputs, x.inputs, padded_.row_size(), filters_};
+  const PixelGrid to{y.inputs, x.inputs, geometry_.y.stride * geometry_.x.input * channels,
+                     geometry_.x.stride * channels};
+  MultiplyPatches(padded_gradient + y.first_output * padded_.row_size() + x.first_output * filters_, from, phase.patch,
+                  panels_.data() + phase.panels, channels, nullptr,
+                  input_gradient + (y.first_input * geometry_.x.input + x.first_input) * channels, to);
 }
 
 }  // namespace lockstep

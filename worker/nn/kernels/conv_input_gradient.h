@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/common/kernels/convolution.h"
+#include "lockstep/common/kernels/window_geometry.h"
 #include "lockstep/worker/nn/kernels/compute_context.h"
 #include "lockstep/worker/nn/kernels/padded_images.h"
-#include "lockstep/worker/nn/kernels/tile_kernel.h"
-#include "lockstep/worker/nn/kernels/window_geometry.h"
 #include "lockstep/worker/nn/kernels/workspace.h"
 
 namespace lockstep {
@@ -57,8 +57,6 @@ class ConvInputGradient {
   std::vector<Phase> phases_;
   int64_t panels_size_ = 0;
   Workspace<float> panels_;
-  // Those of one kernel element.
-  Workspace<float> tap_;
   // One image for each group.
   PaddedImages padded_;
 };

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "lockstep/worker/nn/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
 
 namespace lockstep {
 namespace {

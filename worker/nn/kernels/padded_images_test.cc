@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lockstep/worker/nn/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/activation_simd.h"
+#include "lockstep/common/kernels/batch_norm.h"
+#include "lockstep/worker/nn/kernels/activation_function.h"
 #include "lockstep/worker/nn/kernels/column_moments.h"
-#include "lockstep/worker/nn/kernels/columns.h"
 #include "lockstep/worker/nn/kernels/workspace.h"
 
 namespace lockstep {
@@ -14,18 +14,6 @@ namespace {
 // Rows whose sums are formed together. The bits depend on it.
 constexpr int64_t kBlockRows = 256;
 constexpr int kAbsent = -1;
-
-// The numbers of a strip's channels, in registers.
-template <int V>
-struct StripParameters {
-  template <typename Strip>
-  StripParameters(const Strip& strip, const float* channels) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) vectors[v] = strip.Load(channels, v);
-  }
-  F32x8 operator[](int v) const { return vectors[v]; }
-  F32x8 vectors[V];
-};
 
 struct BatchNormOptions {
   int64_t channels = 0;
@@ -108,13 +96,8 @@ class BatchNormOp : public LayerOp {
   // Forms the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
   void SumGradients(ComputeContext* compute, const float* x, const float* y, int64_t rows, float* dy, float* dgamma,
                     float* dbeta);
-  template <typename Function>
-  void SumGradientsOf(Function function, ComputeContext* compute, const float* x, const float* y, int64_t rows,
-                      float* dy);
   void InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx);
-  template <typename Function>
-  void InputGradientOf(Function function, ComputeContext* compute, const float* x, int64_t rows, const float* dy,
-                       float* dx);
+  ChannelNumbers Channels(const float* mean) const { return {mean, scale_.data(), shift_.data()}; }
 
   const BatchNormOptions options_;
   const int64_t rows_per_example_;
@@ -134,56 +117,9 @@ class BatchNormOp : public LayerOp {
 
 void BatchNormOp::Normalize(ComputeContext* compute, const float* x, const float* mean, int64_t rows, float* y) {
   const int64_t channels = options_.channels;
-  WithActivation(options_.activation, [&](auto function) {
-    compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-      ForEachStrip(channels, [&](auto strip) {
-        const StripParameters<strip.kVectors> m(strip, mean);
-        const StripParameters<strip.kVectors> scale(strip, scale_.data());
-        const StripParameters<strip.kVectors> shift(strip, shift_.data());
-        for (int64_t at = begin * channels; at < end * channels; at += channels) {
-#pragma GCC unroll 4
-          for (int v = 0; v < strip.kVectors; ++v) {
-            const F32x8 z = MultiplyAdd8(strip.Load(x + at, v) - m[v], scale[v], shift[v]);
-            strip.Store(y + at, v, function.Value(z));
-          }
-        }
-      });
-    });
-  });
-}
-
-template <typename Function>
-void BatchNormOp::SumGradientsOf(Function function, ComputeContext* compute, const float* x, const float* y,
-                                 int64_t rows, float* dy) {
-  const int64_t channels = options_.channels;
-  const bool from_input = recomputes() || GradientNeedsInput(options_.activation);
-  const bool store = !recomputes();
-  float* sums = block_sums_.data();
   compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-    float* block = sums + begin / kBlockRows * 2 * channels;
-    ForEachStrip(channels, [&](auto strip) {
-      const StripParameters<strip.kVectors> mean(strip, mean_.data());
-      const StripParameters<strip.kVectors> scale(strip, scale_.data());
-      const StripParameters<strip.kVectors> shift(strip, shift_.data());
-      F32x8 sum[strip.kVectors] = {};
-      F32x8 product[strip.kVectors] = {};
-      for (int64_t at = begin * channels; at < end * channels; at += channels) {
-#pragma GCC unroll 4
-        for (int v = 0; v < strip.kVectors; ++v) {
-          const F32x8 distance = strip.Load(x + at, v) - mean[v];
-          const F32x8 value = from_input ? MultiplyAdd8(distance, scale[v], shift[v]) : strip.Load(y + at, v);
-          const F32x8 dz = function.Gradient(value, strip.Load(dy + at, v));
-          if (store) strip.Store(dy + at, v, dz);
-          sum[v] += dz;
-          product[v] = MultiplyAdd8(dz, distance, product[v]);
-        }
-      }
-#pragma GCC unroll 4
-      for (int v = 0; v < strip.kVectors; ++v) {
-        strip.Store(block, v, product[v]);
-        strip.Store(block + channels, v, sum[v]);
-      }
-    });
+    const int64_t at = begin * channels;
+    NormalizeColumns(KernelOf(options_.activation), end - begin, channels, Channels(mean), x + at, y + at);
   });
 }
 
@@ -191,8 +127,16 @@ void BatchNormOp::SumGradients(ComputeContext* compute, const float* x, const fl
                                float* dgamma, float* dbeta) {
   const int64_t channels = options_.channels;
   const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
-  const float* sums = block_sums_.Get(blocks * 2 * channels);
-  WithActivation(options_.activation, [&](auto function) { SumGradientsOf(function, compute, x, y, rows, dy); });
+  float* const sums = block_sums_.Get(blocks * 2 * channels);
+  const NormGradientMode mode = recomputes()                              ? NormGradientMode::kFromInput
+                                : GradientNeedsInput(options_.activation) ? NormGradientMode::kFromInputAndStore
+                                                                          : NormGradientMode::kFromOutputAndStore;
+  compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    float* const block = sums + begin / kBlockRows * 2 * channels;
+    SumNormGradients(KernelOf(options_.activation), mode, end - begin, channels, Channels(mean_.data()), x + at, y + at,
+                     dy + at, block, block + channels);
+  });
   for (int64_t c = 0; c < channels; ++c) {
     double product = 0;
     double sum = 0;
@@ -205,36 +149,14 @@ void BatchNormOp::SumGradients(ComputeContext* compute, const float* x, const fl
   }
 }
 
-template <typename Function>
-void BatchNormOp::InputGradientOf(Function function, ComputeContext* compute, const float* x, int64_t rows,
-                                  const float* dy, float* dx) {
-  const int64_t channels = options_.channels;
-  compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
-    ForEachStrip(channels, [&](auto strip) {
-      const StripParameters<strip.kVectors> mean(strip, mean_.data());
-      const StripParameters<strip.kVectors> scale(strip, scale_.data());
-      const StripParameters<strip.kVectors> shift(strip, shift_.data());
-      const StripParameters<strip.kVectors> offset(strip, gradient_offset_.data());
-      const StripParameters<strip.kVectors> slope(strip, gradient_slope_.data());
-      for (int64_t at = begin * channels; at < end * channels; at += channels) {
-#pragma GCC unroll 4
-        for (int v = 0; v < strip.kVectors; ++v) {
-          const F32x8 distance = strip.Load(x + at, v) - mean[v];
-          const F32x8 z = MultiplyAdd8(distance, scale[v], shift[v]);
-          const F32x8 dz = function.Gradient(z, strip.Load(dy + at, v));
-          strip.Store(dx + at, v, scale[v] * dz - MultiplyAdd8(distance, slope[v], offset[v]));
-        }
-      }
-    });
-  });
-}
-
 void BatchNormOp::InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx) {
-  if (recomputes()) {
-    WithActivation(options_.activation, [&](auto function) { InputGradientOf(function, compute, x, rows, dy, dx); });
-  } else {
-    InputGradientOf(Identity8(), compute, x, rows, dy, dx);  // SumGradients has replaced dy by dz.
-  }
+  const int64_t channels = options_.channels;
+  const ActivationKernel f = recomputes() ? KernelOf(options_.activation) : ActivationKernel();
+  compute->ParallelRanges(rows, kBlockRows, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    NormInputGradient(f, end - begin, channels, Channels(mean_.data()), gradient_offset_.data(), gradient_slope_.data(),
+                      x + at, dy + at, dx + at);
+  });
 }
 
 }  // namespace

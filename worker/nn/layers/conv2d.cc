@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/activation_simd.h"
+#include "lockstep/common/kernels/convolution.h"
+#include "lockstep/worker/nn/kernels/activation.h"
 #include "lockstep/worker/nn/kernels/bias_gradient.h"
 #include "lockstep/worker/nn/kernels/conv_input_gradient.h"
-#include "lockstep/worker/nn/kernels/conv_kernel.h"
-#include "lockstep/worker/nn/kernels/gemm.h"
 #include "lockstep/worker/nn/kernels/padded_images.h"
-#include "lockstep/worker/nn/kernels/tile_kernel.h"
 #include "lockstep/worker/nn/kernels/workspace.h"
 #include "lockstep/worker/nn/layers/window.h"
 
@@ -45,9 +43,9 @@ class Conv2dOp : public LayerOp {
         input_gradient_(geometry_, filters_) {}
 
   absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) override {
-    float* panels = panels_.Get(NumPanels(filters_) * kTileColumns * patch_size());
+    float* panels = panels_.Get(PaddedColumns(filters_) * patch_size());
     PackPanels(RowMajor(pass.values[options_.kernel], patch_size(), filters_), panels);
-    PackBias(options_.bias == kNoBias ? nullptr : pass.values[options_.bias]);
+    CopyBias(options_.bias == kNoBias ? nullptr : pass.values[options_.bias]);
     float* sum = nullptr;
     if (pass.training && GradientNeedsInput(options_.activation)) sum = sum_.Get(pass.batch * output_size());
     if (padded_.needed()) padded_.Reserve(pass.batch);
@@ -98,54 +96,24 @@ class Conv2dOp : public LayerOp {
     return padded_.needed() ? padded_.image(i) : input + i * input_size();
   }
 
-  // The bias with zeros beyond the last filter, or zeros.
-  void PackBias(const float* bias) {
-    const int64_t size = NumPanels(filters_) * kTileColumns;
-    float* packed = bias_.Get(size);
-    std::fill_n(packed, size, 0.0f);
-    if (bias != nullptr) std::copy_n(bias, filters_, packed);
+  // The bias, or zeros.
+  void CopyBias(const float* bias) {
+    float* copy = bias_.Get(filters_);
+    if (bias != nullptr) {
+      std::copy_n(bias, filters_, copy);
+    } else {
+      std::fill_n(copy, filters_, 0.0f);
+    }
   }
 
   void ForwardImage(const float* image, float* sum, float* output) const {
-    WithActivation(options_.activation, [&](auto function) {
-      const float* panel = panels_.data();
-      for (int64_t n = 0; n < filters_; n += kTileColumns, panel += patch_size() * kTileColumns) {
-        ForwardPanel(image, panel, n, function, sum, output);
-      }
-    });
-  }
-
-  // Filters n ... n + 15.
-  template <typename Function>
-  void ForwardPanel(const float* image, const float* panel, int64_t n, Function function, float* sum,
-                    float* output) const {
-    const int64_t pixels = geometry_.y.output * geometry_.x.output;
-    const int64_t y_step = geometry_.y.stride * padded_.row_size();
-    const int64_t x_step = geometry_.x.stride * geometry_.channels;
-    const F32x8 low_bias = Load8(bias_.data() + n);
-    const F32x8 high_bias = Load8(bias_.data() + n + kLanes);
-    int64_t y = 0;
-    int64_t x = 0;
-    const float* from[kTileRows];
-    for (int64_t first = 0; first < pixels; first += kTileRows) {
-      const int64_t count = std::min<int64_t>(kTileRows, pixels - first);
-      for (int r = 0; r < kTileRows; ++r) {
-        if (r >= count) {  // Beyond the last pixel it is computed again, and not stored.
-          from[r] = from[count - 1];
-          continue;
-        }
-        from[r] = image + y * y_step + x * x_step;
-        if (++x == geometry_.x.output) x = 0, ++y;
-      }
-      MultiplyTile(patch_, from, panel, kTileColumns, [&](int r, F32x8 low, F32x8 high) {
-        if (r >= count) return;
-        const int64_t at = (first + r) * filters_ + n;
-        low += low_bias;
-        high += high_bias;
-        if (sum != nullptr) StoreColumns(sum + at, filters_ - n, low, high);
-        StoreColumns(output + at, filters_ - n, function.Value(low), function.Value(high));
-      });
-    }
+    const SlidingWindow& y = geometry_.y;
+    const SlidingWindow& x = geometry_.x;
+    const PixelGrid from{y.output, x.output, y.stride * padded_.row_size(), x.stride * geometry_.channels};
+    const PixelGrid to{y.output, x.output, x.output * filters_, filters_};
+    float* const result = sum == nullptr ? output : sum;
+    MultiplyPatches(image, from, patch_, panels_.data(), filters_, bias_.data(), result, to);
+    Activate(options_.activation, output_size(), result, output);
   }
 
   const Conv2dOptions options_;
@@ -155,6 +123,7 @@ class Conv2dOp : public LayerOp {
   PaddedImages padded_;
   const TileElements patch_;
   Workspace<float> panels_;
+  // [filters]
   Workspace<float> bias_;
   // The convolution with bias, for activations whose gradient needs it.
   Workspace<float> sum_;

@@ -26,12 +26,8 @@ class DenseOp : public LayerOp {
     const bool keep_sum = pass.training && GradientNeedsInput(activation_);
     float* sum = keep_sum ? sum_.Get(pass.batch * units_) : output;
     ParallelMultiply(pass.compute, RowMajor(inputs[0], pass.batch, inputs_),
-                     RowMajor(pass.values[kernel_], inputs_, units_), sum, units_, [&](const Tile& tile) {
-                       for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
-                         const int64_t at = row * units_ + tile.column;
-                         Finish(tile.columns, bias == nullptr ? nullptr : bias + tile.column, sum + at, output + at);
-                       }
-                     });
+                     RowMajor(pass.values[kernel_], inputs_, units_), sum, units_,
+                     [&](const Tile& tile) { AddBiasAndActivate(activation_, tile, units_, bias, sum, output); });
     return absl::OkStatus();
   }
 
@@ -52,18 +48,6 @@ class DenseOp : public LayerOp {
   int64_t multiply_adds() const override { return inputs_ * units_; }
 
  private:
-  // Bias and activation of a part of one row; `sum` is x W, and x W + b afterwards if it is kept.
-  void Finish(int64_t size, const float* bias, float* sum, float* output) const {
-    if (bias == nullptr) {
-      Activate(activation_, size, sum, output);
-    } else if (sum == output) {
-      AddBiasAndActivate(activation_, size, sum, bias, output);
-    } else {
-      AddBiasAndActivate({config::v1::NONE}, size, sum, bias, sum);
-      Activate(activation_, size, sum, output);
-    }
-  }
-
   const int64_t inputs_;
   const int64_t units_;
   const int kernel_;

@@ -1,4 +1,4 @@
-#include "lockstep/worker/nn/kernels/window_geometry.h"
+#include "lockstep/common/kernels/window_geometry.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/worker/nn/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
 
 #include <algorithm>
 #include <cmath>

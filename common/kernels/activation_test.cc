@@ -1,0 +1,131 @@
+#include "lockstep/common/kernels/activation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "Eigen/Core"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kSlope = 0.375f;
+const ActivationKernel kAll[] = {{ActivationType::kIdentity},          {ActivationType::kRelu},
+                                 {ActivationType::kLeakyRelu, kSlope}, {ActivationType::kTanh},
+                                 {ActivationType::kSigmoid},           {ActivationType::kGelu}};
+
+// Eigen's, in double.
+Eigen::ArrayXd Reference(ActivationType type, const Eigen::ArrayXd& x) {
+  switch (type) {
+    case ActivationType::kIdentity:
+      return x;
+    case ActivationType::kRelu:
+      return x.max(0.0);
+    case ActivationType::kLeakyRelu:
+      return (x > 0.0).select(x, x * kSlope);
+    case ActivationType::kTanh:
+      return x.tanh();
+    case ActivationType::kSigmoid:
+      return 1.0 / (1.0 + (-x).exp());
+    case ActivationType::kGelu:
+      return 0.5 * x * (1.0 + (0.7978845608 * (x + 0.044715 * x.cube())).tanh());
+  }
+  return x;
+}
+
+Eigen::ArrayXd ToArray(const std::vector<float>& values) {
+  return Eigen::Map<const Eigen::ArrayXf>(values.data(), static_cast<Eigen::Index>(values.size())).cast<double>();
+}
+
+std::vector<float> Values(const ActivationKernel& f, const std::vector<float>& x) {
+  std::vector<float> y(x.size());
+  ApplyActivation(f, static_cast<int64_t>(x.size()), x.data(), y.data());
+  return y;
+}
+
+TEST(ActivationKernelTest, ValuesAgreeWithEigen) {
+  const std::vector<float> x = RandomFloats(1003, 1);
+  for (const ActivationKernel& f : kAll) {
+    ForEachTarget([&] {
+      const Eigen::ArrayXd y = ToArray(Values(f, x));
+      EXPECT_LT((y - Reference(f.type, ToArray(x))).abs().maxCoeff(), 1e-6) << static_cast<int>(f.type);
+    });
+  }
+}
+
+TEST(ActivationKernelTest, GradientsAreTheSlopesOfEigen) {
+  const std::vector<float> x = RandomFloats(1003, 1);
+  const Eigen::ArrayXd points = ToArray(x);
+  const std::vector<float> dy(x.size(), 2.0f);
+  for (const ActivationKernel& f : kAll) {
+    ForEachTarget([&] {
+      const std::vector<float> value = f.type == ActivationType::kGelu ? x : Values(f, x);
+      std::vector<float> dx(x.size());
+      ApplyActivationGradient(f, 1003, value.data(), dy.data(), dx.data());
+      const Eigen::ArrayXd slope = (Reference(f.type, points + 1e-5) - Reference(f.type, points - 1e-5)) / 2e-5;
+      const Eigen::ArrayXd far = (points.abs() > 1e-4).cast<double>();  // From the kink.
+      EXPECT_LT((far * (ToArray(dx) - 2 * slope)).abs().maxCoeff(), 1e-5) << static_cast<int>(f.type);
+    });
+  }
+}
+
+// Of a matrix of each shape: the gradient, and the sums of its columns.
+TEST(ActivationKernelTest, SumsAreThoseOfTheColumnsRowByRow) {
+  for (const int64_t rows : {1, 2, 7}) {
+    for (int64_t columns = 1; columns <= 140; columns += 1 + columns / 20) {
+      const std::vector<float> value = RandomFloats(rows * columns, 1);
+      const std::vector<float> dy = RandomFloats(rows * columns, 2);
+      std::vector<float> expected(columns);
+      for (int64_t i = 0; i < rows * columns; ++i) expected[i % columns] += value[i] > 0 ? dy[i] : 0;
+      ForEachTarget([&] {
+        ResultArray dx(rows * columns), sums(columns), plain(columns);
+        ActivationGradientAndSums(kAll[1], rows, columns, value.data(), dy.data(), dx.data(), sums.data());
+        ASSERT_EQ(sums.values(), absl::MakeConstSpan(expected)) << rows << " x " << columns;
+        SumColumns(rows, columns, dx.data(), plain.data());
+        ASSERT_EQ(plain.values(), absl::MakeConstSpan(expected)) << rows << " x " << columns;
+        EXPECT_TRUE(dx.borders_intact() && sums.borders_intact() && plain.borders_intact());
+      });
+    }
+  }
+}
+
+TEST(ActivationKernelTest, EveryTargetHasTheSameBits) {
+  for (const int64_t size : {1, 3, 8, 17, 64, 75, 1000}) {
+    std::vector<float> x = RandomFloats(size, size);
+    const std::vector<float> dy = RandomFloats(size, size + 1);
+    for (size_t i = 0; i < x.size(); i += 5) x[i] *= 30;
+    x[0] = -0.0f;
+    for (const ActivationKernel& f : kAll) {
+      ExpectSameBitsOnEachTarget([&] { return Values(f, x); });
+      ExpectSameBitsOnEachTarget([&] {
+        std::vector<float> dx(size);
+        ApplyActivationGradient(f, size, x.data(), dy.data(), dx.data());
+        return dx;
+      });
+      ExpectSameBitsOnEachTarget([&] {
+        std::vector<float> sum = x, y(2 * size);
+        AddBiasAndActivateRows(f, 1, size, size, dy.data(), sum.data(), y.data());
+        std::copy(sum.begin(), sum.end(), y.begin() + size);
+        return y;
+      });
+    }
+  }
+}
+
+TEST(ActivationKernelTest, NothingIsWrittenBehindTheLastElement) {
+  ForEachTarget([] {
+    for (int64_t size = 1; size < 40; ++size) {
+      ResultArray y(size);
+      const std::vector<float> x = RandomFloats(size, 1);
+      ApplyActivation(kAll[3], size, x.data(), y.data());
+      ASSERT_TRUE(y.borders_intact()) << size;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

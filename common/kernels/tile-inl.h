@@ -1,0 +1,187 @@
+// The inner loop of all matrix products and convolutions; compiled once for each target. Every sum is one chain of
+// fused multiply-adds in the order of the elements, whatever stands next to it: its bits do not depend on where a
+// matrix is cut into tiles, on the width of the vectors, on the number of threads or on the processor's caches.
+#if defined(LOCKSTEP_COMMON_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_COMMON_KERNELS_TILE_INL_H_
+#undef LOCKSTEP_COMMON_KERNELS_TILE_INL_H_
+#else
+#define LOCKSTEP_COMMON_KERNELS_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "lockstep/common/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+
+// A tile's sums, two vectors a row, fill the registers but for a row of the panel and one number: 16 registers of AVX2,
+// 32 of the others.
+inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
+inline constexpr int kPanelColumns = 2 * kFloatLanes;
+
+// Where the rows of a tile stand: element e of row r is data[r * stride + e * step].
+struct TileRows {
+  const float* data;
+  int64_t stride;
+  int64_t step;
+};
+
+// Where its columns stand, rows of kPanelColumns (or kFloatLanes) floats that are `stride` apart.
+struct TilePanel {
+  const float* data;
+  int64_t stride;
+};
+
+// Memory that will be needed next: for each element one line is asked for, `step` floats after the previous one.
+struct Ahead {
+  const float* data;
+  int64_t step;
+};
+
+// Where the sums go: `columns` of each row; added to what is there, or instead of it.
+struct TileResult {
+  float* data;
+  int64_t stride;
+  int64_t columns;
+  bool add;
+};
+
+template <int kRows, int kVectors>
+HWY_INLINE void ClearSums(FloatVector (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(Floats());
+  }
+}
+
+// Continues the chains: for e = 0 ... depth - 1, sums[r][v] becomes rows(r, e) * panel(e, lanes of v) + sums[r][v],
+// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1.
+template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches>
+HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
+                          FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
+  // One pointer for three rows; an address has room for the stride and twice the stride.
+  constexpr int kGroups = kAdjacent ? 1 : (kRows + 2) / 3;
+  const float* from[kGroups];
+#pragma GCC unroll 5
+  for (int g = 0; g < kGroups; ++g) from[g] = rows.data + 3 * g * rows.stride;
+  const float* columns = panel.data;
+#pragma GCC unroll 4
+  for (int64_t e = 0; e < depth; ++e) {
+    FloatVector column[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, columns + v * kFloatLanes);
+    if constexpr (kPrefetches) __builtin_prefetch(ahead.data, 0, 2);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const float* p = kAdjacent ? from[0] + r : from[r / 3] + r % 3 * rows.stride;
+      const FloatVector x = hn::Set(d, *p);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, column[v], sums[r][v]);
+    }
+#pragma GCC unroll 5
+    for (int g = 0; g < kGroups; ++g) from[g] += kAdjacent ? rows.step : 1;
+    columns += panel.stride;
+    ahead.data += ahead.step;
+  }
+}
+
+// A function of its own, so that the compiler has all registers for the sums.
+template <int kRows, int kVectors, bool kAdjacent>
+HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePanel& panel, const Ahead& ahead,
+                               const TileResult& result) {
+  const Floats d;
+  FloatVector sums[kRows][kVectors];
+  ClearSums(sums);
+  AddToTile<kRows, kVectors, kAdjacent, true>(depth, rows, panel, ahead, sums);
+  const bool whole = result.columns >= kVectors * kFloatLanes;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    float* const to = result.data + r * result.stride;
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      float* const p = to + v * kFloatLanes;
+      if (whole) {
+        hn::StoreU(result.add ? hn::Add(hn::LoadU(d, p), sums[r][v]) : sums[r][v], d, p);
+      } else {
+        const int64_t count = result.columns - v * kFloatLanes;
+        StoreUpTo(result.add ? hn::Add(LoadUpTo(d, p, count), sums[r][v]) : sums[r][v], d, p, count);
+      }
+    }
+  }
+}
+
+// Calls MultiplyTile for `count` rows.
+template <int kVectors, bool kAdjacent, int kRows = kMostTileRows>
+HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows, const TilePanel& panel,
+                             const Ahead& ahead, const TileResult& result) {
+  if constexpr (kRows > 0) {
+    if (count == kRows) return MultiplyTile<kRows, kVectors, kAdjacent>(depth, rows, panel, ahead, result);
+    MultiplyRows<kVectors, kAdjacent, kRows - 1>(count, depth, rows, panel, ahead, result);
+  }
+}
+
+// The chains of rows whose elements are `runs` runs of `depth`, the next one at data + run_stride; the panel goes on
+// from run to run.
+template <int kRows, int kVectors, bool kAdjacent>
+HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRows rows, const float* panel,
+                        FloatVector (&sums)[kRows][kVectors]) {
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run, rows.data += run_stride, panel += depth * kPanelColumns) {
+    AddToTile<kRows, kVectors, kAdjacent, false>(depth, rows, {panel, kPanelColumns}, {nullptr, 0}, sums);
+  }
+}
+
+// The same for rows that stand anywhere: row r's element e of a run is rows[r][run * run_stride + e * step].
+template <int kRows, int kVectors>
+HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
+                                 const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
+  const float* from[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) from[r] = rows[r];
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run) {
+    const int64_t end = run * run_stride + depth * step;
+    for (int64_t at = run * run_stride; at < end; at += step, panel += kPanelColumns) {
+      FloatVector column[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, panel + v * kFloatLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const FloatVector x = hn::Set(d, from[r][at]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, column[v], sums[r][v]);
+      }
+    }
+  }
+}
+
+// `rows` rows are cut into tiles as equal as possible.
+struct RowTiles {
+  explicit RowTiles(int64_t all_rows)
+      : rows(all_rows),
+        count((all_rows + kMostTileRows - 1) / kMostTileRows),
+        least(count == 0 ? 0 : all_rows / count),
+        longer(count == 0 ? 0 : all_rows % count) {}
+  // The first row of tile `i`; begin(count) is the number of rows.
+  int64_t begin(int64_t i) const { return i * least + std::min(i, longer); }
+  int64_t size(int64_t i) const { return least + (i < longer ? 1 : 0); }
+
+  int64_t rows;
+  int64_t count;
+  int64_t least;
+  // So many tiles have one row more than `least`.
+  int64_t longer;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // LOCKSTEP_COMMON_KERNELS_TILE_INL_H_

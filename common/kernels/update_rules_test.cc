@@ -1,0 +1,112 @@
+#include "lockstep/common/kernels/update_rules.h"
+
+#include <cmath>
+#include <vector>
+
+#include "Eigen/Core"
+#include "gtest/gtest.h"
+#include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
+
+namespace lockstep {
+namespace {
+
+// `n` elements of a variable with its states, which are positive.
+struct Variable {
+  explicit Variable(int64_t n) : gradient(RandomFloats(n, 1)), value(RandomFloats(n, 2)) {
+    for (int k = 0; k < kMostUpdateStates; ++k) {
+      states.push_back(RandomFloats(n, 3 + k));
+      for (float& x : states.back()) x = std::abs(x);
+    }
+  }
+
+  template <typename Rule>
+  void Apply(const Rule& rule, float divisor) {
+    UpdateArrays arrays;
+    arrays.n = static_cast<int64_t>(value.size());
+    arrays.gradient = gradient.data();
+    arrays.gradient_divisor = divisor;
+    arrays.value_in = arrays.value_out = value.data();
+    for (int k = 0; k < kMostUpdateStates; ++k) arrays.state_in[k] = arrays.state_out[k] = states[k].data();
+    Update(rule, arrays);
+  }
+
+  std::vector<float> All() const {
+    std::vector<float> all = value;
+    for (const std::vector<float>& state : states) all.insert(all.end(), state.begin(), state.end());
+    return all;
+  }
+
+  std::vector<float> gradient, value;
+  std::vector<std::vector<float>> states;
+};
+
+template <typename Rule>
+void ExpectSameBits(const Rule& rule) {
+  for (const int64_t n : {1, 7, 8, 15, 17, 64, 1003}) {
+    for (const float divisor : {1.0f, 3.0f, 4.0f}) {
+      ExpectSameBitsOnEachTarget([&] {
+        Variable variable(n);
+        variable.Apply(rule, divisor);
+        variable.Apply(rule, divisor);
+        return variable.All();
+      });
+    }
+  }
+}
+
+TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
+  ExpectSameBits(SgdRule{0.1f});
+  ExpectSameBits(MomentumRule{0.1f, 0.9f, false});
+  ExpectSameBits(MomentumRule{0.1f, 0.9f, true});
+  ExpectSameBits(AdagradRule{0.1f});
+  ExpectSameBits(AdadeltaRule{0.1f, 0.95f, 1e-6f});
+  ExpectSameBits(RmsPropRule{0.1f, 0.9f, 0.5f, 1e2f, true});
+  ExpectSameBits(RmsPropRule{0.1f, 0.9f, 0.5f, 1e-6f, false});
+  ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f});
+  ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, 0.1f});
+  ExpectSameBits(FtrlRule{0.1f, 0.3f, 0.2f});
+}
+
+using Array = Eigen::Map<Eigen::ArrayXf>;
+
+TEST(UpdateRulesTest, AdamAgreesWithEigen) {
+  ForEachTarget([] {
+    Variable expected(1003);
+    Array g(expected.gradient.data(), 1003), value(expected.value.data(), 1003);
+    Array m(expected.states[0].data(), 1003), v(expected.states[1].data(), 1003);
+    m += (g / 3.0f - m) * 0.1f;
+    v += ((g / 3.0f).square() - v) * 0.01f;
+    value -= m * 0.2f / (v.sqrt() + 1e-7f);
+    Variable actual(1003);
+    actual.Apply(AdamRule{0.2f, 0.9f, 0.99f, 1e-7f, 0, 0}, 3);
+    for (int i = 0; i < 1003; ++i) ASSERT_NEAR(actual.value[i], expected.value[i], 1e-5) << i;
+  });
+}
+
+// One by a division, one by a product: a power of two has the same bits either way.
+TEST(UpdateRulesTest, TheGradientIsRoundedOnce) {
+  for (const float divisor : {1.0f, 2.0f, 3.0f, 7.0f, 64.0f, 0.5f}) {
+    ForEachTarget([&] {
+      Variable variable(100);
+      const Variable before = variable;
+      variable.Apply(SgdRule{0.25f}, divisor);
+      for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ(variable.value[i], before.value[i] - before.gradient[i] / divisor * 0.25f) << i;
+      }
+    });
+  }
+}
+
+TEST(UpdateRulesTest, AveragesMoveByTheirShare) {
+  const std::vector<float> value = RandomFloats(37, 1);
+  const std::vector<float> average = RandomFloats(37, 2);
+  ForEachTarget([&] {
+    std::vector<float> result(37);
+    UpdateMovingAverage(37, 0.01f, value.data(), average.data(), result.data());
+    for (int i = 0; i < 37; ++i) ASSERT_EQ(result[i], average[i] - (average[i] - value[i]) * 0.01f) << i;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,309 @@
+// Prints a digest of what each kernel computes from fixed numbers, one a line: every processor must print the same. It
+// needs the kernels and the standard library alone, so that it can be compiled by itself for another kind of processor
+// (tools/check_arm.sh).
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lockstep/common/kernels/activation.h"
+#include "lockstep/common/kernels/batch_norm.h"
+#include "lockstep/common/kernels/convolution.h"
+#include "lockstep/common/kernels/gemm.h"
+#include "lockstep/common/kernels/losses.h"
+#include "lockstep/common/kernels/math.h"
+#include "lockstep/common/kernels/normalize.h"
+#include "lockstep/common/kernels/pool.h"
+#include "lockstep/common/kernels/rounding.h"
+#include "lockstep/common/kernels/target.h"
+#include "lockstep/common/kernels/update_rules.h"
+
+namespace lockstep {
+namespace {
+
+// FNV-1a over bytes.
+class Digest {
+ public:
+  void Add(const void* data, size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 1099511628211u;
+  }
+  void Add(const std::vector<uint16_t>& values) { Add(values.data(), values.size() * sizeof(uint16_t)); }
+  // Every NaN counts as the same: processors differ in its sign.
+  void Add(const std::vector<float>& values) {
+    for (const float x : values) {
+      const float same = x == x ? x : 0x1.5p100f;
+      Add(&same, sizeof(same));
+    }
+  }
+  void Print(const char* name) const { std::printf("%s %016" PRIx64 "\n", name, hash_); }
+
+ private:
+  uint64_t hash_ = 14695981039346656037u;
+};
+
+// Numbers in [-2, 2), a few of them far larger or smaller.
+std::vector<float> Numbers(int64_t size, uint64_t seed) {
+  std::vector<float> values(size);
+  uint64_t state = seed * 6364136223846793005u + 1442695040888963407u;
+  for (float& x : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    x = static_cast<float>(static_cast<int32_t>(state >> 32)) * (1.0f / 1073741824.0f);
+    if (state % 61 == 0) x *= 1e5f;
+    if (state % 67 == 0) x *= 1e-6f;
+  }
+  return values;
+}
+
+std::vector<float> Positive(std::vector<float> values) {
+  for (float& x : values) x = x < 0 ? -x : x;
+  return values;
+}
+
+// Memory aligned to 64 bytes.
+class Aligned {
+ public:
+  explicit Aligned(int64_t size) : memory_(size + 16) {}
+  float* data() {
+    return memory_.data() + (16 - reinterpret_cast<uintptr_t>(memory_.data()) / sizeof(float) % 16) % 16;
+  }
+
+ private:
+  std::vector<float> memory_;
+};
+
+void Products() {
+  Digest digest;
+  const int64_t sizes[][3] = {{1, 784, 10}, {3, 16, 16}, {13, 805, 20}, {64, 256, 130}, {193, 30, 7}, {29, 401, 65}};
+  for (const auto& [rows, inner, columns] : sizes) {
+    for (const bool a_transposed : {false, true}) {
+      for (const bool b_transposed : {false, true}) {
+        const std::vector<float> a = Numbers(rows * inner, 1);
+        const std::vector<float> b = Numbers(inner * columns, 2);
+        std::vector<float> c(rows * columns);
+        Multiply(a_transposed ? Transposed(a.data(), rows, inner) : RowMajor(a.data(), rows, inner),
+                 b_transposed ? Transposed(b.data(), inner, columns) : RowMajor(b.data(), inner, columns), c.data(),
+                 columns);
+        digest.Add(c);
+      }
+    }
+  }
+  digest.Print("products");
+}
+
+void Convolutions() {
+  Digest values, gradients;
+  for (const int64_t channels : {1, 5, 32}) {
+    for (const int64_t filters : {1, 7, 40}) {
+      const int64_t height = 15, width = 17, row = (width + 2) * channels;
+      const std::vector<float> images = Numbers(2 * (height + 2) * row, 3);
+      const TileElements patch{3, 3 * channels, 1, row};
+      const std::vector<float> kernel = Numbers(9 * channels * filters, 4);
+      Aligned panels(9 * channels * PaddedColumns(filters));
+      PackPanels(RowMajor(kernel.data(), 9 * channels, filters), panels.data());
+      std::vector<float> result(height * width * filters);
+      MultiplyPatches(images.data(), {height, width, row, channels}, patch, panels.data(), filters, kernel.data(),
+                      result.data(), {height, width, width * filters, filters});
+      values.Add(result);
+      const std::vector<float> dy = Numbers(2 * height * width * filters, 5);
+      const KernelGradientInput input{images.data(), (height + 2) * row, dy.data(), 2,    height, width,
+                                      filters,       channels,           row,       patch};
+      std::vector<float> gradient(9 * channels * filters);
+      for (int64_t i = 0; i < NumKernelGradientBlocks(input); ++i) KernelGradientBlock(input, i, gradient.data());
+      gradients.Add(gradient);
+    }
+  }
+  values.Print("convolutions");
+  gradients.Print("kernel_gradients");
+}
+
+void Functions() {
+  const std::vector<float> x = Numbers(4001, 6);
+  std::vector<float> y(x.size());
+  const auto print = [&](const char* name, void (*f)(int64_t, const float*, float*), const std::vector<float>& from) {
+    f(static_cast<int64_t>(from.size()), from.data(), y.data());
+    Digest digest;
+    digest.Add(y);
+    digest.Print(name);
+  };
+  print("exp", ExpOf, x);
+  print("log", LogOf, Positive(x));
+  print("tanh", TanhOf, x);
+  print("sigmoid", SigmoidOf, x);
+}
+
+void Activations() {
+  const int64_t rows = 31, columns = 77;
+  const std::vector<float> x = Numbers(rows * columns, 7);
+  const std::vector<float> dy = Numbers(rows * columns, 8);
+  Digest digest;
+  for (const ActivationType type : {ActivationType::kIdentity, ActivationType::kRelu, ActivationType::kLeakyRelu,
+                                    ActivationType::kTanh, ActivationType::kSigmoid, ActivationType::kGelu}) {
+    const ActivationKernel f{type, 0.2f};
+    std::vector<float> sum = x, y(x.size()), dx(x.size()), sums(columns);
+    AddBiasAndActivateRows(f, rows, columns, columns, dy.data(), sum.data(), y.data());
+    digest.Add(y);
+    ActivationGradientAndSums(f, rows, columns, x.data(), dy.data(), dx.data(), sums.data());
+    digest.Add(dx);
+    digest.Add(sums);
+  }
+  digest.Print("activations");
+}
+
+void Inputs() {
+  std::vector<uint8_t> bytes(1001);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  std::vector<float> out(bytes.size());
+  Digest digest;
+  for (const float stddev : {1.0f, 0.353f, 1e-39f}) {
+    NormalizeBytes({stddev == 1.0f ? 0.0f : 0.286f, stddev}, 1001, bytes.data(), out.data());
+    digest.Add(out);
+  }
+  out = Numbers(1001, 9);
+  NormalizeFloats(0.3f, 1.7f, 1001, out.data());
+  digest.Add(out);
+  digest.Print("inputs");
+}
+
+// `states` of the rule begin positive.
+template <typename Rule>
+void AddUpdates(const Rule& rule, int states, Digest* digest) {
+  const int64_t n = 1003;
+  const std::vector<float> gradient = Numbers(n, 10);
+  std::vector<float> value = Numbers(n, 11);
+  std::vector<std::vector<float>> state(kMostUpdateStates, Positive(Numbers(n, 12)));
+  for (const float divisor : {3.0f, 4.0f}) {
+    UpdateArrays arrays{n, gradient.data(), divisor, value.data(), value.data(), {}, {}};
+    for (int k = 0; k < states; ++k) arrays.state_in[k] = arrays.state_out[k] = state[k].data();
+    Update(rule, arrays);
+  }
+  digest->Add(value);
+  for (int k = 0; k < states; ++k) digest->Add(state[k]);
+}
+
+void Updates() {
+  Digest digest;
+  AddUpdates(SgdRule{0.1f}, 0, &digest);
+  for (const bool nesterov : {false, true}) AddUpdates(MomentumRule{0.1f, 0.9f, nesterov}, 1, &digest);
+  AddUpdates(AdagradRule{0.1f}, 1, &digest);
+  AddUpdates(AdadeltaRule{0.1f, 0.95f, 1e-6f}, 2, &digest);
+  AddUpdates(RmsPropRule{0.1f, 0.9f, 0.5f, 1e3f, true}, 3, &digest);
+  AddUpdates(RmsPropRule{0.1f, 0.9f, 0.5f, 1e-6f, false}, 2, &digest);
+  for (const float decay : {0.0f, 0.01f}) AddUpdates(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, decay, 0.1f}, 2, &digest);
+  AddUpdates(FtrlRule{0.1f, 0.3f, 0.2f}, 2, &digest);
+  std::vector<float> average = Numbers(1003, 13);
+  UpdateMovingAverage(1003, 0.01f, Numbers(1003, 14).data(), average.data(), average.data());
+  digest.Add(average);
+  digest.Print("updates");
+}
+
+void Rounding() {
+  Digest digest;
+  for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
+    std::vector<float> values = Numbers(1003, 15);
+    std::vector<uint16_t> numbers(values.size());
+    EncodeShort(type, 1003, values.data(), numbers.data());
+    digest.Add(numbers);
+    std::vector<float> sum = Numbers(1003, 16);
+    DecodeAndAddShort(type, 1003, reinterpret_cast<const char*>(numbers.data()), sum.data());
+    AddFloats(1003, reinterpret_cast<const char*>(values.data()), sum.data());
+    digest.Add(sum);
+    RoundToShort(type, 1003, values.data());
+    digest.Add(values);
+  }
+  digest.Print("rounding");
+}
+
+void Losses() {
+  Digest digest;
+  for (const int64_t size : {1, 10, 33}) {
+    const std::vector<float> x = Numbers(size, 17);
+    const std::vector<float> targets = Positive(Numbers(size, 18));
+    std::vector<float> all(size + 1);
+    const LossRow row{size, x.data(), 0.25f, all.data()};
+    for (const float smoothing : {0.0f, 0.1f}) {
+      all[size] = SoftmaxLossOfLabel(row, smoothing, 0);
+      digest.Add(all);
+      all[size] = SoftmaxLossOfTargets(row, smoothing, targets.data());
+      digest.Add(all);
+    }
+    for (const ElementwiseLossType type :
+         {ElementwiseLossType::kSigmoidCrossEntropy, ElementwiseLossType::kSquaredError,
+          ElementwiseLossType::kAbsoluteDifference, ElementwiseLossType::kHuber, ElementwiseLossType::kHinge}) {
+      all[size] = ElementwiseLossOfTargets({type, 0.7f}, row, targets.data());
+      digest.Add(all);
+      all[size] = ElementwiseLossOfLabel({type, 0.7f}, row, 0);
+      digest.Add(all);
+    }
+  }
+  digest.Print("losses");
+}
+
+void BatchNorm() {
+  const int64_t rows = 19, columns = 43;
+  const std::vector<float> x = Numbers(rows * columns, 19);
+  const std::vector<float> channels = Numbers(5 * columns, 20);
+  const ChannelNumbers numbers{&channels[0], &channels[columns], &channels[2 * columns]};
+  Digest digest;
+  for (const ActivationType type : {ActivationType::kIdentity, ActivationType::kRelu, ActivationType::kTanh}) {
+    const ActivationKernel f{type, 0};
+    std::vector<float> y(x.size()), dy = Numbers(rows * columns, 21), dx(x.size()), sums(4 * columns);
+    NormalizeColumns(f, rows, columns, numbers, x.data(), y.data());
+    ColumnMeansAndSquares(rows, columns, x.data(), &sums[0], &sums[columns]);
+    NormInputGradient(f, rows, columns, numbers, &channels[3 * columns], &channels[4 * columns], x.data(), dy.data(),
+                      dx.data());
+    const NormGradientMode mode =
+        type == ActivationType::kTanh ? NormGradientMode::kFromOutputAndStore : NormGradientMode::kFromInput;
+    SumNormGradients(f, mode, rows, columns, numbers, x.data(), y.data(), dy.data(), &sums[2 * columns],
+                     &sums[3 * columns]);
+    for (const std::vector<float>* part : {&y, &dx, &dy, &sums}) digest.Add(*part);
+  }
+  digest.Print("batch_norm");
+}
+
+void Pools() {
+  const int64_t channels = 37;
+  const WindowGeometry geometry{{9, 3, 2, 1, 5}, {7, 2, 2, 0, 3}, channels};
+  const std::vector<float> x = Numbers(9 * 7 * channels, 22);
+  const std::vector<float> dy = Numbers(5 * 3 * channels, 23);
+  std::vector<int32_t> winners(dy.size());
+  std::vector<float> y(dy.size()), dx(x.size());
+  Digest digest;
+  MaxPoolImage(geometry, x.data(), winners.data(), y.data());
+  MaxPoolGradient(geometry, winners.data(), dy.data(), dx.data());
+  digest.Add(y);
+  digest.Add(dx);
+  AveragePoolImage(geometry, x.data(), y.data());
+  AveragePoolGradient(geometry, dy.data(), dx.data());
+  digest.Add(y);
+  digest.Add(dx);
+  digest.Print("pools");
+}
+
+int Run() {
+  const std::string error = TargetError();
+  if (!error.empty()) {
+    std::fprintf(stderr, "kernel_digests: %s\n", error.c_str());
+    return 2;
+  }
+  std::fprintf(stderr, "%s\n", TargetName(CurrentTarget()));
+  Products();
+  Convolutions();
+  Functions();
+  Activations();
+  Inputs();
+  Updates();
+  Rounding();
+  Losses();
+  BatchNorm();
+  Pools();
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main() { return lockstep::Run(); }

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Every kernel computes the bits of digests.txt, on each target of this machine; a target that does not exist or that the
+# processor lacks ends the program with exit code 2.
+# Usage: kernel_digests_test.sh PROGRAM DIGESTS
+set -euo pipefail
+program="$1"
+digests="$2"
+
+available=0
+for target in "" avx2 avx512; do
+  if actual="$(LOCKSTEP_TARGET="${target}" "${program}" 2>/dev/null)"; then
+    diff "${digests}" <(printf '%s\n' "${actual}") || { echo "other bits with LOCKSTEP_TARGET=${target}"; exit 1; }
+    available=$((available + 1))
+  elif [[ -z "${target}" || "${target}" == avx2 ]]; then
+    echo "no digests with LOCKSTEP_TARGET=${target}"
+    exit 1
+  fi
+done
+echo "${available} targets have the bits of ${digests}"
+
+status=0
+error="$(LOCKSTEP_TARGET=sse2 "${program}" 2>&1)" || status=$?
+[[ "${status}" == 2 ]] || { echo "exit code ${status} with LOCKSTEP_TARGET=sse2"; exit 1; }
+[[ "${error}" == *'LOCKSTEP_TARGET is "sse2", but must be avx2, avx512, neon or empty'* ]] || { echo "${error}"; exit 1; }

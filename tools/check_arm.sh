@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The kernels have the same bits on ARM: compiles them for it (NEON), runs them in an emulator, and compares their digests
+# with those that the tests hold x86 to. Needs g++-aarch64-linux-gnu and qemu-user.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+folder="$(mktemp -d)"
+trap 'rm -rf "${folder}"' EXIT
+
+for program in aarch64-linux-gnu-g++ qemu-aarch64; do
+  command -v "${program}" >/dev/null || {
+    echo "${program} is missing. Install it with: apt-get install g++-aarch64-linux-gnu qemu-user" >&2
+    exit 2
+  }
+done
+ln -s /usr/include/hwy "${folder}/hwy" # Headers alone, for whichever processor.
+ln -s "${PWD}" "${folder}/lockstep"
+aarch64-linux-gnu-g++ -std=c++17 -O2 -ffp-contract=off -static -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I. \
+  -o "${folder}/kernel_digests" tests/kernels/kernel_digests.cc \
+  common/kernels/{activation,batch_norm,convolution,gemm,losses,math,normalize,pool,rounding,target,update_rules}.cc
+qemu-aarch64 "${folder}/kernel_digests" >"${folder}/digests" 2>"${folder}/target"
+grep -qx NEON "${folder}/target" || { cat "${folder}/target" >&2; exit 1; }
+diff tests/kernels/digests.txt "${folder}/digests"
