@@ -130,10 +130,4 @@ absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config) {
   return problems.ToStatus();
 }
 
-absl::Status ValidateLearningRate(const config::v1::LearningRate& config) {
-  ConfigProblems problems;
-  CheckLearningRate(config, &problems);
-  return problems.ToStatus();
-}
-
 }  // namespace lockstep

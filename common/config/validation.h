@@ -16,7 +16,6 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 
 // Parts that other code checks on their own, too.
 absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
-absl::Status ValidateLearningRate(const config::v1::LearningRate& config);
 absl::Status ValidateInitializer(const v1::Initializer& initializer);
 
 }  // namespace lockstep

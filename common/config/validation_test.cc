@@ -244,7 +244,9 @@ TEST(ValidationTest, NamesTheFieldOfALearningRate) {
       {"initial: 1 cosine_restarts { first_decay_steps: 1 alpha: nan }", "cosine_restarts.alpha is nan"},
   };
   for (const auto& [text, message] : cases) {
-    const absl::Status status = ValidateLearningRate(Parse<config::v1::LearningRate>(text));
+    auto config = Parse<config::v1::RunSpec>(absl::StrCat(kInput, kModel, kRest));
+    *config.mutable_optimizer()->mutable_learning_rate() = Parse<config::v1::LearningRate>(text);
+    const absl::Status status = ValidateRunSpec(config);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
   }

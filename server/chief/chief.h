@@ -135,7 +135,6 @@ class Chief {
   // as it did before continues with them. Only where the run is followed. Errors: InvalidArgument names the setting
   // that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_);
-  const RunHistory& history() const { return history_; }
 
   // One round of what the housekeeping thread does.
   void Housekeep() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -3,14 +3,13 @@
 
 #include <cstdint>
 
-#include "lockstep/common/config/validation.h"  // IWYU pragma: export (ValidateLearningRate)
 #include "lockstep/config/v1/optimizer.pb.h"
 
 namespace lockstep {
 
 // The rate of the update that takes the global step from `step` to `step` + 1. The formulas stand in
 // proto/lockstep/config/v1/optimizer.proto; computed in double, rounded once. `config` must be
-// valid (ValidateLearningRate). A pure function.
+// valid (ValidateRunSpec). A pure function.
 float LearningRateAt(const config::v1::LearningRate& config, int64_t step);
 
 }  // namespace lockstep

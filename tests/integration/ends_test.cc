@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/nn/model.h"
@@ -219,8 +220,10 @@ TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
   EXPECT_TRUE(cluster.JoinWorker(worker).ok());
   const int64_t ended = cluster.chief()->GetStatus().global_step();
   EXPECT_LT(ended, kSteps);
-  EXPECT_EQ(cluster.chief()->history().record().end().step(), ended);
-  EXPECT_EQ(cluster.chief()->history().record().end().reason(), "worker-0 on host-0 asked for it: enough");
+  const auto record = ReadRunRecord(cluster.fs(), cluster.kLogdir);
+  ASSERT_TRUE(record.ok() && *record);
+  EXPECT_EQ((*record)->end().step(), ended);
+  EXPECT_EQ((*record)->end().reason(), "worker-0 on host-0 asked for it: enough");
   // Started again it continues.
   cluster.KillChief();
   ASSERT_TRUE(cluster.StartChief().ok());
