@@ -119,8 +119,8 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
         },
         kExitFailed, [this] { return stop_.limit(kStopLimit); });
     status = body();
-    if (absl::IsDeadlineExceeded(status)) {
-      // The disk hangs: whatever was destroyed now would wait for it, too.
+    if (IsDiskHang(status)) {
+      // Whatever was destroyed now would wait for the disk, too.
       LOG(ERROR) << status.message();
       std::_Exit(kExitFailed);
     }

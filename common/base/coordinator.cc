@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/base/schedule.h"
 #include "lockstep/common/base/status_macros.h"
 
@@ -160,7 +161,7 @@ absl::Status Coordinator::Join(const JoinOptions& options) {
   if (!error.ok() || live.empty()) return error;
   const std::string what =
       absl::StrCat("threads still running ", absl::FormatDuration(options.grace), " after the stop: ", live);
-  if (!options.ignore_live_threads) return absl::DeadlineExceededError(what);
+  if (!options.ignore_live_threads) return WithExitCode(absl::DeadlineExceededError(what), kExitFailed);
   LOG(WARNING) << what;
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ constexpr int kEndWatch = SIGUSR2;
 
 // Of a status: its exit code.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
+constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
 
 sigset_t WatchedSignals() {
   sigset_t signals = StopSignals();
@@ -39,6 +40,13 @@ absl::Status WithExitCode(absl::Status status, int exit_code) {
   if (!status.ok()) status.SetPayload(kExitCodePayload, absl::Cord(absl::StrCat(exit_code)));
   return status;
 }
+
+absl::Status AsDiskHang(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kDiskHangPayload, absl::Cord("1"));
+  return WithExitCode(std::move(status), kExitFailed);
+}
+
+bool IsDiskHang(const absl::Status& status) { return status.GetPayload(kDiskHangPayload).has_value(); }
 
 int ExitCodeOf(const absl::Status& status) {
   int exit_code = 0;

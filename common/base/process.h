@@ -32,6 +32,11 @@ int ExitCodeOf(const absl::Status& status);
 // The same error; ExitCodeOf is this code, whoever passes it on as it is.
 absl::Status WithExitCode(absl::Status status, int exit_code);
 
+// The same error; it is because a disk hangs (kExitFailed): whoever ends the process with it destroys nothing that may
+// write.
+absl::Status AsDiskHang(absl::Status status);
+bool IsDiskHang(const absl::Status& status);
+
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE. Ends the process with a line
 // when the processor lacks the instructions that everything is compiled for (AVX2 and FMA), or those that the

@@ -32,6 +32,16 @@ TEST(ExitCodeTest, AnErrorMayBringItsOwn) {
   EXPECT_EQ(ExitCodeOf(WithExitCode(absl::OkStatus(), kExitFailed)), kExitDone);
 }
 
+TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
+  const absl::Status absent = absl::DeadlineExceededError("no chief came"), hang = AsDiskHang(absent);
+  EXPECT_FALSE(IsDiskHang(absent));
+  EXPECT_EQ(ExitCodeOf(absent), kExitRetryable);
+  EXPECT_TRUE(IsDiskHang(hang));
+  EXPECT_EQ(ExitCodeOf(hang), kExitFailed);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(hang));
+  EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
+}
+
 TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     std::atomic<int> calls{0};

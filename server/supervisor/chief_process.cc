@@ -70,8 +70,9 @@ absl::Status ChiefProcess::Create() {
 }
 
 absl::Status ChiefProcess::Wait() {
-  const absl::Status status = chief_->Wait();
+  absl::Status status = chief_->Wait();
   disk_hangs_ = absl::IsDeadlineExceeded(status);
+  if (disk_hangs_) status = AsDiskHang(std::move(status));
   // All that can be saved is.
   if (watch_) watch_->set_second_exit_code(ExitCode(status));
   return status;

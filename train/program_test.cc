@@ -1,0 +1,72 @@
+// With which exit code a program ends, in a process of its own.
+#include "lockstep/train/program.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/supervisor.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::ExitedWithCode;
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  // Ends the process as a worker's main does whose body is this, with a line on stderr when it has come to its end.
+  [[noreturn]] static void Main(const std::function<absl::Status(const Program&, SessionOptions)>& body) {
+    char name[] = "program", master[] = "--master=grpc://127.0.0.1:1", index[] = "--task_index=0";
+    char* argv[] = {name, master, index, nullptr};
+    Program program(3, argv, "A worker.");
+    const int exit_code = program.Run([&] {
+      const TrainOp op = CreateTrainOp(R"(
+        model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+        optimizer { sgd {} learning_rate { initial: 0.05 } }
+        input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+        training { replicas_to_aggregate: 1 steps: 10 })")
+                             .value();
+      SessionOptions options = program.Options(op);
+      options.max_wait = absl::ZeroDuration();
+      return body(program, std::move(options));
+    });
+    std::fprintf(stderr, "at the end of main\n");
+    std::exit(exit_code);
+  }
+};
+
+TEST_F(ProgramTest, AWorkerWhoseChiefIsAbsentMayBeStartedAgain) {
+  EXPECT_EXIT(Main([](const Program&, SessionOptions session) -> absl::Status {
+                MonitoredTrainingOptions options;
+                options.session = std::move(session);
+                options.max_wait = absl::ZeroDuration();
+                return WithSession(MonitoredTrainingSession(std::move(options)),
+                                   [](MonitoredSession&) { return absl::OkStatus(); });
+              }),
+              ExitedWithCode(kExitRetryable), "at the end of main");
+  EXPECT_EXIT(Main([](const Program&, SessionOptions session) -> absl::Status {
+                SupervisorOptions options;
+                options.session = std::move(session);
+                auto supervisor = Supervisor::Create(std::move(options));
+                Supervisor::PrepareOptions prepare;
+                prepare.max_wait = absl::ZeroDuration();
+                return (*supervisor)->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare);
+              }),
+              ExitedWithCode(kExitRetryable), "at the end of main");
+}
+
+TEST_F(ProgramTest, NothingIsDestroyedAfterADiskThatHangs) {
+  EXPECT_EXIT(Main([](const Program&, SessionOptions) {
+                std::atexit([] { std::fprintf(stderr, "destroyed\n"); });
+                return AsDiskHang(absl::DeadlineExceededError("the disk has not taken step 7"));
+              }),
+              ExitedWithCode(kExitFailed), "has not taken step 7[^\n]*\n$");
+}
+
+}  // namespace
+}  // namespace lockstep::train
