@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/forwarding_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
@@ -225,6 +226,27 @@ TEST_F(WorkerEndTest, WithoutAWorkerVariablesAndSettingsAreChangedAtThePresentSt
   EXPECT_EQ(RunChief(), 12) << "it goes on";
   EXPECT_TRUE(chief_->Close().ok());
   rest.join();
+}
+
+TEST_F(WorkerEndTest, ALongReasonThatIsNoTextEndsTheRunAsAnyOther) {
+  for (const bool by_worker : {true, false}) {
+    Open(1);
+    chief_->AllowThrough(0);
+    const std::string reason = absl::StrCat("caf\xe9 ", std::string(5000, 'x'));
+    if (by_worker) {
+      EXPECT_TRUE(workers_[0]->RequestStop(reason).ok());
+      EXPECT_TRUE(workers_[0]->Close().ok());
+    } else {
+      EXPECT_TRUE(chief_->RequestStop(reason).ok());
+      EXPECT_TRUE(workers_[0]->Close().ok());
+    }
+    EXPECT_TRUE(chief_->Close().ok());
+    EXPECT_TRUE(IsUtf8(Record().end().reason()));
+    EXPECT_THAT(Record().end().reason(), HasSubstr("caf? xxx"));
+    EXPECT_LE(Record().end().reason().size(), 1024);
+    workers_.clear();
+    chief_.reset();
+  }
 }
 
 TEST_F(WorkerEndTest, AnEndThatTheDiskRefusesIsTriedAgain) {

@@ -5,6 +5,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/train/local_workers.h"
@@ -15,6 +16,8 @@ namespace lockstep::train {
 namespace {
 
 constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
+// RequestEndRequest.reason.
+constexpr size_t kMaxReasonBytes = 256;
 
 }  // namespace
 
@@ -211,15 +214,16 @@ absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optiona
 }
 
 absl::Status WorkerSession::RequestStop(const std::string& reason) {
+  const std::string sent = ToUtf8(reason, kMaxReasonBytes);
   {
     MutexLock lock(&mutex_);
     if (state_.step) {
       if (!state_.stop) state_.stop_step = *state_.step;
-      state_.stop = reason;
+      state_.stop = sent;
       return absl::OkStatus();
     }
   }
-  return worker_->RequestEnd(reason);
+  return worker_->RequestEnd(sent);
 }
 
 absl::Status WorkerSession::Close() {

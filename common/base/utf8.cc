@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
+
 namespace lockstep {
 namespace {
 
@@ -10,24 +12,42 @@ constexpr uint32_t kGreatestCodePoint = 0x10ffff;
 
 bool IsSurrogate(uint32_t code) { return code >= 0xd800 && code < 0xe000; }
 
+// The bytes of the character that `text`, which is not empty, begins with; 0 when it begins with none.
+size_t CharacterSize(absl::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t size = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (size > 1 && (first < 0xc2 || first > 0xf4 || text.size() < size)) return 0;
+  uint32_t code = size == 1 ? first : first & (0x7f >> size);
+  for (size_t i = 1; i < size; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte & 0x3f);
+  }
+  const bool is_overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  return is_overlong || IsSurrogate(code) || code > kGreatestCodePoint ? 0 : size;
+}
+
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
   while (!text.empty()) {
-    const auto first = static_cast<unsigned char>(text[0]);
-    const size_t size = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (size > 1 && (first < 0xc2 || first > 0xf4 || text.size() < size)) return false;
-    uint32_t code = size == 1 ? first : first & (0x7f >> size);
-    for (size_t i = 1; i < size; ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      if ((byte & 0xc0) != 0x80) return false;
-      code = code << 6 | (byte & 0x3f);
-    }
-    const bool is_overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-    if (is_overlong || IsSurrogate(code) || code > kGreatestCodePoint) return false;
+    const size_t size = CharacterSize(text);
+    if (size == 0) return false;
     text.remove_prefix(size);
   }
   return true;
+}
+
+std::string ToUtf8(absl::string_view text, size_t max_bytes) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t size = CharacterSize(text);
+    const size_t taken = size == 0 ? 1 : size;
+    if (out.size() + taken > max_bytes) break;
+    absl::StrAppend(&out, size == 0 ? absl::string_view("?") : text.substr(0, size));
+    text.remove_prefix(taken);
+  }
+  return out;
 }
 
 }  // namespace lockstep

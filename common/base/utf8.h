@@ -1,12 +1,17 @@
 #ifndef LOCKSTEP_COMMON_BASE_UTF8_H_
 #define LOCKSTEP_COMMON_BASE_UTF8_H_
 
+#include <cstddef>
+#include <string>
+
 #include "absl/strings/string_view.h"
 
 namespace lockstep {
 
 // Whether `text` is UTF-8 (RFC 3629).
 bool IsUtf8(absl::string_view text);
+// The characters of `text` that at most `max_bytes` hold; each byte that belongs to none is a question mark.
+std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
 }  // namespace lockstep
 

@@ -21,5 +21,15 @@ TEST(Utf8Test, RefusesWhatIsNone) {
   }
 }
 
+TEST(Utf8Test, CutsBetweenCharactersAndReplacesWhatIsNone) {
+  EXPECT_EQ(ToUtf8("caf\xc3\xa9", 100), "caf\xc3\xa9");
+  EXPECT_EQ(ToUtf8("caf\xc3\xa9", 5), "caf\xc3\xa9");
+  EXPECT_EQ(ToUtf8("caf\xc3\xa9", 4), "caf");
+  EXPECT_EQ(ToUtf8("\xf0\x9f\x98\x80", 3), "");
+  EXPECT_EQ(ToUtf8("caf\xe9 \xe2\x82", 100), "caf? ??") << "Latin-1, and a character that was cut";
+  EXPECT_EQ(ToUtf8("\xed\xa0\x80", 2), "??");
+  EXPECT_EQ(ToUtf8("", 0), "");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/v1/run_record.pb.h"
 
@@ -11,6 +12,8 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
+// Of the reason on record: that of a worker, its name and host are within.
+constexpr size_t kMaxReasonBytes = 1024;
 
 }  // namespace
 
@@ -30,12 +33,13 @@ absl::Status Chief::End(const std::string& reason, const std::function<void()>& 
     status = life_.CheckNotStopping();
   }
   const bool early = step < replicas->total_steps();
+  const std::string recorded = ToUtf8(reason, kMaxReasonBytes);
   if (status.ok() && early && history_.directory() != nullptr) status = CheckOwned();
-  if (status.ok() && early) status = history_.EndAt(step, reason);
+  if (status.ok() && early) status = history_.EndAt(step, recorded);
   if (status.ok() && once_recorded) once_recorded();
   if (status.ok()) replicas->EndAt(step);
   replicas->ReleaseAfterChange();
-  if (status.ok() && early) LOG(INFO) << "the run is to end at step " << step << ": " << reason;
+  if (status.ok() && early) LOG(INFO) << "the run is to end at step " << step << ": " << recorded;
   return status;
 }
 
