@@ -106,7 +106,7 @@ absl::Status ChiefSession::Start(const ChiefMachine& machine) {
   workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
                                             [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
   RETURN_IF_ERROR(ending_.Explain(process_.chief()->AwaitModel()));
-  last_seen_ = training()->sync()->step();
+  SeekTo(training()->sync()->step());
   return absl::OkStatus();
 }
 
@@ -128,10 +128,10 @@ void ChiefSession::OnWorkerFailure(absl::Status why) {
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
-  const auto next = training()->log()->Await(last_seen_, absl::InfiniteFuture());
+  const auto next = training()->log()->Await(last_seen(), absl::InfiniteFuture());
   if (!next.ok()) return ending_.Explain(next.status());
   const v1::StepCommit& commit = *next;
-  last_seen_ = commit.step();
+  SeekTo(commit.step());
   StepResult result;
   result.global_step = commit.step();
   result.loss = commit.mean_loss();
@@ -143,7 +143,7 @@ absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
 bool ChiefSession::ShouldStop() {
   if (ending_.stop_requested()) return true;
   // What is committed already is still to be seen.
-  const absl::Status next = training()->log()->Await(last_seen_, absl::InfinitePast()).status();
+  const absl::Status next = training()->log()->Await(last_seen(), absl::InfinitePast()).status();
   return !next.ok() && !absl::IsDeadlineExceeded(next);
 }
 
@@ -172,7 +172,7 @@ absl::StatusOr<std::string> ChiefSession::Save() {
 }
 
 absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
-  training()->AddSummary(summary, global_step ? *global_step : last_seen_);
+  training()->AddSummary(summary, global_step ? *global_step : last_seen());
   return absl::OkStatus();
 }
 
@@ -183,7 +183,12 @@ void ChiefSession::TakeStop() {
 
 absl::Status ChiefSession::RequestStop(const std::string& reason) {
   TakeStop();
-  RETURN_IF_ERROR(process_.chief()->End(reason, std::exchange(set_last_state_, nullptr)));
+  std::function<void()> set_last_state;
+  {
+    MutexLock lock(&mutex_);
+    std::swap(set_last_state, set_last_state_);
+  }
+  RETURN_IF_ERROR(process_.chief()->End(reason, set_last_state));
   ending_.RequestStop();
   return absl::OkStatus();
 }
@@ -221,7 +226,18 @@ void ChiefSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> ho
 }
 
 void ChiefSession::SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  MutexLock lock(&mutex_);
   set_last_state_ = [this, step, hooks = std::move(hooks)] { SetState(step, hooks); };
+}
+
+void ChiefSession::SeekTo(int64_t step) {
+  MutexLock lock(&mutex_);
+  last_seen_ = step;
+}
+
+int64_t ChiefSession::last_seen() const {
+  MutexLock lock(&mutex_);
+  return last_seen_;
 }
 
 v1::SessionState ChiefSession::restored() const { return training()->log()->restored(); }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/server/supervisor/address_file.h"
@@ -56,9 +57,9 @@ class ChiefSession : public Session, public StepGate {
   static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const ChiefMachine& machine = {});
   ~ChiefSession() override;
 
-  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
-  absl::StatusOr<int64_t> NextStep() override { return last_seen_; }
-  bool ShouldStop() override;
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> NextStep() override { return last_seen(); }
+  bool ShouldStop() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> GlobalStep() override;
   bool is_chief() const override { return true; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
@@ -66,19 +67,20 @@ class ChiefSession : public Session, public StepGate {
   absl::Status ChangeSettings(const SettingsChange& change) override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
-  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
-  absl::Status RequestStop(const std::string& reason) override;
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() override;
   absl::Status Abandon() override;
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
-  void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
+  void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
     return AssignAs(AssignedBy::kHook, values);
   }
   v1::SessionState restored() const override;
-  void SeekTo(int64_t step) override { last_seen_ = step; }
+  void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Where workers connect; empty without a socket.
   std::string address() const { return server_ == nullptr ? "" : server_->address(); }
@@ -98,6 +100,7 @@ class ChiefSession : public Session, public StepGate {
   // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.
   absl::Status AwaitEnd();
   Training* training() const { return process_.chief()->training(); }
+  int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SessionOptions options_;
   // From Start on.
@@ -107,10 +110,11 @@ class ChiefSession : public Session, public StepGate {
   std::unique_ptr<ServedChief> server_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
+  mutable Mutex mutex_;
   // Of SetStateAtEnd, until RequestStop: sets it.
-  std::function<void()> set_last_state_;
+  std::function<void()> set_last_state_ ABSL_GUARDED_BY(mutex_);
   // The global step that the caller has had.
-  int64_t last_seen_ = 0;
+  int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
   RunEnding ending_;
   // Carries out the end of the run: waits for it, saves, tells the workers.
   std::unique_ptr<Thread> finisher_;
