@@ -40,6 +40,7 @@ bool SessionRetries::Survives(const absl::Status& status) {
 void SessionRetries::OnProgress() {
   fruitless_since_.reset();
   backoff_.Reset();
+  at_once_left_ = kAtOnce;
 }
 
 absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& status, absl::Time now,
@@ -63,6 +64,10 @@ absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& sta
   if (fruitless_since_ && now - *fruitless_since_ >= limit) {
     return absl::UnavailableError(absl::StrCat("no session with the chief at ", chief_, " has brought anything for ",
                                                absl::FormatDuration(limit), ": ", status.message()));
+  }
+  if (answered && absl::IsAborted(status) && at_once_left_ > 0) {
+    --at_once_left_;
+    return absl::ZeroDuration();
   }
   return backoff_.Next();
 }

@@ -15,10 +15,13 @@ namespace lockstep {
 // Decides when a worker whose session has ended opens another one, and when it gives up: when there is no answer, or
 // sessions bring nothing, for as long as it may wait for a chief, or when the address file says that the run is over
 // (IsEndOfRun). A worker that never had a session believes that only when it is still said after kEndGrace: a chief
-// that is to continue the run may be starting at the same time. Pure: no lock, no clock, no I/O.
+// that is to continue the run may be starting at the same time. A chief that is there and sends the worker away
+// (Aborted: variables or settings were changed, or it was restarted) is asked for another session at once, up to
+// kAtOnce times before one brings something. Pure: no lock, no clock, no I/O.
 class SessionRetries {
  public:
   static constexpr absl::Duration kEndGrace = absl::Seconds(3);
+  static constexpr int kAtOnce = 8;
 
   // The chief at address `chief` is looked for since `now`.
   SessionRetries(std::string chief, absl::Time now, uint64_t seed);
@@ -49,6 +52,8 @@ class SessionRetries {
   // About the attempt under way.
   bool answered_ = false;
   bool open_ = false;
+  // Until a session brings something: how often another may be opened without a delay.
+  int at_once_left_ = kAtOnce;
   // The first failure since the chief answered.
   absl::Time absent_since_;
   absl::Duration absence_;

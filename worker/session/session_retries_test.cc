@@ -102,6 +102,22 @@ TEST_F(SessionRetriesTest, AChiefThatRestoresForLongIsWaitedForWithGrowingDelays
   EXPECT_LE(*FailAfter(absl::Seconds(1), absl::AbortedError("restarted")), absl::Milliseconds(50));
 }
 
+TEST_F(SessionRetriesTest, WhomAChiefSendsAwayComesAgainAtOnceAFewTimes) {
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < SessionRetries::kAtOnce; ++i) {
+      EXPECT_EQ(*FailOpenAfter(absl::ZeroDuration(), absl::AbortedError("variables were set")), absl::ZeroDuration());
+    }
+    EXPECT_GT(*FailOpenAfter(absl::ZeroDuration(), absl::AbortedError("and again")), absl::ZeroDuration());
+    absl::Duration last;
+    for (int i = 0; i < 5; ++i) last = *FailOpenAfter(absl::ZeroDuration(), absl::AbortedError("and again"));
+    EXPECT_GT(last, absl::Milliseconds(600)) << "no broken chief is hammered";
+    retries_.OnProgress();
+  }
+  EXPECT_GT(*FailAfter(absl::ZeroDuration(), absl::AbortedError("by somebody between")), absl::ZeroDuration())
+      << "the chief itself has not answered";
+  EXPECT_GT(*FailOpenAfter(absl::ZeroDuration(), absl::UnavailableError("gone")), absl::ZeroDuration());
+}
+
 TEST_F(SessionRetriesTest, SessionsThatBringNothingAreGivenUpAfterTheLimit) {
   for (int i = 0; i < 11; ++i) {
     const auto delay = FailOpenAfter(absl::Seconds(1), absl::InternalError("RST_STREAM"));

@@ -162,7 +162,8 @@ TEST_F(WorkerSessionTest, GivesUpWhatNoOtherSessionHelps) {
 TEST_F(WorkerSessionTest, WaitsBeforeItTriesAgain) {
   ASSERT_TRUE(session_.Connect().ok());
   absl::Status status = absl::UnknownError("");
-  std::thread waiter([&] { status = session_.AwaitRetry(absl::AbortedError("restarted")); });
+  EXPECT_TRUE(session_.AwaitRetry(absl::AbortedError("variables were set")).ok()) << "at once: the chief has answered";
+  std::thread waiter([&] { status = session_.AwaitRetry(absl::UnavailableError("gone")); });
   clock_.AwaitWaiters(1);
   clock_.Advance(absl::Seconds(2));
   waiter.join();
