@@ -33,7 +33,11 @@ absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
 }
 
 HookedSession::HookedSession(Session* session, Options options)
-    : SessionDecorator(session), base_(session), view_(session, this), options_(std::move(options)) {}
+    : SessionDecorator(session),
+      base_(session),
+      outside_(session),
+      view_(session, this),
+      options_(std::move(options)) {}
 
 absl::StatusOr<std::unique_ptr<HookedSession>> HookedSession::Open(Session* session, Options options) {
   std::unique_ptr<HookedSession> hooked(new HookedSession(session, std::move(options)));
@@ -53,7 +57,7 @@ absl::Status HookedSession::Start() {
     ASSIGN_OR_RETURN(step_, base_->GlobalStep());
     if (options_.gate != nullptr) RETURN_IF_ERROR(ResetStates());
   }
-  for (Hook* hook : options_.hooks) RETURN_IF_ERROR(Named(*hook, hook->AfterCreateSession(*base_)));
+  for (Hook* hook : options_.hooks) RETURN_IF_ERROR(Named(*hook, hook->AfterCreateSession(outside_)));
   if (options_.gate == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(auto states, States());
   options_.gate->SetState(step_, std::move(states));
@@ -295,7 +299,7 @@ absl::Status HookedSession::Close() {
   absl::Status ended;
   if (failure_.ok()) {
     for (Hook* hook : options_.hooks) {
-      ended = Named(*hook, hook->End(*base_));
+      ended = Named(*hook, hook->End(outside_));
       if (!ended.ok()) break;
     }
   }

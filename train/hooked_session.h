@@ -96,10 +96,18 @@ class HookedSession : public SessionDecorator {
   // An error of a hook, already named.
   absl::Status Fail(const absl::Status& error);
 
-  // The session that hooks are given around a run.
-  class HooksView : public SessionDecorator {
+  // The session that hooks are given: the step that a Run of theirs would wait for waits for them.
+  class NoRuns : public SessionDecorator {
    public:
-    HooksView(Session* base, HookedSession* owner) : SessionDecorator(base), owner_(owner) {}
+    explicit NoRuns(Session* base) : SessionDecorator(base) {}
+    absl::StatusOr<StepResult> Run(const TrainOp&) override {
+      return absl::FailedPreconditionError("Run of a session by a hook, for which the session's own run waits");
+    }
+  };
+  // The same around a run.
+  class HooksView : public NoRuns {
+   public:
+    HooksView(Session* base, HookedSession* owner) : NoRuns(base), owner_(owner) {}
     absl::Status Assign(absl::Span<const NamedTensor> values) override { return owner_->AssignByHook(values); }
 
    private:
@@ -107,6 +115,7 @@ class HookedSession : public SessionDecorator {
   };
 
   Session* const base_;
+  NoRuns outside_;  // before the first run, and after the last one
   HooksView view_;
   const Options options_;
   // The newest global step that the hooks have seen.

@@ -111,6 +111,17 @@ TEST_F(HookedSessionTest, CallsHooksInTheirOrderAroundEachStep) {
   EXPECT_THAT(base.acts(), ElementsAre("close"));
 }
 
+TEST_F(HookedSessionTest, AHookThatRunsItsSessionIsRefused) {
+  FakeSession base;
+  RecordingHook a(&calls_);
+  absl::Status refused;
+  a.after_run = [&](RunContext& context, const RunValues&) { refused = context.session().Run(op_).status(); };
+  auto session = Open(&base, {&a});
+  EXPECT_TRUE((*session)->Run(op_).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(base.newest(), 1) << "nothing ran";
+}
+
 TEST_F(HookedSessionTest, BeginEndsWithTheFirstErrorWhichNamesTheHook) {
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.failing_call = "begin";

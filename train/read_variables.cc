@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,12 +43,23 @@ absl::StatusOr<ReadResult> ReadSnapshot(const VariableSnapshot& snapshot, absl::
 
 absl::StatusOr<ReadResult> ReadVariables(ChiefClient* client, absl::Span<const std::string> names) {
   ReadAllOptions options;
-  options.names.assign(names.begin(), names.end());
+  const std::set<std::string> distinct(names.begin(), names.end());
+  options.names.assign(distinct.begin(), distinct.end());
   ASSIGN_OR_RETURN(VariablesAtStep read, ReadAll(client, options));
   ReadResult result;
   result.global_step = read.step;
-  for (VariablesAtStep::Variable& variable : read.variables) {
-    result.values.push_back({std::move(variable.name), std::move(variable.value)});
+  if (names.empty()) {
+    for (VariablesAtStep::Variable& variable : read.variables) {
+      result.values.push_back({std::move(variable.name), std::move(variable.value)});
+    }
+    return result;
+  }
+  std::map<absl::string_view, const Tensor*> by_name;
+  for (const VariablesAtStep::Variable& variable : read.variables) by_name[variable.name] = &variable.value;
+  for (const std::string& name : names) {
+    const auto it = by_name.find(name);
+    if (it == by_name.end()) return absl::InternalError(absl::StrCat("the chief has not sent ", name));
+    result.values.push_back({name, *it->second});
   }
   return result;
 }

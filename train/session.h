@@ -63,12 +63,13 @@ class Session {
   virtual bool is_chief() const = 0;
 
   // Variables, optimizer state ("<variable>/Momentum") and "global_step", all of one step, without stopping training;
-  // all of them when `names` is empty. Errors: InvalidArgument names what there is not; ResourceExhausted when the
-  // caller is too slow for the steps.
+  // all of them when `names` is empty; a name given twice comes twice. Errors: InvalidArgument names what there is not;
+  // ResourceExhausted when the caller is too slow for the steps.
   virtual absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) = 0;
   // Sets variables or optimizer state between two steps, on the chief. It is recorded, and a checkpoint of the step
-  // with the new values is written before the next tokens go out. Exact only where the caller gates the step. Errors:
-  // InvalidArgument for a wrong name or shape; FailedPrecondition on a worker.
+  // with the new values is written before the next tokens go out. Exact only where the caller gates the step. Of a name
+  // given twice the last value counts. Errors: InvalidArgument for a wrong name or shape; FailedPrecondition on a
+  // worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
   // From the next step on the run has these settings, on the chief. It is recorded, and a checkpoint of the step is
   // written before the next tokens go out; a program that is started again as before continues with them. Exact only
@@ -93,7 +94,8 @@ class Session {
 
   // Saves the newest step at once, on the chief; returns the checkpoint's prefix.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Into the chief's event file. From a worker it travels in the report of the next block's first slot.
+  // Into the chief's event file. From a worker it travels in the report of the next block's first slot; what would
+  // bring that slot's summaries above 64 KiB is dropped, with a warning.
   virtual absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt) = 0;
 
   // Ends the run well: the chief saves, everyone is told. Where the caller gates step s, at s; else at the next commit.

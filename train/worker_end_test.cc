@@ -249,6 +249,24 @@ TEST_F(WorkerEndTest, ALongReasonThatIsNoTextEndsTheRunAsAnyOther) {
   }
 }
 
+TEST_F(WorkerEndTest, ANameMayBeGivenTwice) {
+  Open(1);
+  const Tensor first = Tensor::FromValues<float>({3}, {1, 1, 1}), second = Tensor::FromValues<float>({3}, {2, 3, 4});
+  ASSERT_TRUE(chief_->Assign({{"logits/bias", first}, {"logits/bias", second}}).ok());
+  for (Session* session : {static_cast<Session*>(chief_.get()), workers_[0].get()}) {
+    const auto read = session->Read({"logits/bias", "global_step", "logits/bias"});
+    ASSERT_TRUE(read.ok()) << read.status();
+    ASSERT_EQ(read->values.size(), 3);
+    EXPECT_EQ(read->values[1].name, "global_step");
+    for (const int i : {0, 2}) {
+      EXPECT_EQ(read->values[i].name, "logits/bias");
+      EXPECT_EQ(read->values[i].value.flat<float>()[1], 3);
+    }
+  }
+  EXPECT_TRUE(workers_[0]->Close().ok());
+  EXPECT_TRUE(chief_->Close().ok());
+}
+
 TEST_F(WorkerEndTest, AnEndThatTheDiskRefusesIsTriedAgain) {
   Open(1);
   chief_->AllowThrough(0);
