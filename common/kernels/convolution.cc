@@ -33,13 +33,10 @@ struct PatchTile {
   int64_t result_stride;
 };
 
-// `columns` columns of the results, from a panel and its bias.
-template <int kRows, int kVectors, bool kAdjacent>
-HWY_NOINLINE void MultiplyPatchTile(const TileElements& patch, const PatchTile& tile, const float* panel,
-                                    const float* bias, int64_t columns) {
+// Adds the bias to a tile's sums and stores `columns` columns of row r at to(r).
+template <int kRows, int kVectors, class To>
+HWY_INLINE void StorePatchTile(FloatVector (&sums)[kRows][kVectors], const float* bias, int64_t columns, To to) {
   const Floats d;
-  FloatVector sums[kRows][kVectors];
-  SumRuns<kRows, kVectors, kAdjacent>(patch.runs, patch.run_stride, patch.length, tile.patches, panel, sums);
   if (bias != nullptr) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
@@ -53,7 +50,7 @@ HWY_NOINLINE void MultiplyPatchTile(const TileElements& patch, const PatchTile& 
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      float* const p = tile.result + r * tile.result_stride + v * kFloatLanes;
+      float* const p = to(r) + v * kFloatLanes;
       if (whole) {
         hn::StoreU(sums[r][v], d, p);
       } else {
@@ -61,6 +58,15 @@ HWY_NOINLINE void MultiplyPatchTile(const TileElements& patch, const PatchTile& 
       }
     }
   }
+}
+
+// `columns` columns of the results, from a panel and its bias.
+template <int kRows, int kVectors, bool kAdjacent>
+HWY_NOINLINE void MultiplyPatchTile(const TileElements& patch, const PatchTile& tile, const float* panel,
+                                    const float* bias, int64_t columns) {
+  FloatVector sums[kRows][kVectors];
+  SumRuns<kRows, kVectors, kAdjacent>(patch.runs, patch.run_stride, patch.length, tile.patches, panel, sums);
+  StorePatchTile(sums, bias, columns, [&](int r) HWY_ATTR { return tile.result + r * tile.result_stride; });
 }
 
 template <int kVectors, bool kAdjacent, int kRows = kMostTileRows>
@@ -71,6 +77,51 @@ HWY_INLINE void MultiplyPatchRows(int64_t count, const TileElements& patch, cons
     MultiplyPatchRows<kVectors, kAdjacent, kRows - 1>(count, patch, tile, panel, bias, columns);
   }
 }
+
+// Pixels that stand anywhere, and where their results go.
+struct ScatteredTile {
+  const float* from[kMostTileRows];
+  float* to[kMostTileRows];
+};
+
+template <int kRows, int kVectors>
+HWY_NOINLINE void MultiplyScatteredTile(const TileElements& patch, const ScatteredTile& tile, const float* panel,
+                                        const float* bias, int64_t columns) {
+  FloatVector sums[kRows][kVectors];
+  SumScatteredRuns<kRows, kVectors>(patch.runs, patch.run_stride, patch.length, 1, tile.from, panel, sums);
+  StorePatchTile(sums, bias, columns, [&](int r) HWY_ATTR { return tile.to[r]; });
+}
+
+template <int kVectors, int kRows = kMostTileRows>
+HWY_INLINE void MultiplyScatteredRows(int64_t count, const TileElements& patch, const ScatteredTile& tile,
+                                      const float* panel, const float* bias, int64_t columns) {
+  if constexpr (kRows > 0) {
+    if (count == kRows) return MultiplyScatteredTile<kRows, kVectors>(patch, tile, panel, bias, columns);
+    MultiplyScatteredRows<kVectors, kRows - 1>(count, patch, tile, panel, bias, columns);
+  }
+}
+
+// The columns of one panel, in tiles that go on from row to row: whole ones, but with a pointer for each pixel.
+template <int kVectors>
+void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const TileElements& patch, const float* panel,
+                            const float* bias, int64_t columns, float* result, const PixelGrid& to) {
+  const RowTiles tiles(from.rows * from.columns);
+  int64_t y = 0;
+  int64_t x = 0;
+  for (int64_t i = 0; i < tiles.count; ++i) {
+    ScatteredTile tile;
+    for (int64_t r = 0; r < tiles.size(i); ++r) {
+      tile.from[r] = images + y * from.row_stride + x * from.column_stride;
+      tile.to[r] = result + y * to.row_stride + x * to.column_stride;
+      if (++x == from.columns) x = 0, ++y;
+    }
+    MultiplyScatteredRows<kVectors>(tiles.size(i), patch, tile, panel, bias, columns);
+  }
+}
+
+// Whether rows of pixels are cut into tiles so small that they leave the multiply-adds waiting for one another. Where a
+// tile has few rows, their pointers fit into registers.
+bool ScattersTiles(const PixelGrid& from) { return kMostTileRows <= 6 && RowTiles(from.columns).least < 5; }
 
 // The columns of one panel.
 template <int kVectors, bool kAdjacent>
@@ -95,6 +146,11 @@ void PatchesOnTarget(const float* images, const PixelGrid& from, const TileEleme
   for (int64_t column = 0; column < columns; column += kPanelColumns, panels += panel_size) {
     const float* const panel_bias = bias == nullptr ? nullptr : bias + column;
     const int64_t count = columns - column;
+    if (ScattersTiles(from)) {
+      const auto scattered = count > kFloatLanes ? &MultiplyScatteredPanel<2> : &MultiplyScatteredPanel<1>;
+      scattered(images, from, patch, panels, panel_bias, count, result + column, to);
+      continue;
+    }
     const auto multiply = count > kFloatLanes
                               ? (adjacent ? &MultiplyPatchPanel<2, true> : &MultiplyPatchPanel<2, false>)
                               : (adjacent ? &MultiplyPatchPanel<1, true> : &MultiplyPatchPanel<1, false>);
