@@ -1,8 +1,10 @@
 #ifndef LOCKSTEP_SERVER_CHIEF_SAVE_SCHEDULE_H_
 #define LOCKSTEP_SERVER_CHIEF_SAVE_SCHEDULE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -34,6 +36,12 @@ class SaveSchedule {
 
   // Whether a run whose last step is `step` is to be saved now.
   bool TakeDue(absl::Time now, int64_t step);
+  // A snapshot of `step` is on its way, with this fingerprint of what the run's followers have come to.
+  void OnSnapshot(int64_t step, size_t followers) { newest_ = {step, followers}; }
+  // The newest snapshot is of `step`, but the followers have gone on since.
+  bool FollowersWentOn(int64_t step, size_t followers) const {
+    return newest_.first == step && newest_.second != followers;
+  }
   // `step`, the run's newest, is saved as `prefix`.
   void OnSaved(int64_t step, std::string prefix);
   bool HasSaved(int64_t step) const { return saved_step_ >= step; }
@@ -50,6 +58,7 @@ class SaveSchedule {
   const absl::Duration period_;
   absl::Time due_;
   int64_t saved_step_ = -1;
+  std::pair<int64_t, size_t> newest_{-1, 0};
   std::string checkpoint_;
   absl::Time deadline_ = absl::InfiniteFuture();
   Backoff delays_;

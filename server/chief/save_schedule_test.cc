@@ -78,5 +78,14 @@ TEST(SaveScheduleTest, NothingIsTriedAgainAfterTheDeadline) {
   EXPECT_FALSE(schedule.RetryAt(At(20), absl::InternalError("I/O")).has_value());
 }
 
+TEST(SaveScheduleTest, KnowsWhetherFollowersWentOnSinceTheNewestSnapshot) {
+  SaveSchedule schedule({}, absl::UnixEpoch());
+  EXPECT_FALSE(schedule.FollowersWentOn(5, 1)) << "there is none";
+  schedule.OnSnapshot(5, 1);
+  EXPECT_FALSE(schedule.FollowersWentOn(5, 1));
+  EXPECT_TRUE(schedule.FollowersWentOn(5, 2));
+  EXPECT_FALSE(schedule.FollowersWentOn(6, 2)) << "it is of another step";
+}
+
 }  // namespace
 }  // namespace lockstep

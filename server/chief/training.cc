@@ -1,6 +1,8 @@
 #include "lockstep/server/chief/training.h"
 
+#include <functional>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -198,15 +200,20 @@ absl::Status Training::Save() {
   if (checkpoint_writer_ == nullptr) return absl::OkStatus();
   VariableStore::Snapshot snapshot = sync_->TakeSnapshot();
   const int64_t step = snapshot.step;
-  if (step >= sync_->total_steps()) RETURN_IF_ERROR(options_.before_end(step));
-  bool first;
+  const bool last = step >= sync_->total_steps();
+  if (last) RETURN_IF_ERROR(options_.before_end(step));
+  bool first, again;
   {
     MutexLock lock(&mutex_);
-    if (schedule_.HasSaved(step)) return absl::OkStatus();
+    // A snapshot of the last step may be older than what the run's followers made of it.
+    again = last && schedule_.FollowersWentOn(step, std::hash<std::string>()(snapshot.session_state));
+    if (!again && schedule_.HasSaved(step)) return absl::OkStatus();
     first = !schedule_.HasSaved(0);
   }
+  if (again) return SaveOver(std::move(snapshot));
   // What waits is not replaced; on_saved says more.
   if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
+  NoteSnapshot(snapshot);
   checkpoint_writer_->SaveAtOnce(std::move(snapshot));
   const absl::Status status = checkpoint_writer_->WaitUntilIdle();
   if (!absl::IsDeadlineExceeded(status)) return status;
@@ -216,7 +223,18 @@ absl::Status Training::Save() {
 }
 
 absl::Status Training::SaveAgain() {
-  return checkpoint_writer_ == nullptr ? absl::OkStatus() : checkpoint_writer_->SaveAgain(sync_->TakeSnapshot());
+  return checkpoint_writer_ == nullptr ? absl::OkStatus() : SaveOver(sync_->TakeSnapshot());
+}
+
+absl::Status Training::SaveOver(VariableSnapshot snapshot) {
+  NoteSnapshot(snapshot);
+  return checkpoint_writer_->SaveAgain(std::move(snapshot));
+}
+
+void Training::NoteSnapshot(const VariableSnapshot& snapshot) {
+  const size_t followers = std::hash<std::string>()(snapshot.session_state);
+  MutexLock lock(&mutex_);
+  schedule_.OnSnapshot(snapshot.step, followers);
 }
 
 void Training::LimitSaves(absl::Time deadline) {
@@ -243,6 +261,7 @@ absl::Status Training::SaveUntilDeadline() {
 }
 
 void Training::SaveSoon(VariableSnapshot snapshot) {
+  NoteSnapshot(snapshot);
   if (!checkpoint_writer_->Save(std::move(snapshot)) && saves_all()) sync_->OnRoomForSnapshot();
 }
 

@@ -113,7 +113,10 @@ class Training {
   void EndLog(absl::Status why);
   // With checkpoint.every_steps every multiple is written: steps wait where the disk has not taken an earlier one.
   bool saves_all() const { return options_.config.checkpoint().every_steps() > 0; }
-  void SaveSoon(VariableSnapshot snapshot);
+  void SaveSoon(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
+  // In place of a checkpoint of the same step.
+  absl::Status SaveOver(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteSnapshot(const VariableSnapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing, when the disk has not taken an earlier one: that is new enough.
   void SaveIfRoom();
   absl::Status SaveUntilDeadline() ABSL_LOCKS_EXCLUDED(mutex_);

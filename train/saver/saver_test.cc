@@ -350,7 +350,7 @@ TEST_F(SaverTest, SavesNothingOnlyWhenThatIsAllowed) {
 }
 
 TEST_F(SaverTest, RefusesOptionsThatCannotBe) {
-  const auto wrong = [this](void (*change)(SaverOptions*)) {
+  const auto wrong = [this](const std::function<void(SaverOptions*)>& change) {
     SaverOptions options = options_;
     change(&options);
     const absl::Status status = Saver::Create(options).status();
