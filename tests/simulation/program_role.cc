@@ -138,11 +138,7 @@ class ServedSimulatedChief : public train::ServedChief {
   ServedSimulatedChief(Process* process, Chief* chief, const std::string& address, const ReplyObserver* observer,
                        absl::optional<int64_t>* last_step)
       : chief_(chief), address_(address), server_(process, chief, address, observer), last_step_(last_step) {}
-  ~ServedSimulatedChief() override {
-    // One that never had a model says nothing of those before it.
-    const int64_t step = LastStepOf(*chief_);
-    if (step >= 0 || !*last_step_) *last_step_ = step;
-  }
+  ~ServedSimulatedChief() override { *last_step_ = LastStepOf(*chief_); }
   bool listens() const { return server_.listens(); }
   std::string address() const override { return address_; }
   int port() const override { return 0; }
