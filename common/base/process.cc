@@ -14,6 +14,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/stop_requests.h"
 #include "lockstep/common/kernels/target.h"
@@ -78,6 +79,8 @@ void InitializeProcess(const char* program) {
   }
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(program);
+  // Debian's Abseil looks for deadlocks at every lock of gRPC's; ours are other mutexes.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2047 << 20);
   // One heap: memory that a received message took and freed serves the next one, whichever thread receives it. With a

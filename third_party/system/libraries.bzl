@@ -23,6 +23,7 @@ SYSTEM_LIBRARIES = {
             "absl/status:statusor": "absl_statusor",
             "absl/strings": "absl_strings",
             "absl/strings:str_format": "absl_str_format",
+            "absl/synchronization": "absl_synchronization",
             "absl/time": "absl_time",
             "absl/types:optional": "absl_optional",
             "absl/types:span": "absl_span",
