@@ -44,6 +44,16 @@ inline bool WireReader::ReadByte(uint8_t* byte) {
 }
 
 bool WireReader::ReadVarint(uint64_t* value) {
+  // Most are one byte, and not the first of a run.
+  if (run_ < runs_.size() && at_ < runs_[run_].size()) {
+    const auto byte = static_cast<uint8_t>(runs_[run_][at_]);
+    if ((byte & 0x80) == 0) {
+      ++at_;
+      --left_;
+      *value = byte;
+      return true;
+    }
+  }
   *value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
     uint8_t byte;
