@@ -10,10 +10,14 @@ FUZZ_ASAN=detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=16
 
 fuzz_usage() {
   cat <<'USAGE'
-Usage: ./lockstep fuzz [--target=NAME] [--runs=N] [--seconds=N]
+Usage: ./lockstep fuzz [--fast] [--target=NAME] [--runs=N] [--seconds=N]
 
 Gives every reader of foreign bytes inputs that libFuzzer makes of the last ones, under the address and undefined
 behaviour sanitizers. An input that fails is written to tests/fuzz/corpus/NAME, where it is a test from then on.
+  --fast          inputs are made and tried without the sanitizers, several times as many in a second; then those that
+                  were kept, one for everything that any of them reached, are tried once under the sanitizers. What a
+                  target checks, a crash, a hang, too much memory and a wrong index of a vector or string are found as
+                  before; an access out of bounds, or undefined behaviour, only where one of those kept shows it
   --target=NAME   only this one; "--target=" prints the names
   --runs=N        inputs for each target, 100000 unless --seconds is given
   --seconds=N     at most so long for each target
@@ -21,14 +25,21 @@ Exit codes: 0 nothing was found; 1 something was, and is shown.
 USAGE
 }
 
-# The compiler is another, so Bazel's output is in a place of its own; its server ends soon after.
-build_fuzzer() {
+# build_fuzzers CONFIG TARGET: the compiler is another, so Bazel's output is in a place of its own; its server ends soon
+# after.
+build_fuzzers() {
   local base
   base="${CACHE}/fuzz/$(printf '%s' "${ROOT}" | sha256sum | cut -c1-16)"
   choose_cache
   mkdir -p "${base}"
-  logged "building the fuzz targets" bazel_progress run_bazel --output_base="${base}" --max_idle_secs=30 \
-    build --config=fuzz "${BAZEL_FLAGS[@]}" //tests/fuzz:fuzz
+  logged "building the fuzz targets ($1)" bazel_progress run_bazel --output_base="${base}" --max_idle_secs=30 \
+    build "--config=$1" "${BAZEL_FLAGS[@]}" "$2"
+}
+
+# fuzz_with PROGRAM [FLAGS OF LIBFUZZER]: for `name`, `found` and `corpus` of fuzz_one.
+fuzz_with() {
+  FUZZ_TARGET="${name}" ASAN_OPTIONS="${FUZZ_ASAN}" UBSAN_OPTIONS=print_stacktrace=1 "$1" -entropic=0 \
+    -artifact_prefix="${found}/" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=10 "${@:2}" "${corpus}" "${found}"
 }
 
 # fuzz_one NAME [FLAGS OF LIBFUZZER]: prints one line; what libFuzzer said, too, when it has found something.
@@ -40,12 +51,15 @@ fuzz_one() {
   cd "${ROOT}" || return 1 # Golden files are read as seeds.
   {
     FUZZ_TARGET="${name}" FUZZ_SEEDS="${corpus}" "${FUZZER}" &&
-      FUZZ_TARGET="${name}" ASAN_OPTIONS="${FUZZ_ASAN}" UBSAN_OPTIONS=print_stacktrace=1 "${FUZZER}" \
-        -entropic=0 -artifact_prefix="${found}/" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=10 "$@" "${corpus}" "${found}"
+      if [[ -n "${FAST_FUZZERS[${name}]:-}" ]]; then
+        fuzz_with "${FAST_FUZZERS[${name}]}" "$@" && fuzz_with "${FUZZER}" -runs=0
+      else
+        fuzz_with "${FUZZER}" "$@"
+      fi
   } >"${output}" 2>&1 || status=$?
   rmdir --ignore-fail-on-non-empty "${found}"
   printf '%-18s %s runs in %d s, %d inputs kept\n' "${name}:" \
-    "$(sed -nE 's/^Done ([0-9]+) runs.*/\1/p' "${output}" | tail -n 1)" "$((SECONDS - began))" \
+    "$(sed -nE 's/^Done ([0-9]+) runs.*/\1/p' "${output}" | head -n 1)" "$((SECONDS - began))" \
     "$(find "${corpus}" -type f | wc -l)"
   [[ "${status}" == 0 ]] || grep -vE '^#[0-9]+\s+(NEW|REDUCE|pulse|INITED|RELOAD)' "${output}" | tail -n 60
   rm -f "${output}"
@@ -63,14 +77,25 @@ fuzz_all() {
   return "${failed}"
 }
 
-# Builds what fuzz_one runs; sets FUZZ_NAMES to all targets.
+# By target, with --fast: the program without sanitizers.
+declare -A FAST_FUZZERS=()
+
+# Builds what fuzz_one runs; sets FUZZ_NAMES to all targets, with --fast FAST_FUZZERS as well.
 prepare_fuzzing() {
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   open_log fuzz
-  build_fuzzer
-  FUZZER="${ROOT}/.bz/fuzz-bin/tests/fuzz/fuzz"
+  build_fuzzers fuzz //tests/fuzz:fuzz
+  FUZZER="${ROOT}/.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz"
   mapfile -t FUZZ_NAMES < <("${FUZZER}")
   [[ ${#FUZZ_NAMES[@]} -gt 0 ]] || fail 1 "${FUZZER} names no target"
+  [[ "${1:-}" == --fast ]] || return 0
+  build_fuzzers fuzz_fast //tests/fuzz:fuzz_apart
+  local program name
+  for program in "${ROOT}"/.bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_*; do
+    [[ "$(basename "${program}")" != *.* && -x "${program}" ]] || continue
+    while read -r name; do FAST_FUZZERS["${name}"]="${program}"; done < <("${program}")
+  done
+  [[ ${#FAST_FUZZERS[@]} == "${#FUZZ_NAMES[@]}" ]] || fail 1 "${#FAST_FUZZERS[@]} targets without sanitizers, of ${#FUZZ_NAMES[@]}"
 }
 
 # What ./lockstep test --all and --long do.
@@ -84,9 +109,10 @@ fuzz_for_long() {
 }
 
 run_fuzz() {
-  local word target="" limit=() names_only=""
+  local word target="" limit=() names_only="" fast=""
   for word in "$@"; do
     case "${word}" in
+      --fast) fast=--fast ;;
       --target=) names_only=1 ;;
       --target=*) target="${word#--target=}" ;;
       --runs=*) limit+=("-runs=${word#--runs=}") ;;
@@ -94,7 +120,7 @@ run_fuzz() {
       *) fail 2 "fuzz does not know '${word}'; see ./lockstep fuzz --help" ;;
     esac
   done
-  prepare_fuzzing
+  prepare_fuzzing "${fast}"
   if [[ -n "${names_only}" ]]; then
     printf '%s\n' "${FUZZ_NAMES[@]}"
     return

@@ -137,6 +137,7 @@ run_tests() {
     run_check "scripts" "${ROOT}/tools/check_scripts.sh"
     run_check "what became of TensorFlow's calls" "${ROOT}/tools/check_from_tensorflow.sh"
     run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
+    run_check "planted bugs" "${ROOT}/tests/simulation/mutants.sh" --check
     run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
     # Programs without a test have to compile too.
     if run_phase "optimised" --nobuild_tests_only //...; then

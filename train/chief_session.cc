@@ -188,9 +188,9 @@ absl::Status ChiefSession::RequestStop(const std::string& reason) {
     MutexLock lock(&mutex_);
     std::swap(set_last_state, set_last_state_);
   }
-  RETURN_IF_ERROR(process_.chief()->End(reason, set_last_state));
-  ending_.RequestStop();
-  return absl::OkStatus();
+  absl::Status status = process_.chief()->End(reason, set_last_state);
+  if (status.ok() || absl::IsUnknown(status)) ending_.RequestStop();
+  return status;
 }
 
 absl::Status ChiefSession::AwaitEnd() {
@@ -205,7 +205,7 @@ absl::Status ChiefSession::Close() {
   TakeStop();
   const absl::Status ends = process_.chief()->End("the chief's program left its loop");
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
-  if (!ends.ok()) process_.chief()->RequestStop();
+  if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
   const absl::Status status = ending_.Explain(AwaitEnd());
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;

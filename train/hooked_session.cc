@@ -209,17 +209,22 @@ absl::Status HookedSession::Advance() {
   ASSIGN_OR_RETURN(auto states, States());
   if (!stop_reason_.empty()) {
     options_.gate->SetStateAtEnd(step_, std::move(states));
-    return base_->RequestStop(stop_reason_);
+    return EndRun();
   }
   options_.gate->SetState(step_, std::move(states));
   AllowBeforeRun();
   return absl::OkStatus();
 }
 
+absl::Status HookedSession::EndRun() {
+  absl::Status status = base_->RequestStop(stop_reason_);
+  return absl::IsUnknown(status) ? absl::OkStatus() : status;
+}
+
 absl::Status HookedSession::Fail(const absl::Status& error) {
   if (absl::IsOutOfRange(error)) {
     stop_reason_ = std::string(error.message());
-    if (base_->is_chief()) RETURN_IF_ERROR(base_->RequestStop(stop_reason_));
+    if (base_->is_chief()) RETURN_IF_ERROR(EndRun());
     return error;
   }
   failure_ = error;

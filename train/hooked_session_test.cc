@@ -153,6 +153,22 @@ TEST_F(HookedSessionTest, AStopTakesEffectAfterAllHooksAndEndsTheRunAtTheHeldSte
   EXPECT_EQ(calls_.back(), "b end");
 }
 
+TEST_F(HookedSessionTest, AnEndThatMayBeOnRecordIsNoFailureOfTheRun) {
+  FakeSession base;
+  base.set_stop_status(absl::UnknownError("the disk has not said"));
+  RecordingHook a(&calls_);
+  a.after_run = [](RunContext& context, const RunValues&) { context.RequestStop("enough"); };
+  auto session = Open(&base, {&a});
+  EXPECT_TRUE((*session)->Run(op_).ok());
+  EXPECT_TRUE((*session)->ShouldStop());
+  EXPECT_TRUE((*session)->Close().ok());
+
+  FakeSession other;
+  other.set_stop_status(absl::InternalError("the disk has not taken it"));
+  auto refused = Open(&other, {&a});
+  EXPECT_TRUE(absl::IsInternal((*refused)->Run(op_).status()));
+}
+
 TEST_F(HookedSessionTest, WhatHooksHaveSeenIsKeptBeforeTheRunIsEnded) {
   FakeSession base;
   RecordingHook a(&calls_);

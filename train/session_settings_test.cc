@@ -236,6 +236,26 @@ TEST_P(SessionChangesTest, AKilledProgramThatStartsAsBeforeContinuesWithTheChang
   EXPECT_EQ(Record().change_size(), 1);
 }
 
+TEST_P(SessionChangesTest, NoStepIsComputedWithoutAChangeThatMayBeOnRecord) {
+  const std::string digest = DigestOfAChangeAtAStart(5);
+  logdir_ = "unknown";
+  {
+    const auto session = OpenChief();
+    RunTo(session.get(), 5);
+    fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
+    EXPECT_TRUE(absl::IsInternal(session->ChangeSettings(Change())));
+    EXPECT_EQ(Record().change_size(), 1) << "whoever starts now finds it";
+    const absl::Status ended = session->Close();
+    EXPECT_THAT(std::string(ended.message()), HasSubstr("whether it is on record that settings change at step 5"));
+  }
+  fs_.Heal();
+  const auto session = OpenChief();
+  RunTo(session.get(), 5);
+  ASSERT_TRUE(session->ChangeSettings(Change()).ok());
+  RunToTheEnd(session.get());
+  EXPECT_EQ(DigestOf(12), digest);
+}
+
 TEST_P(SessionChangesTest, AChangeWhoseCheckpointWasNotWrittenIsMadeAgain) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "refused";

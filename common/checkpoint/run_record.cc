@@ -29,11 +29,12 @@ absl::StatusOr<absl::optional<v1::RunRecord>> ReadRunRecord(FileSystem* fs, cons
   return absl::optional<v1::RunRecord>(std::move(record));
 }
 
-absl::Status WriteRunRecord(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record) {
+absl::Status WriteRunRecord(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record, bool* replaced) {
   return WriteFileAtomically(
       fs, JoinPath(logdir, kRunRecordFile),
       absl::StrCat("# The configuration, the model and the data of this run, written by the chief.\n",
-                   PrintTextProto(record)));
+                   PrintTextProto(record)),
+      replaced);
 }
 
 }  // namespace lockstep

@@ -28,8 +28,9 @@ absl::StatusOr<bool> IsRunDirectory(FileSystem* fs, const std::string& directory
 absl::StatusOr<absl::optional<v1::RunRecord>> ReadRunRecord(FileSystem* fs, const std::string& logdir,
                                                             absl::Span<const std::string> overrides = {});
 
-// Replaces the record; a reader finds the old one or the new one.
-absl::Status WriteRunRecord(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record);
+// Replaces the record; a reader finds the old one or the new one. `replaced`: WriteFileAtomically.
+absl::Status WriteRunRecord(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record,
+                            bool* replaced = nullptr);
 
 }  // namespace lockstep
 

@@ -24,7 +24,8 @@ absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path) {
   return data;
 }
 
-absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data) {
+absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data, bool* replaced) {
+  if (replaced != nullptr) *replaced = false;
   const std::string temporary = absl::StrCat(path, ".tmp");
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(temporary));
   absl::Status status = file->Append(data);
@@ -36,6 +37,7 @@ absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::
     fs->Remove(temporary).IgnoreError();  // The first error is the one to report.
     return status;
   }
+  if (replaced != nullptr) *replaced = true;
   return fs->SyncDirectory(std::string(Dirname(path)));
 }
 

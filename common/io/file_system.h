@@ -87,8 +87,10 @@ class FileSystem {
 // Whole small files. ResourceExhausted for one of more than 1 GiB.
 absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path);
 // Writes "<path>.tmp", syncs, renames it over `path` and syncs the directory: readers see the old or
-// the new contents, never less.
-absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data);
+// the new contents, never less. `replaced`, which may be null: whether they see the new ones, with an error, too; after
+// a loss of power they may then see either.
+absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data,
+                                 bool* replaced = nullptr);
 
 // "a/b" and "c" to "a/b/c"; an absolute second path stands alone.
 std::string JoinPath(absl::string_view directory, absl::string_view name);

@@ -70,9 +70,10 @@ absl::Status CheckpointWriter::SaveAgain(VariableStore::Snapshot snapshot) {
   if (absl::IsDeadlineExceeded(idle)) return idle;
   {
     MutexLock lock(&mutex_);
-    queue_.Forget(snapshot.step);
+    queue_.OfferAgain(snapshot.step);
+    waiting_ = std::move(snapshot);
+    changed_.SignalAll();
   }
-  SaveAtOnce(std::move(snapshot));
   return WaitUntilIdle();
 }
 

@@ -262,7 +262,7 @@ absl::Status Chief::Save() {
 }
 
 absl::Status Chief::RecordEnd(int64_t step) {
-  if (step >= history_.target().total_steps()) return absl::OkStatus();
+  if (step >= history_.target().total_steps() && !history_.in_doubt()) return absl::OkStatus();
   if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
   return history_.EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
 }

@@ -121,9 +121,10 @@ class Chief {
   Training* training() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the run well as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
   // save. The step is in the run's record before it counts, so that no later life goes beyond. Errors:
-  // FailedPrecondition before the model is known; those of the file system, and the run goes on. Of `reason` 1024 bytes
-  // are recorded, as UTF-8.
-  // `once_recorded`, which may be null, is called when the record says so, before the last step is saved.
+  // FailedPrecondition before the model is known; those of the file system, and the run goes on; Unknown when the disk
+  // has not said whether it has the record, and then this life ends the run, and another may go on with it, unless the
+  // record can be written before the last step is saved. Of `reason` 1024 bytes are recorded, as UTF-8.
+  // `once_recorded`, which may be null, is called when the record says so, or may, before the last step is saved.
   absl::Status End(const std::string& reason, const std::function<void()>& once_recorded = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of

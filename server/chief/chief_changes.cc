@@ -96,7 +96,13 @@ absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Trainin
   if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
   if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
-  RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); }));
+  const absl::Status recorded = history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
+  // The next life may find it there: no step may be computed without it.
+  if (!recorded.ok() && history_.in_doubt()) {
+    training->Fail(absl::Status(recorded.code(), absl::StrCat("whether it is on record that settings change at step ",
+                                                              step, " is not known: ", recorded.message())));
+  }
+  RETURN_IF_ERROR(recorded);
   const v1::RunRecord record = history_.record();
   auto contract = std::make_shared<const RunContract>(record);
   {

@@ -32,14 +32,17 @@ absl::Status Chief::End(const std::string& reason, const std::function<void()>& 
     MutexLock lock(&mutex_);
     status = life_.CheckNotStopping();
   }
-  const bool early = step < replicas->total_steps();
+  const bool early = step < replicas->total_steps() || history_.in_doubt();
   const std::string recorded = ToUtf8(reason, kMaxReasonBytes);
   if (status.ok() && early && history_.directory() != nullptr) status = CheckOwned();
   if (status.ok() && early) status = history_.EndAt(step, recorded);
-  if (status.ok() && once_recorded) once_recorded();
-  if (status.ok()) replicas->EndAt(step);
+  // An end that may be on record is kept to: before the last step is saved, RecordEnd writes it again.
+  const bool ends = status.ok() || absl::IsUnknown(status);
+  if (ends && once_recorded) once_recorded();
+  if (ends) replicas->EndAt(step);
   replicas->ReleaseAfterChange();
   if (status.ok() && early) LOG(INFO) << "the run is to end at step " << step << ": " << recorded;
+  if (!status.ok() && ends) LOG(WARNING) << status.message();
   return status;
 }
 
@@ -131,7 +134,7 @@ absl::Status Chief::Wait() {
       const absl::Status ended = End(reason);
       mutex_.Lock();
       const bool again = wish->OnTried(ended, options_.clock->Now());
-      if (ended.ok()) continue;
+      if (ended.ok() || absl::IsUnknown(ended)) continue;
       mutex_.Unlock();  // nothing is logged under a lock
       LOG(ERROR) << "the run goes on, its end could not be recorded" << (again ? " yet" : "") << ": "
                  << ended.message();

@@ -20,6 +20,7 @@
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/record_io.h"
@@ -940,6 +941,32 @@ TEST_F(ChiefTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
     fs_.Heal();
   }
   EXPECT_EQ(Record().end().step(), 3);
+}
+
+TEST_F(ChiefTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKnows) {
+  for (const bool heals : {true, false}) {
+    logdir_ = absl::StrCat("logdir-", heals);
+    ASSERT_TRUE(Restart().ok());
+    TrainAndSave(2);
+    worker_.reset();
+    // The record is replaced, and may be taken back.
+    fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
+    int recorded = 0;
+    const absl::Status told = chief_->End("enough", [&] { ++recorded; });
+    EXPECT_TRUE(absl::IsUnknown(told)) << told;
+    EXPECT_EQ(recorded, 1);
+    EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step is computed that may be beyond the end";
+    EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
+    if (heals) fs_.Heal();
+    const absl::Status ended = WaitForEnd();
+    EXPECT_EQ(ended.ok(), heals) << "workers hear of an end that is on record alone: " << ended;
+    chief_.reset();
+    fs_.Heal();
+    memory_.DropUnsyncedData();
+    EXPECT_EQ(ReadRunRecord(&memory_, logdir_).value()->has_end(), heals);
+    ASSERT_TRUE(Start().ok());
+    EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+  }
 }
 
 TEST_F(ChiefTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {

@@ -78,7 +78,9 @@ absl::Status RunDirectory::CheckOwned() const {
 
 absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const { return ReadRunRecord(fs_, path_); }
 
-absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record) const { return WriteRunRecord(fs_, path_, record); }
+absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replaced) const {
+  return WriteRunRecord(fs_, path_, record, replaced);
+}
 
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
   const std::string difference = FirstDifference(WeightsConfig(record), WeightsConfig(config));

@@ -40,7 +40,8 @@ class RunDirectory {
 
   // ReadRunRecord: nullopt in a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
-  absl::Status WriteRecord(const v1::RunRecord& record) const;
+  // WriteRunRecord.
+  absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
 
  private:
   RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock);

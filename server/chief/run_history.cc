@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/chief/run_settings.h"
 
@@ -56,31 +57,42 @@ void RunHistory::BeginWriting() {
   writing_ = true;
 }
 
-absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target) {
+bool RunHistory::in_doubt() const {
+  MutexLock lock(&mutex_);
+  return in_doubt_;
+}
+
+absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) {
   target.FillRecord(&record);
-  const absl::Status status = directory_ == nullptr ? absl::OkStatus() : directory_->WriteRecord(record);
+  bool replaced = false;
+  const absl::Status status = directory_ == nullptr ? absl::OkStatus() : directory_->WriteRecord(record, &replaced);
   MutexLock lock(&mutex_);
   writing_ = false;
   written_.SignalAll();
-  if (!status.ok()) return status;
+  // One that was in doubt before still is when this one has not replaced it.
+  in_doubt_ = !status.ok() && (replaced || in_doubt_);
+  if (!status.ok() && (!replaced || doubtful == Doubtful::kDropped)) return status;
   known_ = true;
   record_ = std::move(record);
   target_ = std::move(target);
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status RunHistory::Update(const std::function<void(v1::RunRecord*)>& change) {
   BeginWriting();
   v1::RunRecord record = this->record();
   change(&record);
-  return Write(std::move(record), target());
+  return Write(std::move(record), target(), Doubtful::kDropped);
 }
 
 absl::Status RunHistory::EndAt(int64_t step, const std::string& reason) {
   BeginWriting();
   RunTarget target = this->target();
   target.EndAt(step, reason);
-  return Write(record(), std::move(target));
+  absl::Status status = Write(record(), std::move(target), Doubtful::kKept);
+  if (status.ok() || !in_doubt() || this->target().total_steps() > step) return status;
+  return absl::UnknownError(
+      absl::StrCat("whether it is on record that the run ends at step ", step, " is not known: ", status.message()));
 }
 
 }  // namespace lockstep

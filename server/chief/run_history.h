@@ -32,7 +32,8 @@ class RunHistory {
   // What the logdir has becomes the record; false when it has none. Before all else.
   absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Changes the record. Errors: those of the file system; nothing has changed then.
+  // Changes the record. Errors: those of the file system; nothing has changed then, but when the record is in_doubt the
+  // next life may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The run continues from the checkpoint of global step `restored`, in which `assignments` were made: what the record
@@ -43,11 +44,17 @@ class RunHistory {
   // The run continues from the checkpoint of global step `restored`. Written by the next Update.
   void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
   RunTarget target() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // RunTarget::EndAt, on the disk. Errors: those of Update.
+  // RunTarget::EndAt, on the disk. Errors: those of the file system, and nothing has changed then; Unknown when the
+  // next life may find this end or not: it is the target of this life, and is written again when it is asked for again.
   absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The last change has replaced the record, and a loss of power may take it back: the disk has not said that it has
+  // it.
+  bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Write(v1::RunRecord record, RunTarget target) ABSL_LOCKS_EXCLUDED(mutex_);
+  enum class Doubtful { kDropped, kKept };
+  // Doubtful: what becomes of a change that is in doubt.
+  absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
   // Until no other change is being written.
   void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -57,6 +64,7 @@ class RunHistory {
   CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
+  bool in_doubt_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);
   RunTarget target_ ABSL_GUARDED_BY(mutex_);
 };

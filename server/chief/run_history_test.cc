@@ -60,6 +60,50 @@ TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
   EXPECT_EQ(history->target().total_steps(), 100);
 }
 
+TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
+  using Operation = FaultyFileSystem::Operation;
+  auto history = Open();
+  ASSERT_FALSE(history->Read().value());
+  history->ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  // The new record is there for whoever looks, but not for good.
+  faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough")));
+  EXPECT_TRUE(history->in_doubt());
+  EXPECT_EQ(history->target().total_steps(), 40);
+  EXPECT_TRUE(history->directory()->ReadRecord().value()->has_end());
+  faulty_.FailMatching(Operation::kCreate, "d", absl::ResourceExhaustedError("full"));
+  EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough"))) << "as before: the new record may be there";
+  faulty_.Heal();
+  EXPECT_TRUE(history->EndAt(40, "enough").ok());
+  EXPECT_FALSE(history->in_doubt());
+  history.reset();
+  fs_.DropUnsyncedData();
+  history = Open();
+  ASSERT_TRUE(history->Read().value());
+  EXPECT_EQ(history->record().end().step(), 40);
+}
+
+TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
+  using Operation = FaultyFileSystem::Operation;
+  auto history = Open();
+  ASSERT_FALSE(history->Read().value());
+  history->ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(history->Update([](v1::RunRecord* record) { record->add_assignment(); })));
+  EXPECT_TRUE(history->in_doubt());
+  EXPECT_EQ(history->record().assignment_size(), 0);
+  faulty_.FailMatching(Operation::kCreate, "d", absl::ResourceExhaustedError("full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(history->EndAt(40, "enough")));
+  EXPECT_EQ(history->target().total_steps(), 100);
+  EXPECT_TRUE(history->in_doubt());
+  faulty_.Heal();
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
+  EXPECT_FALSE(history->in_doubt());
+  EXPECT_EQ(history->directory()->ReadRecord().value()->assignment_size(), 0);
+}
+
 TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
   auto history = Open();
   ASSERT_FALSE(history->Read().value());

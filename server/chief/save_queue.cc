@@ -5,9 +5,10 @@
 namespace lockstep {
 
 bool SaveQueue::Accept(int64_t step) {
-  if (step < newest_ || step <= saved_) return false;
+  if (step < newest_ || step <= saved_ || step <= again_) return false;
   newest_ = step;
   waiting_ = step;
+  again_waits_ = false;
   return true;
 }
 
@@ -24,22 +25,28 @@ bool SaveQueue::OfferUrgent(int64_t step) {
   return accepted;
 }
 
-void SaveQueue::Forget(int64_t step) {
+void SaveQueue::OfferAgain(int64_t step) {
   saved_ = std::min(saved_, step - 1);
-  newest_ = std::min(newest_, step - 1);
+  newest_ = step;
+  waiting_ = step;
+  again_ = step;
+  again_waits_ = true;
+  urgent_ = true;
 }
 
 absl::optional<int64_t> SaveQueue::Take() {
   if (!waiting_ || writing_) return absl::nullopt;
   writing_ = waiting_;
   waiting_.reset();
+  again_waits_ = false;
   return writing_;
 }
 
 void SaveQueue::OnWritten(bool saved) {
   if (!writing_) return;
   if (saved) saved_ = *writing_;
-  if (waiting_ && *waiting_ <= saved_) waiting_.reset();
+  if (!saved && !again_waits_ && *writing_ == again_) again_ = -1;  // it may be tried again
+  if (waiting_ && !again_waits_ && *waiting_ <= saved_) waiting_.reset();
   writing_.reset();
   urgent_ = urgent_ && busy();
 }

@@ -19,15 +19,16 @@ namespace lockstep {
 //   x written, w waits s replaces w       -          w waits, unless a       w waits
 //                                                    saved x covers it
 //
-// "-": not allowed, and changes nothing. Offers that are older than any before, or saved already, are dropped.
+// "-": not allowed, and changes nothing. Offers that are older than any before, or saved already, are dropped. One that
+// is offered again takes the place of all others of its step, those that come later, too, and waits whatever is saved.
 class SaveQueue {
  public:
   // A snapshot of `step` comes, to be written over time. False when it is dropped.
   bool Offer(int64_t step, absl::Time now);
   // One that a caller waits for: it is written at once, from the beginning if it is being written over time.
   bool OfferUrgent(int64_t step);
-  // What was saved, or is here, of this step and later ones is no longer its state: it is to be saved once more.
-  void Forget(int64_t step);
+  // An urgent one. What was saved, is here or comes later of this step is not its state any more: this one is.
+  void OfferAgain(int64_t step);
   // A caller waits for everything that is here.
   void MakeUrgent() { urgent_ = busy(); }
 
@@ -51,6 +52,9 @@ class SaveQueue {
 
   absl::optional<int64_t> waiting_;
   absl::optional<int64_t> writing_;
+  // What OfferAgain has brought last, until it could not be written; -1 for none. Whether it still waits.
+  int64_t again_ = -1;
+  bool again_waits_ = false;
   // The newest step of all snapshots that came, and of those that were saved.
   int64_t newest_ = -1;
   int64_t saved_ = -1;

@@ -36,6 +36,35 @@ TEST_F(SaveQueueTest, ANewerSnapshotTakesThePlaceOfTheOneThatWaits) {
   EXPECT_EQ(queue_.waiting(), 2);
 }
 
+TEST_F(SaveQueueTest, OneThatIsOfferedAgainIsWrittenWhateverElseThereIsOfItsStep) {
+  Write(5);
+  queue_.OfferAgain(5);
+  EXPECT_TRUE(queue_.urgent());
+  queue_.OnWritten(true);
+  EXPECT_EQ(queue_.waiting(), 5) << "what was written is not its state any more";
+  EXPECT_FALSE(queue_.Offer(5, At(6))) << "taken before, and late";
+  EXPECT_FALSE(queue_.OfferUrgent(5));
+  EXPECT_EQ(queue_.Take(), 5);
+  EXPECT_FALSE(queue_.OfferUrgent(5));
+  queue_.OnWritten(true);
+  EXPECT_FALSE(queue_.busy());
+  EXPECT_FALSE(queue_.Offer(5, At(7)));
+
+  queue_.OfferAgain(5);
+  EXPECT_TRUE(queue_.Offer(6, At(8))) << "a later step covers it";
+  EXPECT_EQ(queue_.Take(), 6);
+  queue_.OnWritten(true);
+  EXPECT_FALSE(queue_.busy());
+}
+
+TEST_F(SaveQueueTest, OneThatIsOfferedAgainMayBeTriedAgain) {
+  queue_.OfferAgain(5);
+  EXPECT_EQ(queue_.Take(), 5);
+  queue_.OnWritten(false);
+  EXPECT_FALSE(queue_.busy());
+  EXPECT_TRUE(queue_.OfferUrgent(5));
+}
+
 TEST_F(SaveQueueTest, OneIsWrittenAtATime) {
   Write(1);
   EXPECT_TRUE(queue_.Offer(2, At(2)));

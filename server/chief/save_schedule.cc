@@ -14,7 +14,8 @@ Backoff::Options RetryDelays() {
 }  // namespace
 
 bool MayPass(const absl::Status& status) {
-  return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsUnknown(status);
 }
 
 SaveSchedule::SaveSchedule(const Options& options, absl::Time now)

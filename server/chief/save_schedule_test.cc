@@ -54,8 +54,8 @@ TEST(SaveScheduleTest, KnowsWhatIsSaved) {
 TEST(SaveScheduleTest, ErrorsThatMayPassAreTriedAgainAfterGrowingDelays) {
   SaveSchedule schedule = NewSchedule(10);
   absl::Duration last = absl::ZeroDuration();
-  for (const auto& error :
-       {absl::InternalError("I/O"), absl::ResourceExhaustedError("full"), absl::UnavailableError("away")}) {
+  for (const auto& error : {absl::InternalError("I/O"), absl::ResourceExhaustedError("full"),
+                            absl::UnavailableError("away"), absl::UnknownError("may be there")}) {
     const auto retry = schedule.RetryAt(At(1), error);
     ASSERT_TRUE(retry.has_value());
     EXPECT_GT(*retry - At(1), last);

@@ -54,6 +54,8 @@ ProcessFiles::ProcessFiles(Process* process, Disk* disk)
 absl::Status ProcessFiles::Before(Operation operation, const std::string& path) {
   if (process_->ghost()) return Gone();
   World* const world = process_->world();
+  if (operation == Operation::kCreate) creates_ = true;
+  if (operation == Operation::kAppend) creates_ = false;
   const bool looks = operation == Operation::kRead || operation == Operation::kExists || operation == Operation::kOpen;
   if (!looks) world->transcript()->Add(world->now(), process_->name(), NameOf(operation), " ", path);
   world->OnPoint(looks ? Point::kLook : Point::kFile);

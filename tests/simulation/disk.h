@@ -64,6 +64,8 @@ class ProcessFiles : public ForwardingFileSystem {
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
   // The process has ended.
   void EndLocks() { locks_.clear(); }
+  // From the moment at which it is about to create a file until it writes to one.
+  bool creates() const { return creates_; }
 
  private:
   class HeldLock;
@@ -72,6 +74,7 @@ class ProcessFiles : public ForwardingFileSystem {
 
   Process* const process_;
   Disk* const disk_;
+  bool creates_ = false;
   int64_t last_lock_ = 0;
   std::map<int64_t, std::unique_ptr<Lock>> locks_;
 };

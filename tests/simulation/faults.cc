@@ -198,6 +198,7 @@ void SecondChief(Life* life) { life->StartOtherChief(/*takes_over=*/false); }
 void TakeOver(Life* life) {
   // Known: two that write at once, with no lock between them, write into the same temporary file.
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
+  if (life->chief()->creates_file()) return;
   const auto names = life->disk()->memory()->ListDirectory("/logdir");
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
     if (absl::EndsWith(name, ".tmp")) return;

@@ -204,7 +204,8 @@ void Judge::OnChiefExit(Process* chief) {
       return;
     case kExitTerminated:
       if (chief->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
-      if (waited_.count(chief) > 0 && StepOnDisk() < waited_[chief] && !taken_over_) {
+      // Where every life begins there is nothing to save.
+      if (waited_.count(chief) > 0 && std::max<int64_t>(StepOnDisk(), 0) < waited_[chief] && !taken_over_) {
         Fail(absl::StrCat(what, " at step ", waited_[chief], ", but only step ", StepOnDisk(), " is saved"));
       }
       return;

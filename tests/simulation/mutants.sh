@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
 # Plants a bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each within 5000
 # seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file in mutants/ without ".patch"); without
-# names all of them.
+# names all of them. "mutants.sh --check" only sees whether every one of them can be planted in this tree.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
 scratch="${LOCKSTEP_MUTANTS:-${HOME:-/root}/.cache/lockstep/mutants}"
+# plant NAME TREE [FLAGS OF PATCH]: a patch that fits only somehow may be another bug by now.
+plant() { patch -s -F0 -d "$2" -p1 "${@:3}" <"${here}/mutants/$1.patch"; }
+
+check=""
+if [[ "${1:-}" == --check ]]; then
+  check=1
+  shift
+fi
 names=("$@")
 if [[ ${#names[@]} == 0 ]]; then
   for patch in "${here}"/mutants/*.patch; do names+=("$(basename "${patch}" .patch)"); done
+fi
+
+if [[ -n "${check}" ]]; then
+  failed=0
+  for name in "${names[@]}"; do
+    plant "${name}" "${tree}" --dry-run && continue
+    echo "${name}: the patch does not apply"
+    failed=$((failed + 1))
+  done
+  echo "${#names[@]} mutants, ${failed} do not apply"
+  [[ "${failed}" == 0 && ${#names[@]} -gt 0 ]]
+  exit
 fi
 
 # The same results as any other build of this user (tools/build.sh).
@@ -62,7 +82,7 @@ sound_until 1
 failed=0
 for name in "${names[@]}"; do
   refresh
-  if ! patch -s -d "${copy}" -p1 <"${here}/mutants/${name}.patch"; then
+  if ! plant "${name}" "${copy}"; then
     echo "${name}: the patch does not apply"
     failed=$((failed + 1))
     continue

@@ -58,6 +58,7 @@ class Process {
   Executor* executor() const { return executor_.get(); }
   Clock* clock() const { return clock_.get(); }
   FileSystem* fs() { return &files_; }
+  bool creates_file() const { return files_.creates(); }
   Instant started() const { return started_; }
 
   // Not ended.

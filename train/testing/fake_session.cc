@@ -136,7 +136,7 @@ absl::Status FakeSession::RequestStop(const std::string& reason) {
   calls_.push_back(absl::StrCat("stop ", newest_, ": ", reason));
   if (stop_reason_.empty()) stop_reason_ = reason;
   end_ = std::min(end_, newest_);
-  return absl::OkStatus();
+  return stop_status_;
 }
 
 absl::Status FakeSession::Close() {

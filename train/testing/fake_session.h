@@ -90,6 +90,8 @@ class FakeSession : public Session, public StepGate {
   // The next Run, or Read, fails like this.
   void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
+  // RequestStop says this, and ends the run nevertheless.
+  void set_stop_status(absl::Status status) { stop_status_ = std::move(status); }
   // What Abandon does.
   void set_on_abandon(std::function<absl::Status()> on_abandon) { on_abandon_ = std::move(on_abandon); }
   // GlobalStep returns these, one by one, before the true one.
@@ -116,6 +118,7 @@ class FakeSession : public Session, public StepGate {
   std::string stop_reason_;
   bool closed_ = false;
   absl::Status run_error_;
+  absl::Status stop_status_;
   absl::Status read_error_;
   std::function<absl::Status()> on_abandon_ = [] { return absl::OkStatus(); };
   std::deque<int64_t> polled_steps_;

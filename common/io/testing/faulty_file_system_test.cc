@@ -36,7 +36,9 @@ TEST_F(FaultyFileSystemTest, FindsAtomicWritesAtomicAtEveryOperation) {
   for (int64_t n = 1; n <= 6; ++n) {
     ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "old").ok());
     fs_.FailOperation(n, absl::InternalError("injected"));
-    EXPECT_FALSE(WriteFileAtomically(&fs_, "a", "new").ok());
+    bool replaced = n != 6;
+    EXPECT_FALSE(WriteFileAtomically(&fs_, "a", "new", &replaced).ok());
+    EXPECT_EQ(replaced, n == 6);
     EXPECT_EQ(ReadFile(&memory_, "a").value(), n == 6 ? "new" : "old") << n;
     EXPECT_FALSE(memory_.Exists("a.tmp").value()) << n;
   }
