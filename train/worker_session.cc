@@ -1,5 +1,6 @@
 #include "lockstep/train/worker_session.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "glog/logging.h"
@@ -137,11 +138,21 @@ bool WorkerSession::ShouldStop() {
   return state_.leaving || state_.over || state_.ended.has_value();
 }
 
-void WorkerSession::OnSession() {
+void WorkerSession::DropSentSummaries() {
+  const auto begin = state_.summaries.begin();
+  state_.summaries.erase(begin, begin + static_cast<std::ptrdiff_t>(std::exchange(state_.sent_summaries, 0)));
+}
+
+void WorkerSession::OnSession(bool goes_on) {
   MutexLock lock(&mutex_);
-  ++state_.sessions;
-  // Its fate nobody will tell: what the first token of this session says is not about it.
+  if (!goes_on) {
+    ++state_.sessions;
+    DropSentSummaries();
+  }
+  // Its fate nobody will tell: what the first token of this session says is not about it. Where the chief has only set
+  // something, Run goes on with that token, and what it was to report travels with it.
   state_.computed.reset();
+  state_.sent_summaries = 0;
   changed_.SignalAll();
 }
 
@@ -156,7 +167,8 @@ bool WorkerSession::BeforeBlock(const v1::Token& token, BlockAdditions* addition
   }
   state_.step.reset();
   if (state_.leaving) return false;
-  additions->summaries = std::exchange(state_.summaries, {});
+  additions->summaries = state_.summaries;
+  state_.sent_summaries = state_.summaries.size();
   // Again, if it did before: a token shows that the run has not ended by it, because the slot had another report
   // already, the stream broke, or the step is not committed yet. Not sooner, where a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
@@ -175,6 +187,7 @@ void WorkerSession::OnResult(v1::ContributionResult result) {
   if (!state_.computed) return;
   state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.result->fate = result;
+  DropSentSummaries();
   changed_.SignalAll();
 }
 

@@ -86,7 +86,7 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
 class EndingObserver : public BlockObserver {
  public:
   void EndWithNextBlock() { end_ = true; }
-  void OnSession() override {}
+  void OnSession(bool) override {}
   bool BeforeBlock(const v1::Token&, BlockAdditions* additions) override {
     additions->stop = std::exchange(end_, false);
     return true;

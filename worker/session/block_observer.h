@@ -20,8 +20,9 @@ class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
 
-  // A session is open, with a stream: the first one, or after the one before was lost.
-  virtual void OnSession() = 0;
+  // A session is open, with a stream: the first one, or after the one before was lost. `goes_on`: that one was with the
+  // same life of the chief, which ended it itself, as it does when variables or settings are set.
+  virtual void OnSession(bool goes_on) = 0;
   // Before a block is computed; may block. False: it is given up, as a stop was requested.
   virtual bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
   // The block was computed and sent. Mean over its slots.

@@ -139,6 +139,11 @@ void WorkerSession::OnProgress() {
   retries_->OnProgress();
 }
 
+int64_t WorkerSession::generation() {
+  MutexLock lock(&mutex_);
+  return open_ ? open_->generation() : 0;
+}
+
 absl::Status WorkerSession::AwaitRetry(const absl::Status& ended) {
   const absl::Time now = options_.clock->Now();
   absl::Duration delay, absence;

@@ -66,6 +66,8 @@ class WorkerSession {
 
   // The session brings something: a block was taken, or the worker waits for a token and is known to the chief.
   void OnProgress() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The chief's life with which the open session is.
+  int64_t generation() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until another attempt may follow one that ended with this, or a stop is requested. Errors: the one with which
   // to give up (SessionRetries).
   absl::Status AwaitRetry(const absl::Status& ended) ABSL_LOCKS_EXCLUDED(mutex_);

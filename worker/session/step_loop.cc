@@ -24,9 +24,9 @@ BlockComputer::Result StepLoop::Compute(const StepChannel::Assignment& assignmen
   return result;
 }
 
-SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer) {
+SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on) {
   Effects effects = Open(channel);
-  if (observer_ != nullptr) observer_->OnSession();
+  if (observer_ != nullptr) observer_->OnSession(goes_on);
   absl::StatusOr<StepChannel::Assignment> assignment = absl::UnknownError("");
   while (true) {
     switch (effects.next) {

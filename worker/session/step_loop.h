@@ -22,8 +22,9 @@ class StepLoop {
   // `on_progress` is called by Run when a session has brought something. `observer` may be null.
   explicit StepLoop(std::function<void()> on_progress, BlockObserver* observer = nullptr);
 
-  // One session's stream, to its end.
-  SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One session's stream, to its end. `goes_on`: BlockObserver::OnSession.
+  SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The answer to a heartbeat of the session; returns whether it shows that the session brings something.
   bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);

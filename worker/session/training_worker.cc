@@ -38,6 +38,7 @@ absl::Status TrainingWorker::Run() {
     const SessionEnd end = RunSession();
     if (session_.stop_requested()) break;
     if (end.final) return end.status;
+    if (!absl::IsAborted(end.status)) generation_ = 0;
     const absl::Status retry = session_.AwaitRetry(end.status);
     if (IsEndOfRun(retry) && absl::IsOutOfRange(retry)) {
       LOG(INFO) << name_ << ": " << retry.message();
@@ -55,7 +56,8 @@ SessionEnd TrainingWorker::RunSession() {
   if (!status.ok()) return {std::move(status), /*final=*/true};
   status = session_.Open(computer_->workload());
   if (!status.ok()) return {std::move(status)};
-  SessionEnd end = loop_.Run(session_.channel(), computer_.get());
+  const int64_t before = std::exchange(generation_, session_.generation());
+  SessionEnd end = loop_.Run(session_.channel(), computer_.get(), /*goes_on=*/generation_ == before);
   session_.Close();
   return end;
 }

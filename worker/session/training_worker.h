@@ -75,6 +75,8 @@ class TrainingWorker {
   WorkerSession session_;
   absl::optional<config::v1::RunSpec> config_;  // what computer_ was made for
   std::unique_ptr<BlockComputer> computer_;
+  // The chief's life with which the newest session was; 0 when something else ended it, or came since, than the chief.
+  int64_t generation_ = 0;
 };
 
 }  // namespace lockstep
