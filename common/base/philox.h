@@ -27,8 +27,8 @@ class Philox {
   // Four independent uniform 32-bit numbers.
   Block At(uint64_t index) const;
 
-  // The numbers of blocks first_block, first_block + 1, ... one after the other: eight blocks at
-  // a time, about four times as fast as At(). For long masks.
+  // The numbers of blocks first_block, first_block + 1, ... one after the other: several blocks
+  // at a time, about four times as fast as At(). For long masks.
   void FillBits(uint64_t first_block, absl::Span<uint32_t> out) const;
 
   // Sequential use: fills from block 0 on.

@@ -31,9 +31,6 @@ constexpr int64_t kPanelsWorthPacking = 4;
 
 // Columns that are packed at once: the rows of b are far apart, and a visit to a page is worth more than one line.
 constexpr int64_t kGroupColumns = 64;
-// Of a cache line.
-constexpr int64_t kLineFloats = 16;
-
 // A block of the inner dimension.
 struct Depth {
   int64_t begin;
@@ -87,34 +84,43 @@ class DepthBlock {
  private:
   // Panels that are packed together: `count` columns.
   void MultiplyGroup(int64_t column, int64_t count, float* c, int64_t c_stride) {
-    const bool in_place = !b_.transposed && count % kPanelColumns == 0 && tiles_.count < kRowTilesWorthPacking;
+    // The first tile of a panel copies it for the others.
+    const bool in_place = !b_.transposed && count % kPanelColumns == 0;
     if (!in_place) {
       PackPanelsOf(b_, depth_.begin, depth_.size, tile_.column + column, count, depth_.size * kPanelColumns, panel_);
     }
-    lines_asked_for_ = 0;
     for (int64_t first = 0; first < count; first += kPanelColumns) {
+      asked_ = 0;
       TilePanel panel{panel_ + first * depth_.size, kPanelColumns};
-      if (in_place) panel = {At(b_, depth_.begin, tile_.column + column + first), b_.stride};
-      MultiplyPanel(column, std::min<int64_t>(kPanelColumns, count - first), panel, c + first, c_stride);
+      if (in_place) panel = {At(b_, depth_.begin, tile_.column + column + first), b_.stride, panel_};
+      MultiplyPanel(column + first, std::min<int64_t>(kPanelColumns, count - first), panel, c + first, c_stride);
     }
   }
 
-  void MultiplyPanel(int64_t column, int64_t count, const TilePanel& panel, float* c, int64_t c_stride) {
+  void MultiplyPanel(int64_t column, int64_t count, TilePanel panel, float* c, int64_t c_stride) {
     for (int64_t i = 0; i < tiles_.count; ++i) {
+      const bool copies = panel.copy != nullptr && i == 0 && tiles_.count >= kRowTilesWorthPacking;
+      if (panel.copy != nullptr && i == 1) panel = {panel.copy, kPanelColumns};
       const TileResult result{c + tiles_.begin(i) * c_stride, c_stride, count, depth_.begin > 0};
-      const Ahead ahead = AheadOf(column, c + tiles_.begin(i + 1) * c_stride, c_stride);
+      const Ahead ahead = AheadOf(i, column, c, c_stride);
       const int64_t size = tiles_.size(i);
       const TileRows rows = Rows(i);
-      if (count > kFloatLanes) {
+      if (copies) {
         if (adjacent_) {
-          MultiplyRows<2, true>(size, depth_.size, rows, panel, ahead, result);
+          MultiplyRows<2, true, true>(size, depth_.size, rows, panel, ahead, result);
         } else {
-          MultiplyRows<2, false>(size, depth_.size, rows, panel, ahead, result);
+          MultiplyRows<2, false, true>(size, depth_.size, rows, panel, ahead, result);
+        }
+      } else if (count > kFloatLanes) {
+        if (adjacent_) {
+          MultiplyRows<2, true, false>(size, depth_.size, rows, panel, ahead, result);
+        } else {
+          MultiplyRows<2, false, false>(size, depth_.size, rows, panel, ahead, result);
         }
       } else if (adjacent_) {
-        MultiplyRows<1, true>(size, depth_.size, rows, panel, ahead, result);
+        MultiplyRows<1, true, false>(size, depth_.size, rows, panel, ahead, result);
       } else {
-        MultiplyRows<1, false>(size, depth_.size, rows, panel, ahead, result);
+        MultiplyRows<1, false, false>(size, depth_.size, rows, panel, ahead, result);
       }
     }
   }
@@ -125,12 +131,15 @@ class DepthBlock {
     return a_.transposed ? TileRows{first, 1, a_.stride} : TileRows{first, a_.stride, 1};
   }
 
-  // The next group of panels, one cache line of each of its rows with each tile; then the result's next rows.
-  Ahead AheadOf(int64_t column, const float* next_result, int64_t c_stride) {
-    const int64_t next = column + kGroupColumns + lines_asked_for_ * kLineFloats;
-    if (b_.transposed || next >= std::min(tile_.columns, column + 2 * kGroupColumns)) return {next_result, c_stride};
-    ++lines_asked_for_;
-    return {At(b_, depth_.begin, tile_.column + next), b_.stride};
+  // The result of tile i + 1, then the next panel, as many of its rows as there is time for.
+  Ahead AheadOf(int64_t i, int64_t column, const float* c, int64_t c_stride) {
+    const float* const result = c + tiles_.begin(i + 1) * c_stride;
+    const int64_t count = std::max<int64_t>(1, i + 1 < tiles_.count ? tiles_.size(i + 1) : 0);
+    const int64_t next = column + kPanelColumns;
+    if (b_.transposed || next >= tile_.columns || asked_ >= depth_.size) return {result, c_stride, count, result, 0};
+    const float* const panel = At(b_, depth_.begin + asked_, tile_.column + next);
+    asked_ += std::max<int64_t>(0, depth_.size / kAheadElements - count);
+    return {result, c_stride, count, panel, b_.stride};
   }
 
   const Matrix& a_;
@@ -142,8 +151,8 @@ class DepthBlock {
   bool packs_rows_;
   float* rows_ = nullptr;
   float* panel_;
-  // Of the next group.
-  int64_t lines_asked_for_ = 0;
+  // Rows of the next panel.
+  int64_t asked_ = 0;
 };
 
 // `tile` has at most kBlockRows rows.

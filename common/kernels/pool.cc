@@ -1,6 +1,7 @@
 #include "lockstep/common/kernels/pool.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "lockstep/common/kernels/targets.h"
 
@@ -137,6 +138,34 @@ void AverageGradient(const WindowGeometry& g, const float* dy, float* dx) {
   });
 }
 
+void RowsMean(int64_t rows, int64_t columns, const float* x, float* y) {
+  const FloatVector count = hn::Set(Floats(), static_cast<float>(rows));
+  ForEachStrip(columns, [&](const auto& strip) HWY_ATTR {
+    constexpr int kVectors = std::decay_t<decltype(strip)>::kVectors;
+    StripVectors<kVectors> sum = ZeroStrip<kVectors>();
+    for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum.vectors[v] = hn::Add(sum[v], strip.Load(x + row * columns, v));
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) strip.Store(hn::Div(sum[v], count), y, v);
+  });
+}
+
+void RowsMeanGradient(int64_t rows, int64_t columns, const float* dy, float* dx) {
+  const FloatVector count = hn::Set(Floats(), static_cast<float>(rows));
+  ForEachStrip(columns, [&](const auto& strip) HWY_ATTR {
+    constexpr int kVectors = std::decay_t<decltype(strip)>::kVectors;
+    StripVectors<kVectors> part = LoadStrip(strip, dy);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) part.vectors[v] = hn::Div(part[v], count);
+    for (int64_t row = 0; row < rows; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) strip.Store(part[v], dx + row * columns, v);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace lockstep
@@ -149,6 +178,8 @@ HWY_EXPORT(MaxPool);
 HWY_EXPORT(MaxGradient);
 HWY_EXPORT(AveragePool);
 HWY_EXPORT(AverageGradient);
+HWY_EXPORT(RowsMean);
+HWY_EXPORT(RowsMeanGradient);
 
 void MaxPoolImage(const WindowGeometry& geometry, const float* x, int32_t* winners, float* y) {
   HWY_DYNAMIC_DISPATCH(MaxPool)(geometry, x, winners, y);
@@ -161,6 +192,13 @@ void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, con
 }
 void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx) {
   HWY_DYNAMIC_DISPATCH(AverageGradient)(geometry, dy, dx);
+}
+
+void MeanOfRows(int64_t rows, int64_t columns, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(RowsMean)(rows, columns, x, y);
+}
+void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* dx) {
+  HWY_DYNAMIC_DISPATCH(RowsMeanGradient)(rows, columns, dy, dx);
 }
 
 }  // namespace lockstep

@@ -19,6 +19,11 @@ void AveragePoolImage(const WindowGeometry& geometry, const float* x, float* y);
 void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, const float* dy, float* dx);
 void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx);
 
+// The same for one window of all positions, as [rows, columns] with columns as channels: y = the mean of the rows,
+// added one after the other, and dx = dy / rows in each row.
+void MeanOfRows(int64_t rows, int64_t columns, const float* x, float* y);
+void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* dx);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_KERNELS_POOL_H_

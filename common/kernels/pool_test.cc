@@ -81,6 +81,30 @@ TEST(PoolKernelTest, AWindowsResultIsItsLargestOrMean) {
   }
 }
 
+TEST(PoolKernelTest, MeansOfRowsAreAddedRowAfterRowOnEveryTarget) {
+  for (int64_t columns = 1; columns < 140; columns += 1 + columns / 20) {
+    for (const int64_t rows : {1, 2, 49}) {
+      const std::vector<float> x = RandomFloats(rows * columns, 1);
+      const std::vector<float> dy = RandomFloats(columns, 2);
+      ForEachTarget([&] {
+        ResultArray y(columns), dx(rows * columns);
+        MeanOfRows(rows, columns, x.data(), y.data());
+        MeanOfRowsGradient(rows, columns, dy.data(), dx.data());
+        for (int64_t c = 0; c < columns; ++c) {
+          float sum = 0;
+          for (int64_t row = 0; row < rows; ++row) {
+            sum += x[row * columns + c];
+            ASSERT_EQ(dx.values()[row * columns + c], dy[c] / static_cast<float>(rows)) << row << " " << c;
+          }
+          ASSERT_EQ(y.values()[c], sum / static_cast<float>(rows)) << c << " of " << columns;
+        }
+        ASSERT_TRUE(y.borders_intact());
+        ASSERT_TRUE(dx.borders_intact());
+      });
+    }
+  }
+}
+
 TEST(PoolKernelTest, ANotANumberWins) {
   const WindowGeometry g{Slide(2, 2, 2, 0), Slide(2, 2, 2, 0), 21};
   for (int position = 0; position < 4; ++position) {

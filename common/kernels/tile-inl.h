@@ -30,16 +30,34 @@ struct TileRows {
   int64_t step;
 };
 
-// Where its columns stand, rows of kPanelColumns (or kFloatLanes) floats that are `stride` apart.
+// Where its columns stand, rows of kPanelColumns (or kFloatLanes) floats that are `stride` apart. A tile that copies
+// them writes them to `copy`, one row after the other.
 struct TilePanel {
   const float* data;
   int64_t stride;
+  float* copy = nullptr;
 };
 
-// Memory that will be needed next: for each element one line is asked for, `step` floats after the previous one.
+// Elements of the inner dimension during which one row of kPanelColumns floats is asked for ahead of time: so that
+// requests to memory are spread over the computation.
+inline constexpr int kAheadElements = 4;
+
+// Rows of kPanelColumns floats that will be needed next: first `count` of them, then as many as there is time for.
 struct Ahead {
-  const float* data;
-  int64_t step;
+  const float* first;
+  int64_t first_stride;
+  int64_t count;
+  const float* then;
+  int64_t then_stride;
+
+  // Asks for a row of the first ones.
+  HWY_INLINE void Ask() {
+    constexpr int kLineFloats = 16;
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanelColumns; i += kLineFloats) __builtin_prefetch(first + i, 0, 2);
+    first += first_stride;
+    --count;
+  }
 };
 
 // Where the sums go: `columns` of each row; added to what is there, or instead of it.
@@ -60,8 +78,8 @@ HWY_INLINE void ClearSums(FloatVector (&sums)[kRows][kVectors]) {
 }
 
 // Continues the chains: for e = 0 ... depth - 1, sums[r][v] becomes rows(r, e) * panel(e, lanes of v) + sums[r][v],
-// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1.
-template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches>
+// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1. kCopies: the panel is copied.
+template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches, bool kCopies = false>
 HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
                           FloatVector (&sums)[kRows][kVectors]) {
   const Floats d;
@@ -71,12 +89,15 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
 #pragma GCC unroll 5
   for (int g = 0; g < kGroups; ++g) from[g] = rows.data + 3 * g * rows.stride;
   const float* columns = panel.data;
-#pragma GCC unroll 4
-  for (int64_t e = 0; e < depth; ++e) {
+  float* copy = panel.copy;
+  const auto add = [&]() HWY_ATTR {
     FloatVector column[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, columns + v * kFloatLanes);
-    if constexpr (kPrefetches) __builtin_prefetch(ahead.data, 0, 2);
+    for (int v = 0; v < kVectors; ++v) {
+      column[v] = hn::LoadU(d, columns + v * kFloatLanes);
+      if constexpr (kCopies) hn::Store(column[v], d, copy + v * kFloatLanes);
+    }
+    if constexpr (kCopies) copy += kVectors * kFloatLanes;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const float* p = kAdjacent ? from[0] + r : from[r / 3] + r % 3 * rows.stride;
@@ -87,18 +108,33 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
 #pragma GCC unroll 5
     for (int g = 0; g < kGroups; ++g) from[g] += kAdjacent ? rows.step : 1;
     columns += panel.stride;
-    ahead.data += ahead.step;
+  };
+  if constexpr (kPrefetches) {
+    while (ahead.count > 1 + depth / kAheadElements) ahead.Ask();
   }
+  int64_t e = 0;
+  for (; e + kAheadElements <= depth; e += kAheadElements) {
+    if constexpr (kPrefetches) {
+      ahead.Ask();
+      if (ahead.count == 0) {
+        ahead.first = ahead.then;
+        ahead.first_stride = ahead.then_stride;
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kAheadElements; ++i) add();
+  }
+  for (; e < depth; ++e) add();
 }
 
 // A function of its own, so that the compiler has all registers for the sums.
-template <int kRows, int kVectors, bool kAdjacent>
+template <int kRows, int kVectors, bool kAdjacent, bool kCopies>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePanel& panel, const Ahead& ahead,
                                const TileResult& result) {
   const Floats d;
   FloatVector sums[kRows][kVectors];
   ClearSums(sums);
-  AddToTile<kRows, kVectors, kAdjacent, true>(depth, rows, panel, ahead, sums);
+  AddToTile<kRows, kVectors, kAdjacent, true, kCopies>(depth, rows, panel, ahead, sums);
   const bool whole = result.columns >= kVectors * kFloatLanes;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -117,12 +153,12 @@ HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePa
 }
 
 // Calls MultiplyTile for `count` rows.
-template <int kVectors, bool kAdjacent, int kRows = kMostTileRows>
+template <int kVectors, bool kAdjacent, bool kCopies, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows, const TilePanel& panel,
                              const Ahead& ahead, const TileResult& result) {
   if constexpr (kRows > 0) {
-    if (count == kRows) return MultiplyTile<kRows, kVectors, kAdjacent>(depth, rows, panel, ahead, result);
-    MultiplyRows<kVectors, kAdjacent, kRows - 1>(count, depth, rows, panel, ahead, result);
+    if (count == kRows) return MultiplyTile<kRows, kVectors, kAdjacent, kCopies>(depth, rows, panel, ahead, result);
+    MultiplyRows<kVectors, kAdjacent, kCopies, kRows - 1>(count, depth, rows, panel, ahead, result);
   }
 }
 
@@ -133,7 +169,7 @@ HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRow
                         FloatVector (&sums)[kRows][kVectors]) {
   ClearSums(sums);
   for (int64_t run = 0; run < runs; ++run, rows.data += run_stride, panel += depth * kPanelColumns) {
-    AddToTile<kRows, kVectors, kAdjacent, false>(depth, rows, {panel, kPanelColumns}, {nullptr, 0}, sums);
+    AddToTile<kRows, kVectors, kAdjacent, false>(depth, rows, {panel, kPanelColumns}, {}, sums);
   }
 }
 

@@ -35,6 +35,35 @@ HWY_INLINE void UpdateVector(const UpdateArrays& a, int64_t at, bool multiplies,
   store(value, a.value_out + at);
 }
 
+// Vectors of a cache line.
+constexpr int kLineVectors = 16 / kFloatLanes;
+
+// The same for kLineVectors vectors. An array's line is written as a whole: with lines of several arrays half written,
+// memory is slower.
+template <int kStates, class Rule>
+HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V divisor, const Rule& rule) {
+  const Floats d;
+  V values[kLineVectors];
+  V states[kLineVectors][kStates + 1];
+#pragma GCC unroll 4
+  for (int v = 0; v < kLineVectors; ++v) {
+    const int64_t i = at + v * kFloatLanes;
+    V g = hn::LoadU(d, a.gradient + i);
+    g = multiplies ? hn::Mul(g, divisor) : hn::Div(g, divisor);
+    values[v] = hn::LoadU(d, a.value_in + i);
+#pragma GCC unroll 3
+    for (int k = 0; k < kStates; ++k) states[v][k] = hn::LoadU(d, a.state_in[k] + i);
+    rule(g, values[v], states[v]);
+  }
+#pragma GCC unroll 3
+  for (int k = 0; k < kStates; ++k) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kLineVectors; ++v) hn::StoreU(states[v][k], d, a.state_out[k] + at + v * kFloatLanes);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kLineVectors; ++v) hn::StoreU(values[v], d, a.value_out + at + v * kFloatLanes);
+}
+
 template <int kStates, class Rule>
 HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
   const Floats d;
@@ -43,6 +72,9 @@ HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
   const bool multiplies = std::frexp(a.gradient_divisor, &exponent) == 0.5f && exponent > -100 && exponent < 100;
   const V divisor = Constant(multiplies ? 1.0f / a.gradient_divisor : a.gradient_divisor);
   int64_t at = 0;
+  for (; at + kLineVectors * kFloatLanes <= a.n; at += kLineVectors * kFloatLanes) {
+    UpdateLine<kStates>(a, at, multiplies, divisor, rule);
+  }
   for (; at + kFloatLanes <= a.n; at += kFloatLanes) {
     UpdateVector<kStates>(
         a, at, multiplies, divisor, rule, [&](const float* p) HWY_ATTR { return hn::LoadU(d, p); },

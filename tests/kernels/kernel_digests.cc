@@ -12,10 +12,14 @@
 #include "lockstep/common/kernels/activation.h"
 #include "lockstep/common/kernels/batch_norm.h"
 #include "lockstep/common/kernels/convolution.h"
+#include "lockstep/common/kernels/dropout.h"
+#include "lockstep/common/kernels/elementwise.h"
 #include "lockstep/common/kernels/gemm.h"
+#include "lockstep/common/kernels/layer_norm.h"
 #include "lockstep/common/kernels/losses.h"
 #include "lockstep/common/kernels/math.h"
 #include "lockstep/common/kernels/normalize.h"
+#include "lockstep/common/kernels/philox_blocks.h"
 #include "lockstep/common/kernels/pool.h"
 #include "lockstep/common/kernels/rounding.h"
 #include "lockstep/common/kernels/target.h"
@@ -39,6 +43,7 @@ class Digest {
       Add(&same, sizeof(same));
     }
   }
+  void Add(const std::vector<uint32_t>& values) { Add(values.data(), values.size() * sizeof(uint32_t)); }
   void Print(const char* name) const { std::printf("%s %016" PRIx64 "\n", name, hash_); }
 
  private:
@@ -283,6 +288,65 @@ void Pools() {
   digest.Print("pools");
 }
 
+void RowMeans() {
+  const std::vector<float> x = Numbers(49 * 37, 24);
+  std::vector<float> y(37), dx(x.size());
+  MeanOfRows(49, 37, x.data(), y.data());
+  MeanOfRowsGradient(49, 37, y.data(), dx.data());
+  Digest digest;
+  digest.Add(y);
+  digest.Add(dx);
+  digest.Print("row_means");
+}
+
+void RandomNumbers() {
+  Digest numbers, dropped;
+  for (const uint64_t first : {0ull, 0xFFFFFFFBull}) {
+    std::vector<uint32_t> bits(1008);
+    FillPhiloxBlocks(7, 8, first, 1008, bits.data());
+    numbers.Add(bits);
+    const std::vector<float> x = Numbers(1003, 25);
+    std::vector<float> y(x.size()), dx(x.size());
+    std::vector<uint8_t> kept(126);
+    DropElements({1 << 22, 4.0f / 3}, 1003, bits.data(), x.data(), kept.data(), y.data());
+    DropoutGradient(4.0f / 3, 1003, kept.data(), x.data(), dx.data());
+    dropped.Add(kept.data(), kept.size());
+    dropped.Add(y);
+    dropped.Add(dx);
+  }
+  numbers.Print("philox");
+  dropped.Print("dropout");
+}
+
+void LayerNorm() {
+  Digest digest;
+  for (const int64_t columns : {5, 43, 131}) {
+    const int64_t rows = 7;
+    const std::vector<float> x = Numbers(rows * columns, 26);
+    const std::vector<float> dy = Numbers(rows * columns, 27);
+    const std::vector<float> gamma = Numbers(columns, 28);
+    std::vector<float> means(rows), inverses(rows), y(x.size()), dx(x.size()), products(columns), sums(columns);
+    NormalizeRows(rows, columns, 1e-5f, gamma.data(), dy.data(), x.data(), means.data(), inverses.data(), y.data());
+    const RowMoments moments{means.data(), inverses.data()};
+    NormalizeRowsGradient(rows, columns, gamma.data(), moments, x.data(), dy.data(), dx.data());
+    SumRowNormGradients(rows, columns, moments, x.data(), dy.data(), products.data(), sums.data());
+    for (const std::vector<float>* part : {&means, &inverses, &y, &dx, &products, &sums}) digest.Add(*part);
+  }
+  digest.Print("layer_norm");
+}
+
+void Elementwise() {
+  const std::vector<float> w = Numbers(1003, 29);
+  std::vector<float> sum = Numbers(1003, 30);
+  Digest digest;
+  AddElements(1003, w.data(), sum.data(), sum.data());
+  for (const float l1 : {0.0f, 0.3f}) AddPenaltyGradient(l1, 0.7f, 1003, w.data(), sum.data());
+  digest.Add(sum);
+  const PenaltySums sums = SumPenalties(1003, w.data());
+  digest.Add(std::vector<float>{sums.absolute, sums.squares});
+  digest.Print("elementwise");
+}
+
 int Run() {
   const std::string error = TargetError();
   if (!error.empty()) {
@@ -300,6 +364,10 @@ int Run() {
   Losses();
   BatchNorm();
   Pools();
+  RowMeans();
+  RandomNumbers();
+  LayerNorm();
+  Elementwise();
   return 0;
 }
 

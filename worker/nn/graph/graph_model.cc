@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/kernels/elementwise.h"
 #include "lockstep/worker/nn/graph/fuse_activations.h"
-#include "lockstep/worker/nn/kernels/simd.h"
 #include "lockstep/worker/nn/losses/loss.h"
 
 namespace lockstep {
@@ -253,7 +253,7 @@ void GraphModel::AddContribution(const Pass& pass, int node, const float* contri
   float* sum = GradientOf(node);
   if (contribution == sum) return;
   pass.compute->ParallelRanges(pass.batch * ElementsOf(node), kBlock, [&](int64_t begin, int64_t end) {
-    Transform(end - begin, sum + begin, contribution + begin, sum + begin, [](F32x8 a, F32x8 b) { return a + b; });
+    AddElements(end - begin, sum + begin, contribution + begin, sum + begin);
   });
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/common/config/variable_expression.h"
-#include "lockstep/worker/nn/kernels/simd.h"
+#include "lockstep/common/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {
@@ -14,20 +14,9 @@ namespace {
 // Elements whose penalty is summed together.
 constexpr int64_t kBlock = 8192;
 
-F32x8 Abs8(F32x8 x) { return x < Set8(0) ? -x : x; }
-F32x8 Sign8(F32x8 x) { return x > Set8(0) ? Set8(1) : (x < Set8(0) ? Set8(-1) : Set8(0)); }
-
 double Penalty(const float* w, int64_t size, float l1, float l2) {
-  F32x8 absolute = Set8(0);
-  F32x8 squares = Set8(0);
-  const auto add = [&](F32x8 x) {
-    absolute += Abs8(x);
-    squares = MultiplyAdd8(x, x, squares);
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) add(Load8(w + i));
-  if (i < size) add(LoadPart8(w + i, size - i));
-  return static_cast<double>(l1) * Sum8(absolute) + 0.5 * static_cast<double>(l2) * Sum8(squares);
+  const PenaltySums sums = SumPenalties(size, w);
+  return static_cast<double>(l1) * sums.absolute + 0.5 * static_cast<double>(l2) * sums.squares;
 }
 
 }  // namespace
@@ -76,10 +65,7 @@ void Regularization::AddGradient(ComputeContext* compute, int variable, const fl
   const Factors& factors = factors_[variable];
   if (factors.elements == 0) return;
   compute->ParallelRanges(factors.elements, kBlock, [&](int64_t begin, int64_t end) {
-    Transform(end - begin, value + begin, gradient + begin, gradient + begin, [&](F32x8 w, F32x8 g) {
-      const F32x8 sum = MultiplyAdd8(Set8(factors.l2), w, g);
-      return factors.l1 == 0 ? sum : sum + Set8(factors.l1) * Sign8(w);
-    });
+    AddPenaltyGradient(factors.l1, factors.l2, end - begin, value + begin, gradient + begin);
   });
 }
 

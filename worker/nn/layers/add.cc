@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "lockstep/worker/nn/kernels/simd.h"
+#include "lockstep/common/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {
 
-// Elements that are computed together, a multiple of 8.
+// Elements that are computed together.
 constexpr int64_t kBlock = 16384;
 
 class AddOp : public LayerOp {
@@ -18,7 +18,7 @@ class AddOp : public LayerOp {
     pass.compute->ParallelRanges(Size(pass), kBlock, [&](int64_t begin, int64_t end) {
       const float* sum = inputs[0];
       for (size_t i = 1; i < inputs.size(); ++i) {
-        Transform(end - begin, sum + begin, inputs[i] + begin, output + begin, [](F32x8 a, F32x8 b) { return a + b; });
+        AddElements(end - begin, sum + begin, inputs[i] + begin, output + begin);
         sum = output;
       }
     });

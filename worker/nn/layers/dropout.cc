@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/common/base/philox.h"
-#include "lockstep/worker/nn/kernels/simd.h"
+#include "lockstep/common/kernels/dropout.h"
 #include "lockstep/worker/nn/kernels/workspace.h"
 
 namespace lockstep {
@@ -20,8 +20,7 @@ class DropoutOp : public LayerOp {
       : LayerOp(shape),
         name_(std::move(name)),
         size_(shape.num_elements()),
-        scale_(1.0f / (1.0f - rate)),
-        lowest_kept_(static_cast<int32_t>(std::ceil(static_cast<double>(rate) * (1 << 24)))) {}
+        rule_{static_cast<int32_t>(std::ceil(static_cast<double>(rate) * (1 << 24))), 1.0f / (1.0f - rate)} {}
 
   absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) override {
     const int64_t size = pass.batch * size_;
@@ -33,19 +32,9 @@ class DropoutOp : public LayerOp {
     const Philox philox = Philox::ForSlot(pass.key.seed, name_, pass.key.step, pass.key.slot);
     uint8_t* kept = kept_.Get((size + 7) / 8);
     pass.compute->ParallelRanges(size, kBlock, [&](int64_t begin, int64_t end) {
-      alignas(32) uint32_t bits[kBlock];
+      alignas(64) uint32_t bits[kBlock];
       philox.FillBits(begin / 4, absl::MakeSpan(bits, (end - begin + 31) / 32 * 32));
-      int64_t i = begin;
-      for (; i + kLanes <= end; i += kLanes) {
-        const I32x8 keep = Keep(bits + (i - begin));
-        kept[i / 8] = static_cast<uint8_t>(_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)keep)));
-        Store8(output + i, keep ? Load8(input + i) * Set8(scale_) : Set8(0));
-      }
-      if (i < end) {
-        const I32x8 keep = Keep(bits + (i - begin));
-        kept[i / 8] = static_cast<uint8_t>(_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)keep)));
-        StorePart8(output + i, end - i, keep ? LoadPart8(input + i, end - i) * Set8(scale_) : Set8(0));
-      }
+      DropElements(rule_, end - begin, bits, input + begin, kept + begin / 8, output + begin);
     });
     return absl::OkStatus();
   }
@@ -56,31 +45,17 @@ class DropoutOp : public LayerOp {
     if (input_gradient == nullptr) return;
     const uint8_t* kept = kept_.data();
     pass.compute->ParallelRanges(pass.batch * size_, kBlock, [&](int64_t begin, int64_t end) {
-      const I32x8 bit = {1, 2, 4, 8, 16, 32, 64, 128};
-      int64_t i = begin;
-      for (; i + kLanes <= end; i += kLanes) {
-        const I32x8 keep = (bit & static_cast<int32_t>(kept[i / 8])) != 0;
-        Store8(input_gradient + i, keep ? Load8(output_gradient + i) * Set8(scale_) : Set8(0));
-      }
-      for (; i < end; ++i) {
-        input_gradient[i] = (kept[i / 8] >> (i % 8) & 1) != 0 ? output_gradient[i] * scale_ : 0.0f;
-      }
+      DropoutGradient(rule_.scale, end - begin, kept + begin / 8, output_gradient + begin, input_gradient + begin);
     });
   }
 
   bool gradient_in_place() const override { return true; }
 
  private:
-  // The comparison of the 24-bit uniform numbers with `rate`, in whole numbers.
-  I32x8 Keep(const uint32_t* bits) const {
-    const __m256i uniform = _mm256_srli_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(bits)), 8);
-    return (I32x8)uniform >= lowest_kept_;
-  }
-
   const std::string name_;
   const int64_t size_;
-  const float scale_;
-  const int32_t lowest_kept_;
+  // The comparison of the 24-bit uniform numbers with `rate`, in whole numbers.
+  const DropoutRule rule_;
   // One bit for each element of the batch.
   Workspace<uint8_t> kept_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/simd.h"
+#include "lockstep/common/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {
@@ -46,7 +46,7 @@ class EmbeddingOp : public LayerOp {
       for (int64_t i = 0; i < count; ++i) {
         if (pass.ids[i] < begin || pass.ids[i] >= end) continue;
         float* row = table + pass.ids[i] * dimension_;
-        Transform(dimension_, row, output_gradient + i * dimension_, row, [](F32x8 a, F32x8 b) { return a + b; });
+        AddElements(dimension_, row, output_gradient + i * dimension_, row);
       }
     });
     gradients->Final(embeddings_);

@@ -1,7 +1,7 @@
 #include "lockstep/worker/nn/layers/global_average_pool.h"
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/columns.h"
+#include "lockstep/common/kernels/pool.h"
 
 namespace lockstep {
 namespace {
@@ -13,17 +13,7 @@ class GlobalAveragePoolOp : public LayerOp {
 
   absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) override {
     pass.compute->ParallelFor(pass.batch, [&](int64_t example) {
-      const float* x = inputs[0] + example * rows_ * columns_;
-      float* y = output + example * columns_;
-      ForEachStrip(columns_, [&](auto strip) {
-        F32x8 sum[strip.kVectors] = {};
-        for (int64_t row = 0; row < rows_; ++row) {
-#pragma GCC unroll 4
-          for (int v = 0; v < strip.kVectors; ++v) sum[v] += strip.Load(x + row * columns_, v);
-        }
-#pragma GCC unroll 4
-        for (int v = 0; v < strip.kVectors; ++v) strip.Store(y, v, sum[v] / count());
-      });
+      MeanOfRows(rows_, columns_, inputs[0] + example * rows_ * columns_, output + example * columns_);
     });
     return absl::OkStatus();
   }
@@ -32,21 +22,12 @@ class GlobalAveragePoolOp : public LayerOp {
                 absl::Span<float* const> input_gradients, GradientWriter* gradients) override {
     if (input_gradients[0] == nullptr) return;
     pass.compute->ParallelFor(pass.batch, [&](int64_t example) {
-      const float* dy = output_gradient + example * columns_;
-      float* dx = input_gradients[0] + example * rows_ * columns_;
-      ForEachStrip(columns_, [&](auto strip) {
-#pragma GCC unroll 4
-        for (int v = 0; v < strip.kVectors; ++v) {
-          const F32x8 part = strip.Load(dy, v) / count();
-          for (int64_t row = 0; row < rows_; ++row) strip.Store(dx + row * columns_, v, part);
-        }
-      });
+      MeanOfRowsGradient(rows_, columns_, output_gradient + example * columns_,
+                         input_gradients[0] + example * rows_ * columns_);
     });
   }
 
  private:
-  F32x8 count() const { return Set8(static_cast<float>(rows_)); }
-
   // Rows and columns of one example.
   const int64_t rows_;
   const int64_t columns_;

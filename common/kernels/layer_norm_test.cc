@@ -1,0 +1,140 @@
+#include "lockstep/common/kernels/layer_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/float_arrays.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kRows = 5;
+constexpr float kEpsilon = 0.01f;
+
+// The documented order, one addition after the other.
+float SumOfRow(const std::vector<float>& terms) {
+  const auto size = static_cast<int64_t>(terms.size());
+  float parts[32] = {};
+  for (int64_t c = 0; c < size; ++c) {
+    float& part = parts[c < size / 32 * 32 ? c % 32 : c % 8];
+    part += terms[c];
+  }
+  float s[8];
+  for (int j = 0; j < 8; ++j) s[j] = (parts[j] + parts[8 + j]) + (parts[16 + j] + parts[24 + j]);
+  return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+struct Inputs {
+  explicit Inputs(int64_t columns)
+      : columns(columns),
+        x(RandomFloats(kRows * columns, 1)),
+        dy(RandomFloats(kRows * columns, 2)),
+        gamma(RandomFloats(columns, 3)),
+        beta(RandomFloats(columns, 4)) {}
+  float size() const { return static_cast<float>(columns); }
+
+  int64_t columns;
+  std::vector<float> x, dy, gamma, beta;
+};
+
+struct Results {
+  explicit Results(int64_t columns)
+      : means(kRows), inverses(kRows), y(kRows * columns), dx(kRows * columns), products(columns), sums(columns) {}
+
+  std::vector<float> means, inverses, y, dx, products, sums;
+};
+
+float RowMean(const Inputs& in, int64_t row) {
+  const auto begin = in.x.begin() + row * in.columns;
+  return SumOfRow({begin, begin + in.columns}) / in.size();
+}
+
+float RowVariance(const Inputs& in, int64_t row, float mean) {
+  std::vector<float> squares(in.columns);
+  for (int64_t c = 0; c < in.columns; ++c) {
+    const float distance = in.x[row * in.columns + c] - mean;
+    squares[c] = distance * distance;
+  }
+  return SumOfRow(squares) / in.size();
+}
+
+// One operation after the other, as the header says.
+Results Reference(const Inputs& in) {
+  Results r(in.columns);
+  for (int64_t row = 0; row < kRows; ++row) {
+    r.means[row] = RowMean(in, row);
+    r.inverses[row] = 1.0f / std::sqrt(RowVariance(in, row, r.means[row]) + kEpsilon);
+    std::vector<float> normal(in.columns), g(in.columns), products(in.columns);
+    for (int64_t c = 0; c < in.columns; ++c) {
+      const int64_t at = row * in.columns + c;
+      normal[c] = (in.x[at] - r.means[row]) * r.inverses[row];
+      r.y[at] = std::fma(normal[c], in.gamma[c], in.beta[c]);
+      g[c] = in.dy[at] * in.gamma[c];
+      products[c] = g[c] * normal[c];
+      r.products[c] = std::fma(in.dy[at], normal[c], r.products[c]);
+      r.sums[c] += in.dy[at];
+    }
+    const float g_mean = SumOfRow(g) / in.size();
+    const float product_mean = SumOfRow(products) / in.size();
+    for (int64_t c = 0; c < in.columns; ++c) {
+      r.dx[row * in.columns + c] = r.inverses[row] * ((g[c] - g_mean) - normal[c] * product_mean);
+    }
+  }
+  return r;
+}
+
+std::vector<float> ValuesOf(const ResultArray& array) {
+  EXPECT_TRUE(array.borders_intact());
+  return {array.values().begin(), array.values().end()};
+}
+
+Results Actual(const Inputs& in) {
+  const int64_t size = kRows * in.columns;
+  ResultArray means(kRows), inverses(kRows), y(size), dx(size), products(in.columns), sums(in.columns);
+  NormalizeRows(kRows, in.columns, kEpsilon, in.gamma.data(), in.beta.data(), in.x.data(), means.data(),
+                inverses.data(), y.data());
+  const RowMoments moments{means.data(), inverses.data()};
+  NormalizeRowsGradient(kRows, in.columns, in.gamma.data(), moments, in.x.data(), in.dy.data(), dx.data());
+  SumRowNormGradients(kRows, in.columns, moments, in.x.data(), in.dy.data(), products.data(), sums.data());
+  Results r(in.columns);
+  r.means = ValuesOf(means);
+  r.inverses = ValuesOf(inverses);
+  r.y = ValuesOf(y);
+  r.dx = ValuesOf(dx);
+  r.products = ValuesOf(products);
+  r.sums = ValuesOf(sums);
+  return r;
+}
+
+TEST(LayerNormKernelTest, EveryTargetHasTheBitsOfTheDocumentedOrder) {
+  for (int64_t columns = 1; columns < 300; columns += 1 + columns / 40) {
+    const Inputs in(columns);
+    const Results expected = Reference(in);
+    ForEachTarget([&] {
+      const Results actual = Actual(in);
+      ASSERT_EQ(actual.means, expected.means) << columns;
+      ASSERT_EQ(actual.inverses, expected.inverses) << columns;
+      ASSERT_EQ(actual.y, expected.y) << columns;
+      ASSERT_EQ(actual.dx, expected.dx) << columns;
+      ASSERT_EQ(actual.products, expected.products) << columns;
+      ASSERT_EQ(actual.sums, expected.sums) << columns;
+    });
+  }
+}
+
+TEST(LayerNormKernelTest, TheGradientMayReplaceThatOfTheOutput) {
+  const Inputs in(53);
+  const Results expected = Reference(in);
+  ForEachTarget([&] {
+    std::vector<float> gradient = in.dy;
+    NormalizeRowsGradient(kRows, 53, in.gamma.data(), {expected.means.data(), expected.inverses.data()}, in.x.data(),
+                          gradient.data(), gradient.data());
+    ASSERT_EQ(gradient, expected.dx);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
