@@ -60,6 +60,8 @@ struct StepFrame {
   bool end_of_input = false;
   int64_t startup_delay_steps = 0;
   absl::optional<v1::SharedMemoryHandle> gradient_memory;
+  // The worker's end of a ring.
+  absl::optional<v1::SharedMemoryHandle> ring;
   // Of the trainable variables' gradients, with `end`; empty when the token asks for none.
   std::vector<uint64_t> digests;
   // Bytes of the message that it came in; 0 in process.
@@ -96,6 +98,8 @@ struct StepReplyFrame {
   std::vector<StepPiece> estimates;
   std::shared_ptr<const void> estimates_owner;
   absl::optional<v1::SharedMemoryHandle> values_memory;
+  // The answer to StepFrame::ring; no bytes: there is no ring.
+  absl::optional<v1::SharedMemoryHandle> ring;
   // In process alone.
   absl::optional<HandedOverValues> handed_over;
   absl::optional<v1::Token> token;

@@ -13,6 +13,7 @@
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/common/transport/channel.h"
 #include "lockstep/common/transport/grpc_step_stream.h"
+#include "lockstep/common/transport/ring_step_stream.h"
 #include "lockstep/common/transport/status_conversion.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
@@ -94,8 +95,9 @@ class GrpcChiefClient : public ChiefClient {
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
+    auto stream = std::make_unique<GrpcStepStream>(channel_, options_.leave_limit);
     return std::unique_ptr<StepChannel>(new StreamedStepChannel(
-        std::make_unique<GrpcStepStream>(channel_, options_.leave_limit), options, std::move(layout)));
+        std::make_unique<RingStepStream>(std::move(stream), options_.leave_limit), options, std::move(layout)));
   }
 
   void StopConnecting() override { connecting_.Stop(); }

@@ -113,6 +113,12 @@ absl::StatusOr<bool> GrpcStepStream::Receive(Receiver* receiver) {
   return paused_;
 }
 
+absl::Status GrpcStepStream::Look(absl::Duration wait) {
+  StartRead();
+  while (status_.ok() && HandleOne(wait, nullptr)) wait = absl::ZeroDuration();
+  return status_.ok() ? absl::OkStatus() : Close();
+}
+
 void GrpcStepStream::Drain() {
   StartRead();
   // The chief ends the stream when it has read the last frame.

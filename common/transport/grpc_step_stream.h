@@ -31,6 +31,9 @@ class GrpcStepStream : public StepStream {
   void Interrupt() override;
   void Cancel() override { stream_.Cancel(); }
 
+  // Moves what can be moved within `wait`; replies are dropped. Returns why the stream has ended, if it has.
+  absl::Status Look(absl::Duration wait);
+
  private:
   // The next frame, unless one is under way; and reads on.
   void StartWrite();

@@ -268,6 +268,7 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr
   small.set_leave(frame.leave);
   small.set_end_of_input(frame.end_of_input);
   if (frame.gradient_memory) *small.mutable_gradient_memory() = *frame.gradient_memory;
+  if (frame.ring) *small.mutable_ring() = *frame.ring;
   *small.mutable_digest() = {frame.digests.begin(), frame.digests.end()};
   SliceCollector collector;
   small.AppendToString(collector.small());
@@ -295,6 +296,7 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   small.set_finish_message(frame.finish_message);
   small.set_estimates_step(frame.estimates_step);
   if (frame.values_memory) *small.mutable_values_memory() = *frame.values_memory;
+  if (frame.ring) *small.mutable_ring() = *frame.ring;
   SliceCollector collector;
   small.AppendToString(collector.small());
   for (const StepPiece& piece : frame.values) {
@@ -334,6 +336,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLi
   frame.leave = small.leave();
   frame.end_of_input = small.end_of_input();
   if (small.has_gradient_memory()) frame.gradient_memory = std::move(*small.mutable_gradient_memory());
+  if (small.has_ring()) frame.ring = std::move(*small.mutable_ring());
   frame.digests.assign(small.digest().begin(), small.digest().end());
   frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();
@@ -359,6 +362,7 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   frame.finish_message = small.finish_message();
   frame.estimates_step = small.estimates_step();
   if (small.has_values_memory()) frame.values_memory = std::move(*small.mutable_values_memory());
+  if (small.has_ring()) frame.ring = std::move(*small.mutable_ring());
   return absl::OkStatus();
 }
 

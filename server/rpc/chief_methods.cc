@@ -65,7 +65,7 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
 }
 
 std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::ServerCompletionQueue* queue,
-                                                                    absl::Duration silence_limit) {
+                                                                    absl::Duration silence_limit, Executor* executor) {
   std::map<std::string, CallAcceptor::Handler> handlers;
   for (const auto& entry : unary_) {
     handlers[entry.first] = [this, method = &entry.second](std::unique_ptr<IncomingCall> call) {
@@ -77,6 +77,8 @@ std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::Server
   step.chief = chief_;
   step.visitors = &visitors_;
   step.silence_limit = silence_limit;
+  step.max_message_bytes = kMaxMessageBytes;
+  step.executor = executor;
   handlers[ChiefMethod("Step")] = [step](std::unique_ptr<IncomingCall> call) {
     StepCall::Start(step, std::move(call));
   };

@@ -33,7 +33,7 @@ class ChiefMethods {
   // By method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a frame ends after
   // `silence_limit`.
   std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
-                                                        absl::Duration silence_limit);
+                                                        absl::Duration silence_limit, Executor* executor);
 
  private:
   Chief* const chief_;

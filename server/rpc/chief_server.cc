@@ -101,7 +101,7 @@ absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
   server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError(absl::StrCat("cannot serve on ", options.address));
   acceptor = std::make_unique<CallAcceptor>(&service, queue.get(), &calls,
-                                            methods.Handlers(queue.get(), options.silence_limit));
+                                            methods.Handlers(queue.get(), options.silence_limit, options.executor));
   acceptor->Accept();
   threads = std::make_unique<LeaderFollowerPool>(queue.get(), options.step_threads, options.executor);
   return absl::OkStatus();

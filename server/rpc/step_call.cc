@@ -30,9 +30,23 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
 
 StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
     : options_(options),
-      rpc_(std::move(call)),
-      tags_{Tag(this, kTimer), Tag(this, kRead), Tag(this, kWrite), Tag(this, kFinish)},
+      tags_{Tag(this, kTimer), Tag(this, kRead), Tag(this, kWrite), Tag(this, kFinish), Tag(this, kStreamRead)},
+      route_(RouteOptions(std::move(call))),
       receiver_(options.chief) {}
+
+StepRoute::Options StepCall::RouteOptions(std::unique_ptr<IncomingCall> call) {
+  StepRoute::Options route;
+  route.call = std::move(call);
+  route.read = &tags_[kRead];
+  route.written = &tags_[kWrite];
+  route.stream_read = &tags_[kStreamRead];
+  route.on_broken = [this](const absl::Status& why) {
+    Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
+  };
+  route.executor = options_.executor;
+  route.max_message_bytes = options_.max_message_bytes;
+  return route;
+}
 
 void StepCall::OnOperationEnded(Operation operation, bool ok) {
   switch (operation) {
@@ -45,13 +59,24 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
       return Pump([ok](StepPump* pump) { return pump->OnRead(ok); });
     case kWrite:
       sent_.Clear();  // it holds values of a step that may soon be over
+      route_.OnWritten();
       return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
     case kFinish:
       options_.visitors->Leave(this);
       return Pump([](StepPump* pump) { return pump->OnFinished(); });
+    case kStreamRead:
+      return OnStreamRead(ok);
     case kNumOperations:
       return;
   }
+}
+
+void StepCall::OnStreamRead(bool ok) {
+  const std::shared_ptr<StepCall> self = shared_from_this();
+  route_.OnStreamRead();
+  if (!ok) return;
+  const absl::Status why = absl::InvalidArgumentError("a message over gRPC on a stream that has a ring");
+  Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
 }
 
 bool StepCall::IsLong(Operation operation) const {
@@ -84,14 +109,14 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
                &tags_[kTimer]);
   }
   if (effects.cancel_timer) timer_.Cancel();
-  if (effects.start_read) rpc_->stream.Read(&received_, &tags_[kRead]);
+  if (effects.start_read) route_.Read(&received_);
   if (effects.handle_frame) HandleFrame();
   if (effects.fetch_reply) FetchReply(connection);
-  if (effects.start_write) rpc_->stream.Write(sent_, &tags_[kWrite]);
+  if (effects.start_write) route_.Write(sent_);
   if (effects.close_connection) connection->Close();
-  if (effects.finish) rpc_->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
+  if (effects.finish) route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
   // A write that the worker does not take ends only so; the worker then learns no more than that.
-  if (effects.cancel_call) rpc_->context.TryCancel();
+  if (effects.cancel_call) route_.call()->context.TryCancel();
 }
 
 void StepCall::HandleFrame() {
@@ -112,7 +137,12 @@ absl::Status StepCall::TakeFrame(bool* leave) {
       MutexLock lock(&mutex_);
       connection_ = std::move(connection);
     }
+    if (decoded.frame.ring) {
+      // Where gradients do not lie in shared memory, nothing does.
+      route_.OnOffer(receiver_.shares_memory() ? *decoded.frame.ring : v1::SharedMemoryHandle(), shared_from_this());
+    }
     Pump([](StepPump* pump) { return pump->OnConnected(); });
+    if (decoded.frame.ring) OnReplyReady();  // the answer
   }
   return receiver_.Deliver(&decoded.frame);
 }
@@ -121,7 +151,8 @@ void StepCall::FetchReply(StepConnection* connection) {
   StepPump::Fetched fetched = StepPump::Fetched::kNothing;
   {
     StepReplyFrame reply;
-    if (connection->NextReply(&reply)) {
+    reply.ring = route_.TakeAnswer();
+    if (reply.ring || connection->NextReply(&reply)) {
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
       sent_ = EncodeStepReply(reply);
     }

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_RPC_STEP_CALL_H_
 
 #include <array>
+#include <cstddef>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
@@ -10,12 +11,14 @@
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/completion_tag.h"
 #include "lockstep/server/rpc/incoming_call.h"
 #include "lockstep/server/rpc/step_frame_receiver.h"
 #include "lockstep/server/rpc/step_pump.h"
+#include "lockstep/server/rpc/step_route.h"
 #include "lockstep/server/rpc/visitors.h"
 
 namespace lockstep {
@@ -23,8 +26,8 @@ namespace lockstep {
 // One Step stream on the server: carries out what its StepPump decides, with gRPC's operations on one side and a
 // StepConnection on the other. A visitor until its first frame has named a session. Owns itself until the pump says
 // that it is over.
-// Threads: any thread of the queue, one for each operation that ends, and the chief's as a listener. Nothing is called
-// with the lock held.
+// Threads: any thread of the queue, one for each operation that ends, the thread of a ring, and the chief's as a
+// listener. Nothing is called with the lock held.
 class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
@@ -34,6 +37,9 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     Visitors* visitors = nullptr;
     // A stream whose first frame takes longer ends.
     absl::Duration silence_limit = absl::Seconds(10);
+    // For messages that do not come over gRPC.
+    size_t max_message_bytes = 0;
+    Executor* executor = Executor::Threads();
   };
 
   // Serves a stream that has come.
@@ -44,7 +50,8 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  enum Operation { kTimer, kRead, kWrite, kFinish, kNumOperations };
+  // kStreamRead: of the stream over gRPC, when messages go another way.
+  enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kNumOperations };
 
   // The end of an operation.
   class Tag final : public CompletionTag {
@@ -59,21 +66,23 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   };
 
   StepCall(const Options& options, std::unique_ptr<IncomingCall> call);
+  StepRoute::Options RouteOptions(std::unique_ptr<IncomingCall> call);
 
   void OnOperationEnded(Operation operation, bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsLong(Operation operation) const;
   // Lets the pump decide and does what it says.
   void Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) ABSL_LOCKS_EXCLUDED(mutex_);
   void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
+  void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TakeFrame(bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  // The pump decides which of the stream's operations are under way.
-  const std::unique_ptr<IncomingCall> rpc_;
-  grpc::Alarm timer_;  // set by Start, cancelled when the first read has ended
   std::array<Tag, kNumOperations> tags_;
+  // The pump decides which of the stream's operations are under way.
+  StepRoute route_;
+  grpc::Alarm timer_;           // set by Start, cancelled when the first read has ended
   StepFrameReceiver receiver_;  // accessed between a read and the next
   grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler
   grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the write that is under way

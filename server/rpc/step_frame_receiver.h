@@ -32,6 +32,8 @@ class StepFrameReceiver {
   absl::Status Deliver(StepFrame* frame);
 
   bool connected() const { return connection_ != nullptr; }
+  // The worker's memory is mapped.
+  bool shares_memory() const { return memory_.exists(); }
   // What `message` stands for: its bytes, and the worker's memory, in which the gradients of a short one may lie.
   size_t WorkBytes(const grpc::ByteBuffer& message) const;
 

@@ -12,10 +12,14 @@ namespace {
 
 constexpr double kTurnSeconds = 0.1;
 constexpr int kImages = 8192;
-// The bars: in process against a bare loop; two workers' examples against one process's; against the better of the
-// peers.
+// The bars: in process against a bare loop; two workers' examples against one process's, and against those of two lone
+// processes side by side, which is what two processors can give; against the better of the peers.
 constexpr double kBareLoopBar = 0.98;
 constexpr double kTwoWorkersBar = 1;
+constexpr double kSoftmaxSideBySideBar64 = 0.45;
+constexpr double kSoftmaxSideBySideBar256 = 0.75;
+constexpr double kMlpSideBySideBar64 = 0.80;
+constexpr double kMlpSideBySideBar256 = 0.95;
 // What a comparison may cost beyond the computing. An audited slot in a hundred has one step in fifty take twice as
 // long.
 constexpr double kDigestsBar = 1.02;
@@ -69,6 +73,11 @@ Row* AddRow(const std::string& what, const std::string& unit, const std::string&
   return row;
 }
 
+double SideBySideBar(const TrainingSpec& training) {
+  if (training.hidden.empty()) return training.batch == 64 ? kSoftmaxSideBySideBar64 : kSoftmaxSideBySideBar256;
+  return training.batch == 64 ? kMlpSideBySideBar64 : kMlpSideBySideBar256;
+}
+
 absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   const TrainingSpec& training = workload.training;
   Contest contest(kTurnSeconds);
@@ -77,6 +86,8 @@ absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Work
   for (const int workers : options.workers) {
     RETURN_IF_ERROR(contest.Enter(CountText(workers, "worker"), TrainingExchange(training), SpecOf(options, workers)));
   }
+  const int side_by_side = contest.size();
+  RETURN_IF_ERROR(contest.Enter("2 lone processes", InProcessExchange(training), SpecOf(options, 2)));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   Row* const bare = AddRow(absl::StrCat(workload.name, ", ", contest.name(0)), "steps/s", contest.name(1), report);
   bare->set_group("training");
@@ -90,6 +101,11 @@ absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Work
     row->set_group("training");
     if (options.workers[i] == 2 && training.batch == 64 && !training.hidden.empty()) row->set_at_least(kTwoWorkersBar);
     contest.Fill({contestant, batch * options.workers[i]}, {0, batch}, StepsPerSecond, row);
+    if (options.workers[i] != 2) continue;
+    Row* const beside = AddRow(row->what(), "steps/s", contest.name(side_by_side), report);
+    beside->set_group("training");
+    beside->set_at_least(SideBySideBar(training));
+    contest.Fill({contestant}, {side_by_side}, StepsPerSecond, beside);
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,222 @@
+#include "lockstep/common/memory/ring_endpoint.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/memory/shared_memory.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMaxMessageBytes = 1 << 20;
+// docs/wire.md
+constexpr size_t kWritten = 0, kRead = 64, kRing = 192, kEndBytes = kRing + RingEndpoint::kRingBytes;
+
+std::unique_ptr<RingEndpoint> NewEnd() { return RingEndpoint::Create(kMaxMessageBytes).value(); }
+
+class RingEndpointTest : public testing::Test {
+ protected:
+  RingEndpointTest() : a_(NewEnd()), b_(NewEnd()) {
+    EXPECT_TRUE(a_->Attach(b_->handle()).ok());
+    EXPECT_TRUE(b_->Attach(a_->handle()).ok());
+  }
+
+  static absl::StatusOr<bool> Send(const std::string& message, RingEndpoint* end) {
+    end->BeginMessage(message.size());
+    end->Append(message);
+    return end->Flush();
+  }
+  static std::string Receive(RingEndpoint* end) {
+    std::string message;
+    return end->Receive(&message).value() ? message : "none";
+  }
+  // Blocks for it.
+  static std::string Await(RingEndpoint* end) {
+    for (std::string message;;) {
+      const uint32_t ticket = end->Ticket();
+      if (end->Receive(&message).value()) return message;
+      end->Wait(ticket, absl::InfiniteDuration());
+    }
+  }
+  static void SendAll(const std::string& message, RingEndpoint* end) {
+    uint32_t ticket = end->Ticket();
+    for (bool sent = Send(message, end).value(); !sent; sent = end->Flush().value()) {
+      end->Wait(ticket, absl::InfiniteDuration());
+      ticket = end->Ticket();
+    }
+  }
+
+  std::unique_ptr<RingEndpoint> a_, b_;
+};
+
+TEST_F(RingEndpointTest, CarriesMessagesInOrderBothWays) {
+  EXPECT_EQ(Receive(a_.get()), "none");
+  EXPECT_TRUE(*Send("one", a_.get()));
+  EXPECT_TRUE(*Send("", a_.get()));
+  EXPECT_TRUE(*Send("back", b_.get()));
+  EXPECT_EQ(Receive(b_.get()), "one");
+  EXPECT_EQ(Receive(b_.get()), "");
+  EXPECT_EQ(Receive(b_.get()), "none");
+  EXPECT_EQ(Receive(a_.get()), "back");
+}
+
+TEST_F(RingEndpointTest, GoesAroundTheRing) {
+  // Lengths and contents are cut by the ring's end at every place.
+  for (size_t i = 0; i < 3 * RingEndpoint::kRingBytes / 100; ++i) {
+    const std::string message(97 + i % 7, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(*Send(message, a_.get()));
+    ASSERT_EQ(Receive(b_.get()), message) << i;
+  }
+}
+
+TEST_F(RingEndpointTest, SendsOnWhenTheOtherEndHasRead) {
+  std::string message(3 * RingEndpoint::kRingBytes, '\0');
+  for (size_t i = 0; i < message.size(); ++i) message[i] = static_cast<char>(i * 7 + i / 251);
+  EXPECT_FALSE(*Send(message, a_.get()));
+  EXPECT_FALSE(*a_->Flush());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Receive(b_.get()), "none") << i;
+    ASSERT_EQ(*a_->Flush(), i == 2) << i;
+  }
+  EXPECT_EQ(Receive(b_.get()), message);
+}
+
+TEST_F(RingEndpointTest, ReceivesNoMessageThatIsTooLong) {
+  a_->BeginMessage(kMaxMessageBytes + 1);
+  EXPECT_TRUE(*a_->Flush());
+  std::string message;
+  EXPECT_TRUE(absl::IsResourceExhausted(b_->Receive(&message).status()));
+}
+
+TEST_F(RingEndpointTest, WaitEndsWhenAMessageComes) {
+  std::thread other([this] { SendAll("late", a_.get()); });
+  EXPECT_EQ(Await(b_.get()), "late");
+  other.join();
+}
+
+TEST_F(RingEndpointTest, WaitEndsWhenThereIsAPlaceAgain) {
+  const std::string message(5 * RingEndpoint::kRingBytes, 'x');
+  std::thread other([&] { SendAll(message, a_.get()); });
+  EXPECT_EQ(Await(b_.get()), message);
+  other.join();
+}
+
+TEST_F(RingEndpointTest, WaitDoesNotBlockWhenSomethingHasComeSinceTheTicket) {
+  const uint32_t ticket = b_->Ticket();
+  EXPECT_TRUE(*Send("x", a_.get()));
+  b_->Wait(ticket, absl::InfiniteDuration());
+}
+
+TEST_F(RingEndpointTest, WakeEndsTheWaitThatIsUnderWayOrTheNext) {
+  for (int i = 0; i < 1000; ++i) {
+    std::thread other([this] { b_->Wake(); });
+    b_->Wait(b_->Ticket(), absl::InfiniteDuration());
+    other.join();
+  }
+}
+
+TEST_F(RingEndpointTest, WaitEndsAfterItsLimit) { b_->Wait(b_->Ticket(), absl::Milliseconds(1)); }
+
+TEST_F(RingEndpointTest, LosesNothingBetweenTwoThreads) {
+  constexpr int kMessages = 20000;
+  const auto text = [](int i) { return std::string(static_cast<size_t>(i % 500), static_cast<char>('a' + i % 26)); };
+  std::thread other([&] {
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(Await(a_.get()), text(i));
+      SendAll(text(i + 1), a_.get());
+    }
+  });
+  for (int i = 0; i < kMessages; ++i) {
+    SendAll(text(i), b_.get());
+    ASSERT_EQ(Await(b_.get()), text(i + 1));
+  }
+  other.join();
+}
+
+TEST_F(RingEndpointTest, AttachesOnlyToMemoryOfItsSize) {
+  const auto memory = SharedMemory::Create(kEndBytes - 64).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(NewEnd()->Attach(memory->handle())));
+  v1::SharedMemoryHandle gone = a_->handle();
+  gone.set_file_descriptor(-1);
+  EXPECT_TRUE(absl::IsNotFound(NewEnd()->Attach(gone)));
+}
+
+// An end whose memory another process writes as it likes.
+class HostileEndTest : public testing::Test {
+ protected:
+  HostileEndTest() : memory_(SharedMemory::Create(kEndBytes).value()), end_(NewEnd()) {
+    EXPECT_TRUE(end_->Attach(memory_->handle()).ok());
+  }
+  void Put(size_t place, uint64_t value) { std::memcpy(memory_->data() + place, &value, sizeof(value)); }
+
+  const std::unique_ptr<SharedMemory> memory_;
+  const std::unique_ptr<RingEndpoint> end_;
+  std::string message_;
+};
+
+TEST_F(HostileEndTest, MoreThanARingWasWritten) {
+  for (const uint64_t written : {RingEndpoint::kRingBytes + 1, size_t{1} << 40, ~size_t{0}}) {
+    Put(kWritten, written);
+    EXPECT_TRUE(absl::IsInvalidArgument(end_->Receive(&message_).status())) << written;
+  }
+}
+
+TEST_F(HostileEndTest, LessWasWrittenThanBefore) {
+  Put(kRing, 1);  // the length, and the byte that follows
+  Put(kWritten, 5);
+  EXPECT_TRUE(*end_->Receive(&message_));
+  Put(kWritten, 4);
+  EXPECT_TRUE(absl::IsInvalidArgument(end_->Receive(&message_).status()));
+}
+
+TEST_F(HostileEndTest, MoreWasReadThanWritten) {
+  for (const uint64_t read : {uint64_t{1}, uint64_t{1} << 40, ~uint64_t{0} - RingEndpoint::kRingBytes - 1}) {
+    Put(kRead, read);
+    end_->BeginMessage(0);
+    EXPECT_TRUE(absl::IsInvalidArgument(end_->Flush().status())) << read;
+  }
+}
+
+TEST_F(HostileEndTest, LessWasReadThanBefore) {
+  const std::string bytes(RingEndpoint::kRingBytes - 4, 'x');
+  end_->BeginMessage(bytes.size());
+  end_->Append(bytes);
+  EXPECT_TRUE(*end_->Flush());
+  Put(kRead, bytes.size() + 4);
+  end_->BeginMessage(0);
+  EXPECT_TRUE(*end_->Flush());
+  Put(kRead, 0);
+  end_->BeginMessage(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(end_->Flush().status()));
+}
+
+TEST_F(HostileEndTest, ALengthWithoutEnd) {
+  Put(kRing, 0xffffffff);
+  Put(kWritten, RingEndpoint::kRingBytes);
+  EXPECT_TRUE(absl::IsResourceExhausted(end_->Receive(&message_).status()));
+}
+
+TEST_F(HostileEndTest, MemoryThatChangesUnderTheReaderGivesBytesAndErrorsAlone) {
+  uint64_t random = 1;
+  const auto draw = [&random] { return random = random * 6364136223846793005u + 1442695040888963407u; };
+  for (int i = 0; i < 100000; ++i) {
+    Put(kWritten, draw() >> (draw() % 64));
+    Put(kRead, draw() >> (draw() % 64));
+    Put(kRing + draw() % (RingEndpoint::kRingBytes - 8), draw());
+    end_->BeginMessage(draw() % 100);
+    end_->Flush().status().IgnoreError();
+    const auto received = end_->Receive(&message_);
+    if (received.ok() && *received) {
+      EXPECT_LE(message_.size(), kMaxMessageBytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,173 @@
+#include "lockstep/common/transport/ring_step_stream.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/transport/ring_messages.h"
+#include "lockstep/common/transport/step_codec.h"
+
+namespace lockstep {
+namespace {
+
+// More than a chief sends in one.
+constexpr size_t kMaxReplyBytes = 64 << 20;
+// How often a worker that waits at the ring looks whether the stream has ended.
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+
+// Takes the chief's answer to the offer of a ring. A chief that does not know rings sends replies: they are passed on.
+class AnswerReceiver : public StepStream::Receiver {
+ public:
+  explicit AnswerReceiver(StepStream::Receiver* receiver) : receiver_(*receiver) {}
+
+  absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) override {
+    if (!reply.ring) return receiver_.OnReply(reply);
+    answer_ = reply.ring;
+    return false;
+  }
+  const absl::optional<v1::SharedMemoryHandle>& answer() const { return answer_; }
+
+ private:
+  StepStream::Receiver& receiver_;
+  absl::optional<v1::SharedMemoryHandle> answer_;
+};
+
+std::unique_ptr<RingEndpoint> NewRing() {
+  auto ring = RingEndpoint::Create(kMaxReplyBytes);
+  return ring.ok() ? *std::move(ring) : nullptr;
+}
+
+}  // namespace
+
+RingStepStream::RingStepStream(std::unique_ptr<GrpcStepStream> stream, absl::Duration leave_limit)
+    : leave_limit_(leave_limit), stream_(std::move(stream)), ring_(NewRing()) {}
+
+RingStepStream::~RingStepStream() { Close().IgnoreError(); }
+
+absl::Status RingStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) {
+  switch (path_) {
+    case Path::kNew:
+      return Offer(frame, memory);
+    case Path::kOffered:  // by a worker that leaves at once
+      return Break(absl::UnavailableError("the chief has not answered yet"));
+    case Path::kStream:
+      return stream_->Send(frame, memory);
+    case Path::kRing:
+      PutMessage(EncodeStepRequest(frame, memory), ring_.get());
+      return Flush();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RingStepStream::Offer(const StepFrame& first, const std::shared_ptr<const void>& memory) {
+  if (!first.gradient_memory || ring_ == nullptr) {
+    path_ = Path::kStream;
+    return stream_->Send(first, memory);
+  }
+  path_ = Path::kOffered;
+  StepFrame offer = first;
+  offer.ring = ring_->handle();
+  return stream_->Send(offer, memory);
+}
+
+absl::Status RingStepStream::Poll(Receiver* receiver) {
+  return path_ == Path::kRing ? Flush() : stream_->Poll(receiver);
+}
+
+absl::StatusOr<bool> RingStepStream::Receive(Receiver* receiver) {
+  if (path_ == Path::kOffered) {
+    ASSIGN_OR_RETURN(const bool answered, AwaitAnswer(receiver));
+    if (!answered) return !interrupted_.load();
+  }
+  return path_ == Path::kRing ? ReceiveFromRing(receiver) : stream_->Receive(receiver);
+}
+
+absl::StatusOr<bool> RingStepStream::AwaitAnswer(Receiver* receiver) {
+  AnswerReceiver answers(receiver);
+  ASSIGN_OR_RETURN(const bool paused, stream_->Receive(&answers));
+  if (!paused) return false;
+  path_ = Path::kStream;
+  if (!answers.answer()) return false;
+  if (answers.answer()->bytes() == 0) return true;
+  const absl::Status attached = ring_->Attach(*answers.answer());
+  if (!attached.ok()) return Break(absl::UnavailableError(absl::StrCat("the chief's ring: ", attached.message())));
+  path_ = Path::kRing;
+  return true;
+}
+
+absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
+  RETURN_IF_ERROR(status_);
+  for (absl::Status stream;;) {
+    const uint32_t ticket = ring_->Ticket();
+    RETURN_IF_ERROR(Flush());
+    bool more = true;
+    ASSIGN_OR_RETURN(const bool taken, TakeReply(receiver, &more));
+    if (!more) return true;
+    if (taken) continue;
+    if (interrupted_.load()) return false;
+    if (!stream.ok() || cancelled_.load()) return Close();
+    ring_->Wait(ticket, kLook);
+    // What the chief had sent before the end is taken first.
+    if (ring_->Ticket() == ticket) stream = stream_->Look(absl::ZeroDuration());
+  }
+}
+
+absl::StatusOr<bool> RingStepStream::TakeReply(Receiver* receiver, bool* more) {
+  grpc::ByteBuffer message;
+  const absl::StatusOr<bool> taken = TakeMessage(ring_.get(), &message);
+  if (!taken.ok()) return Break(taken.status());
+  if (!*taken || receiver == nullptr) return taken;
+  Decoded<StepReplyFrame> decoded;
+  absl::Status status = DecodeStepReply(message, &decoded);
+  if (status.ok()) {
+    const absl::StatusOr<bool> result = receiver->OnReply(decoded.frame);
+    if (result.ok()) *more = *result;
+    status = result.status();
+  }
+  if (!status.ok()) {
+    return Break(absl::Status(status.code(), absl::StrCat("a reply of the chief: ", status.message())));
+  }
+  return true;
+}
+
+absl::Status RingStepStream::Flush() {
+  RETURN_IF_ERROR(status_);
+  const absl::Status flushed = ring_->Flush().status();
+  return flushed.ok() ? flushed : Break(flushed);
+}
+
+void RingStepStream::Drain() {
+  if (path_ != Path::kRing) return stream_->Drain();
+  // The chief ends the stream when it has read the last frame.
+  for (absl::Duration waited; waited < leave_limit_ && Flush().ok(); waited += kLook) {
+    bool more;
+    while (TakeReply(nullptr, &more).value_or(false)) waited = absl::ZeroDuration();
+    if (!stream_->Look(kLook).ok()) return;
+  }
+}
+
+absl::Status RingStepStream::Break(const absl::Status& why) {
+  if (status_.ok()) status_ = why;
+  return Close();
+}
+
+absl::Status RingStepStream::Close() {
+  const absl::Status ended = stream_->Close();
+  if (status_.ok()) status_ = ended;
+  return status_;
+}
+
+void RingStepStream::Interrupt() {
+  interrupted_.store(true);
+  stream_->Interrupt();
+  if (ring_ != nullptr) ring_->Wake();
+}
+
+void RingStepStream::Cancel() {
+  cancelled_.store(true);
+  stream_->Cancel();
+  if (ring_ != nullptr) ring_->Wake();
+}
+
+}  // namespace lockstep

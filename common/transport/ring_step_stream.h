@@ -1,0 +1,59 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_RING_STEP_STREAM_H_
+#define LOCKSTEP_COMMON_TRANSPORT_RING_STEP_STREAM_H_
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/client/step_stream.h"
+#include "lockstep/common/memory/ring_endpoint.h"
+#include "lockstep/common/transport/grpc_step_stream.h"
+
+namespace lockstep {
+
+// A Step stream of a worker on the chief's machine: it opens and ends as a stream over gRPC, and in between its frames
+// go through rings in memory that the two share. Where the first frame offers no gradient memory, or the chief takes no
+// ring, everything goes over gRPC. For one thread, but for Interrupt and Cancel.
+class RingStepStream : public StepStream {
+ public:
+  // `stream` is new. A Drain in which nothing moves for `leave_limit` gives up.
+  RingStepStream(std::unique_ptr<GrpcStepStream> stream, absl::Duration leave_limit);
+  ~RingStepStream() override;
+
+  FrameSizes sizes() const override { return stream_->sizes(); }
+  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override;
+  absl::Status Poll(Receiver* receiver) override;
+  absl::StatusOr<bool> Receive(Receiver* receiver) override;
+  void Drain() override;
+  absl::Status Close() override;
+  void Interrupt() override;
+  void Cancel() override;
+
+ private:
+  // How frames travel: nothing was sent yet; a ring was offered, the chief has not answered; then as it has.
+  enum class Path { kNew, kOffered, kStream, kRing };
+
+  absl::Status Offer(const StepFrame& first, const std::shared_ptr<const void>& memory);
+  // Waits for the chief's answer; false when it gave none, but a token.
+  absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
+  absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
+  // Hands the next reply over, if there is one; `more` is what the receiver returned.
+  absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
+  absl::Status Flush();
+  // Remembers an error of the ring, and closes.
+  absl::Status Break(const absl::Status& why);
+
+  const absl::Duration leave_limit_;
+  const std::unique_ptr<GrpcStepStream> stream_;
+  const std::unique_ptr<RingEndpoint> ring_;  // null when the system gives no memory
+  Path path_ = Path::kNew;
+  std::atomic<bool> interrupted_{false}, cancelled_{false};
+  absl::Status status_;  // of the ring
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_RING_STEP_STREAM_H_

@@ -1,0 +1,62 @@
+#ifndef LOCKSTEP_SERVER_RPC_RING_STEP_WIRE_H_
+#define LOCKSTEP_SERVER_RPC_RING_STEP_WIRE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/memory/ring_endpoint.h"
+#include "lockstep/server/rpc/completion_tag.h"
+#include "lockstep/server/rpc/step_wire.h"
+
+namespace lockstep {
+
+// Messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own thread,
+// which the first one starts; a write ends within Write where the ring has a place for it, else on that thread. Stop,
+// which must come, ends the thread: whether the worker lives must be noticed elsewhere. Thread-safe.
+class RingStepWire : public StepWire {
+ public:
+  struct Options {
+    std::unique_ptr<RingEndpoint> ring;  // attached
+    CompletionTag* read = nullptr;
+    CompletionTag* written = nullptr;
+    // The worker's memory makes no sense; nothing more comes or goes. At most once, on any thread.
+    std::function<void(const absl::Status&)> on_broken;
+    Executor* executor = nullptr;
+    // What this is a part of; kept until Stop has ended the thread.
+    std::shared_ptr<const void> owner;
+  };
+  explicit RingStepWire(Options options);
+
+  void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing more comes or goes: what is under way fails, and so does what is begun later.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // The thread.
+  void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Each returns whether there was anything to do.
+  bool TakeOne() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SendOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FailPending() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Break(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Options options_;
+  RingEndpoint& ring_;
+
+  Mutex mutex_;
+  grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is under way
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is
+  bool serving_ ABSL_GUARDED_BY(mutex_) = false;                // the thread was started
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_RING_STEP_WIRE_H_
