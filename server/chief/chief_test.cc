@@ -956,7 +956,7 @@ TEST_F(ChiefTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKnows
     EXPECT_TRUE(absl::IsUnknown(told)) << told;
     EXPECT_EQ(recorded, 1);
     EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step is computed that may be beyond the end";
-    EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
+    ASSERT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
     if (heals) fs_.Heal();
     const absl::Status ended = WaitForEnd();
     EXPECT_EQ(ended.ok(), heals) << "workers hear of an end that is on record alone: " << ended;

@@ -213,9 +213,9 @@ void Judge::OnChiefExit(Process* chief) {
       if (!rivals_) Fail(absl::StrCat(what, " and there is no other chief"));
       return;
     default:
-      // Threads that do not get a processor may need longer than checkpoint.stop_seconds, too.
+      // Threads that do not get a processor, or are frozen, may need longer than checkpoint.stop_seconds, too.
       if (absl::IsDeadlineExceeded(ended_[chief]) &&
-          absl::Seconds(plan_.config.checkpoint().stop_seconds()) < Stalls()) {
+          absl::Seconds(plan_.config.checkpoint().stop_seconds()) < Stalls() + chief->longest_freeze) {
         return;
       }
       // A disk that does not take the last step, or cannot be read.

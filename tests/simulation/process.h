@@ -75,9 +75,12 @@ class Process {
   void ClearStop();
   // When the first stop signal came; kNever.
   Instant stopped_at() const { return stopped_at_; }
-  // For those who judge it: when a worker last heard anything of its chief, and that a contribution was taken.
+  // For those who judge it: when a worker last heard anything of its chief, and that a contribution was taken; since
+  // when it is frozen, and for how long at most it was.
   Instant heard_at = 0;
   Instant taken_at = 0;
+  Instant frozen_at = 0;
+  absl::Duration longest_freeze;
   // Ends the process on the spot, as _exit does. From one of its own threads; returns to a ghost.
   void ExitNow(int code);
 

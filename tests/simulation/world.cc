@@ -1,5 +1,6 @@
 #include "lockstep/tests/simulation/world.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,12 +103,14 @@ void World::Freeze(Process* process) {
   if (!process->alive() || process->frozen()) return;
   transcript_.Add(now(), process->name(), "is frozen");
   process->group()->frozen = true;
+  process->frozen_at = now();
 }
 
 void World::Thaw(Process* process) {
   if (!process->alive() || !process->frozen()) return;
   transcript_.Add(now(), process->name(), "wakes");
   process->group()->frozen = false;
+  process->longest_freeze = std::max(process->longest_freeze, absl::Nanoseconds(now() - process->frozen_at));
 }
 
 void World::Signal(Process* process) {
