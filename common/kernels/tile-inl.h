@@ -90,7 +90,7 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
   for (int g = 0; g < kGroups; ++g) from[g] = rows.data + 3 * g * rows.stride;
   const float* columns = panel.data;
   float* copy = panel.copy;
-  const auto add = [&]() HWY_ATTR {
+  const auto add = [&]() HWY_ATTR __attribute__((always_inline)) {
     FloatVector column[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
@@ -111,6 +111,11 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
   };
   if constexpr (kPrefetches) {
     while (ahead.count > 1 + depth / kAheadElements) ahead.Ask();
+  }
+  if (!kPrefetches && depth >= 16) {
+#pragma GCC unroll 4
+    for (int64_t e = 0; e < depth; ++e) add();
+    return;
   }
   int64_t e = 0;
   for (; e + kAheadElements <= depth; e += kAheadElements) {

@@ -179,10 +179,45 @@ chief_terminated() {
   wait "${chief_pid}"
 }
 
+# The kernels' targets that this processor has.
+available_targets() {
+  local target
+  for target in avx2 avx512 neon; do
+    ! LOCKSTEP_TARGET="${target}" "${LOCKSTEP}" --version >/dev/null 2>&1 || echo "${target}"
+  done
+}
+
+on_target() {  # target, command...
+  local -x LOCKSTEP_TARGET="$1"
+  "${@:2}"
+}
+
+# Two workers for each target, and a chief with the first one; one of the workers of each is killed on the way.
+mixed_targets() {
+  local target i
+  on_target "${targets[0]}" start_chief
+  for target in "${targets[@]}"; do
+    on_target "${target}" start_worker
+    on_target "${target}" start_worker
+  done
+  must_reach 60
+  for i in "${!targets[@]}"; do
+    kill_pid "${worker_pids[2 * i]}"
+    on_target "${targets[i]}" start_worker
+    unset "worker_pids[2 * i]"
+  done
+  wait "${chief_pid}"
+}
+
+mapfile -t targets < <(available_targets)
+readonly targets
+((${#targets[@]} > 0)) || { echo "LOCKSTEP_TARGET names none that this processor has"; exit 1; }
 reference=""
+scenarios=0
 scenario() {  # title, command...
   local title="$1" begin="${EPOCHREALTIME/./}" digest verdict="same" seconds
   shift
+  scenarios=$((scenarios + 1))
   logdir="${WORK}/${title//[^a-z0-9]/_}"
   port=""
   if ! "$@"; then
@@ -215,8 +250,12 @@ scenario "a worker frozen for longer than its lease" worker_frozen
 scenario "the chief killed with -9 three times" chief_killed
 scenario "stopped at step 100 and resumed" stopped_and_resumed
 scenario "the chief terminated, then started again" chief_terminated
+for target in "${targets[@]}"; do
+  scenario "2 workers, all processes with ${target}" on_target "${target}" plain 2
+done
+scenario "workers with ${targets[*]}, some killed" mixed_targets
 if ((failures > 0)); then
-  echo "${failures} of 13 differ or failed"
+  echo "${failures} of ${scenarios} differ or failed"
   exit 1
 fi
-echo "all 13 have the same digest: ${reference}"
+echo "all ${scenarios} have the same digest: ${reference}"
