@@ -53,7 +53,9 @@ void Declare(Flags* flags, CommandLine* command_line) {
                         "the host in that address, or HOST:PORT; when absent the one of --listen, or this machine's "
                         "name if that is 0.0.0.0",
                         &flags->advertise);
-  command_line->AddFlag("step_threads", "N", "threads that sum gradients and apply updates", &flags->step_threads);
+  command_line->AddFlag("step_threads", "N",
+                        "threads that sum gradients and apply updates, besides one for each worker that shares memory",
+                        &flags->step_threads);
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for a chief of the same logdir that is still ending, as it saves",
                         &flags->lock_wait_seconds);

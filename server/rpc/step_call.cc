@@ -72,11 +72,12 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
 }
 
 void StepCall::OnStreamRead(bool ok) {
-  const std::shared_ptr<StepCall> self = shared_from_this();
+  const std::shared_ptr<StepCall> self = shared_from_this();  // the ring's thread lets go of it
+  if (ok) {
+    const absl::Status why = absl::InvalidArgumentError("a message over gRPC on a stream that has a ring");
+    Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
+  }
   route_.OnStreamRead();
-  if (!ok) return;
-  const absl::Status why = absl::InvalidArgumentError("a message over gRPC on a stream that has a ring");
-  Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
 }
 
 bool StepCall::IsLong(Operation operation) const {
