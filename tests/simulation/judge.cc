@@ -145,7 +145,8 @@ void Judge::CheckEnd(const std::string& what) {
   if (step > due || step > recorded || (step < std::min(due, recorded) && !end_wanted_with_block_)) {
     return Fail(absl::StrCat(what, ", step ", step, " is saved; it was to end at ", std::min(due, recorded)));
   }
-  if (step < due && !end_wanted_ && !end_wanted_with_block_) {
+  const bool asked = end_wanted_ || end_wanted_with_block_ || (step == recorded && ledger_.WasDue(step));
+  if (step < due && !asked) {
     return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", and nobody asked for it"));
   }
   const auto& assignments = ledger_.present().changes().assignments;

@@ -42,6 +42,11 @@ void Ledger::Learn(bool durable) {
   }
 }
 
+bool Ledger::WasDue(int64_t step) const {
+  return std::any_of(known_.begin(), known_.end(),
+                     [step](const auto& reference) { return reference->LastStep() == step; });
+}
+
 absl::Status Ledger::CheckAny(const std::function<absl::Status(const Reference&)>& check) {
   for (const bool learnt : {false, true}) {
     for (const auto& reference : known_) {

@@ -42,6 +42,9 @@ class Ledger {
   bool finished() const { return finished_; }
   // With all changes of the record.
   const Reference& present() const { return *present_; }
+  // Whether the run ends there by itself with the changes of the record, or with those that once were on it: an end on
+  // record stays, even when a later life, from an earlier checkpoint, makes changes with which none would be due.
+  bool WasDue(int64_t step) const;
 
   // OK when an undisturbed run computes the step with these values. `assignments`: how often variables
   // were set in it, at least.
