@@ -22,8 +22,9 @@ run_bench() {
       defaults=("--json=${CACHE}/bench-peers.json" "--peer_python=${CACHE}/peers/bin/python3"
         "--peer_scripts=${ROOT}/tests/benchmark/peers")
     fi
+    [[ "${word}" != --plot* ]] || install_packages python3-matplotlib
   done
   mkdir -p "${CACHE}"
   export LOCKSTEP_CHIEF_BINARY="${BIN}/server/chief_main" LOCKSTEP_WORKER_BINARY="${BIN}/worker/worker_main"
-  run_target tests/benchmark benchmarks "${defaults[@]}" "$@"
+  run_target tests/benchmark benchmarks "${defaults[@]}" "--plot_script=${ROOT}/tests/benchmark/plot.py" "$@"
 }

@@ -1,4 +1,6 @@
 // All benchmarks; `lockstep bench --help` says what they are.
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -20,6 +21,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/tests/benchmark/lifecycle_benchmark.h"
+#include "lockstep/tests/benchmark/processor.h"
 #include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/tests/benchmark/step_benchmark.h"
 #include "lockstep/tests/benchmark/training_benchmark.h"
@@ -31,6 +33,8 @@ namespace {
 struct Flags {
   std::string only;
   std::string json;
+  std::string plot;
+  std::string plot_script;
   std::string sizes = "4,4096,1048576,2678824,67108864,104857600";
   std::string workers = "1,2";
   std::string wires = "tcp,unix,shared";
@@ -47,15 +51,6 @@ struct Flags {
 
 // The groups, in the order in which they are measured.
 constexpr const char* kGroups[] = {"step", "training", "saving", "start", "memory", "chief_cpu"};
-
-std::string MachineText() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  std::string model = "unknown processor";
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (absl::StartsWith(line, "model name")) model = line.substr(line.find(':') + 2);
-  }
-  return absl::StrCat(std::thread::hardware_concurrency(), " cores, ", model);
-}
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
   for (const auto& word : absl::StrSplit(text, ',')) {
@@ -168,6 +163,19 @@ absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   return status;
 }
 
+// The script makes it of the JSON.
+absl::Status DrawPlot(const Flags& flags) {
+  std::vector<std::string> words = {flags.plot_script, flags.json, flags.plot};
+  std::vector<char*> command;
+  for (std::string& word : words) command.push_back(word.data());
+  command.push_back(nullptr);
+  pid_t pid;
+  int status = 0;
+  const bool started = posix_spawn(&pid, command[0], nullptr, nullptr, command.data(), environ) == 0;
+  if (started && waitpid(pid, &status, 0) == pid && status == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat(flags.plot_script, started ? " has failed" : " cannot be started"));
+}
+
 void Declare(Flags* declared, CommandLine* parser) {
   Flags& flags = *declared;
   CommandLine& command_line = *parser;
@@ -175,6 +183,9 @@ void Declare(Flags* declared, CommandLine* parser) {
                        &flags.only);
   command_line.AddFlag("peers", "", "instead of all that: training against PyTorch and TensorFlow", &flags.peers);
   command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
+  command_line.AddFlag("plot", "FILE", "and as a picture (SVG), of training, step and peers; needs python3-matplotlib",
+                       &flags.plot);
+  command_line.AddFlag("plot_script", "FILE", "tests/benchmark/plot.py", &flags.plot_script);
   command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);
   command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
   command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
@@ -202,14 +213,19 @@ int Main(int argc, char** argv) {
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
+  if (!flags.plot.empty() && (flags.json.empty() || flags.plot_script.empty())) {
+    std::cerr << "lockstep bench: --plot needs --json and --plot_script\n";
+    return kExitBadConfiguration;
+  }
   Report report;
-  const absl::Status status = MeasureInDirectory(flags, &report);
+  absl::Status status = MeasureInDirectory(flags, &report);
   std::cout << (flags.markdown ? ReportMarkdown(report) : ReportText(report));
   if (!flags.json.empty()) {
     std::ofstream(flags.json) << ReportJson(report) << "\n";
     std::cout << "as JSON: " << flags.json << "\n";
   }
   std::cout.flush();
+  if (status.ok() && !flags.plot.empty()) status = DrawPlot(flags);
   if (!status.ok()) {
     std::cerr << "lockstep bench: " << status << "\n";
     return absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;

@@ -3,8 +3,6 @@
 //   bazel run //tests/benchmark:kernel_benchmark
 // Turns of the peak (or the copy) and of every kernel alternate; a fraction is the median over the turns, of processor
 // time, so that other programs disturb it little.
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -16,26 +14,20 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/kernels/activation.h"
-#include "lockstep/common/kernels/fma_peak.h"
 #include "lockstep/common/kernels/gemm.h"
 #include "lockstep/common/kernels/target.h"
 #include "lockstep/common/kernels/update_rules.h"
 #include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/tests/benchmark/processor.h"
 
 namespace lockstep {
 namespace {
 
+using benchmark::ProcessorSeconds;
+
 constexpr int kTurns = 61;
-constexpr int64_t kPeakRounds = 100000;
 constexpr int64_t kUnits[] = {784, 512, 512, 10};
 constexpr int kLayers = 3;
-
-// Of this thread.
-double ProcessorSeconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -90,8 +82,7 @@ class Step {
   }
 
   void RunTurn() {
-    const double begin = ProcessorSeconds();
-    const double peak = static_cast<double>(RunMultiplyAdds(kPeakRounds)) / (ProcessorSeconds() - begin);
+    const double peak = benchmark::MeasurePeak();
     peaks_.push_back(peak);
     for (Product& product : products_) {
       const double start = ProcessorSeconds();
