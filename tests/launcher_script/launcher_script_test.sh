@@ -33,15 +33,18 @@ printf '#!/bin/sh\necho $$; exit 7\n' >.bz/out/k8-opt/bin/examples/exits
 chmod +x .bz/out/k8-opt/bin/examples/exits
 mkdir -p .bz/out/k8-opt/bin/install_tree/lib .bz/out/k8-opt/bin/install_tree/libexec/lockstep
 touch .bz/out/k8-opt/bin/install_tree/lib/liblockstep.a .bz/out/k8-opt/bin/install_tree/libexec/lockstep/chief_main
-mkdir -p .bz/fuzz-bin/tests/fuzz
-cat >.bz/fuzz-bin/tests/fuzz/fuzz <<'FUZZER'
+mkdir -p .bz/fuzz-out/k8-opt{,-fast}/bin/tests/fuzz
+cat >.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz <<'FUZZER'
 #!/usr/bin/env bash
 [[ -n "${FUZZ_TARGET:-}" ]] || { printf 'csv\nidx\n'; exit; }
 [[ -z "${FUZZ_SEEDS:-}" ]] || { echo seed >"${FUZZ_SEEDS}/seed-0"; exit; }
 [[ "${FUZZ_TARGET}" != "$(cat "${FOUND}" 2>/dev/null)" ]] || { echo "what was found: $*"; exit 77; }
+echo "$(basename "$0") $*" >>"${FUZZED}"
 echo "Done 7 runs in 0 second(s)"
 FUZZER
-chmod +x .bz/fuzz-bin/tests/fuzz/fuzz
+chmod +x .bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz
+cp .bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz .bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_text
+touch .bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_text.params
 FAKE
 fake dpkg-query <<'FAKE'
 #!/usr/bin/env bash
@@ -66,7 +69,7 @@ cat "${WHO}"
 FAKE
 
 export RECORD="${work}/record" LOCKED="${work}/locked" BROKEN="${work}/broken" ABSENT="${work}/absent" WHO="${work}/who"
-export FOUND="${work}/found"
+export FOUND="${work}/found" FUZZED="${work}/fuzzed"
 export PATH="${fakes}:${PATH}" HOME="${work}/home" XDG_CACHE_HOME="${work}/home/cache"
 : >"${RECORD}"
 : >"${ABSENT}"
@@ -219,6 +222,11 @@ front fuzz --runs=5
 expect "what is found is a failure" 1 "${STATUS}"
 expect_match "that is shown, with its limit" "-runs=5" "$(grep 'what was found' <<<"${OUT}")"
 rm "${FOUND}"
+rm "${FUZZED}"
+front fuzz --fast --target=csv --runs=9
+expect "fast fuzzing that finds nothing is well" 0 "${STATUS}"
+expect "inputs are made without the sanitizers, and what is kept is tried under them" "fuzz_text -runs=9, fuzz -runs=0" \
+  "$(sed -E 's/^(\w+) .* (-runs=[0-9]+) .*/\1 \2/' "${FUZZED}" | paste -sd, | sed 's/,/, /')"
 front fuzz --target=none
 expect "an unknown target is refused" 2 "${STATUS}"
 front fuzz --run=5
