@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: the benchmarks, and what those against PyTorch and TensorFlow need.
+# Sourced by ./lockstep: the benchmarks, and what those against PyTorch, TensorFlow and oneDNN need.
 # Reads ROOT, CACHE and BIN and calls say, open_log, to_log, logged, install_packages and run_target of the caller.
 
-# Makes the virtual environment of the peers, again when its recipe has changed.
+# Makes the virtual environment of the peers, again when its recipe has changed; oneDNN is Debian's.
 prepare_peers() {
   local recipe="${ROOT}/tests/benchmark/peers/install.sh" venv="${CACHE}/peers"
+  install_packages libdnnl2
   [[ "$(cat "${venv}/complete" 2>/dev/null)" == "$(sha256sum <"${recipe}" | cut -d' ' -f1)" ]] && return
   install_packages "${BUILD_PACKAGES[@]}" python3-venv
   open_log install

@@ -21,7 +21,7 @@ behaviour sanitizers. An input that fails is written to tests/fuzz/corpus/NAME, 
   --target=NAME   only this one; "--target=" prints the names
   --runs=N        inputs for each target, 100000 unless --seconds is given
   --seconds=N     at most so long for each target
-Exit codes: 0 nothing was found; 1 something was, and is shown.
+Exit codes: 0 nothing was found; 1 something was, and is shown; 2 wrong arguments.
 USAGE
 }
 
@@ -108,6 +108,12 @@ fuzz_for_long() {
   fuzz_all -runs=10000000
 }
 
+# count_in --FLAG=N: prints N. libFuzzer would take "1e6" for 1, and what is no number for none.
+count_in() {
+  [[ "${1#*=}" =~ ^[1-9][0-9]*$ ]] || fail 2 "fuzz: ${1%%=*} takes a number from 1 on, not '${1#*=}'"
+  printf '%s' "${1#*=}"
+}
+
 run_fuzz() {
   local word target="" limit=() names_only="" fast=""
   for word in "$@"; do
@@ -115,8 +121,8 @@ run_fuzz() {
       --fast) fast=--fast ;;
       --target=) names_only=1 ;;
       --target=*) target="${word#--target=}" ;;
-      --runs=*) limit+=("-runs=${word#--runs=}") ;;
-      --seconds=*) limit+=("-max_total_time=${word#--seconds=}") ;;
+      --runs=*) limit+=("-runs=$(count_in "${word}")") || exit ;;
+      --seconds=*) limit+=("-max_total_time=$(count_in "${word}")") || exit ;;
       *) fail 2 "fuzz does not know '${word}'; see ./lockstep fuzz --help" ;;
     esac
   done

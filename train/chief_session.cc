@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/server/local/local_connector.h"
@@ -16,13 +15,13 @@ namespace {
 
 void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
 
-absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options) {
+absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options, const std::string& machine) {
   AddressFile::Options file;
   file.fs = options.fs;
   file.path = options.address_file;
   file.advertise = options.advertise;
   file.listen = options.listen;
-  file.machine = HostName();
+  file.machine = machine;
   return AddressFile::Create(std::move(file));
 }
 
@@ -45,6 +44,8 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefM
   process.predecessor_limit = options.predecessor_limit;
   process.chief.fs = options.fs;
   process.chief.clock = options.clock;
+  process.chief.host = machine.host;
+  process.chief.build = machine.build;
   process.chief.executor = machine.executor;
   process.chief.draw_session_id = machine.draw_session_id;
   process.chief.logdir = options.logdir;
@@ -95,7 +96,7 @@ absl::Status ChiefSession::Serve(const ChiefMachine& machine) {
 }
 
 absl::Status ChiefSession::Start(const ChiefMachine& machine) {
-  ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_));
+  ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
   const absl::Status created = process_.Create();

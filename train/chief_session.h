@@ -10,8 +10,10 @@
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/server/supervisor/address_file.h"
 #include "lockstep/server/supervisor/chief_process.h"
 #include "lockstep/train/local_workers.h"
@@ -38,8 +40,10 @@ absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& li
 
 // What a chief's session has of its machine; the simulation has another.
 struct ChiefMachine {
-  Executor* executor = Executor::Threads();
   // Chief::Options.
+  std::string host = HostName();
+  v1::BuildInfo build = ThisBuildInfo();
+  Executor* executor = Executor::Threads();
   std::function<uint64_t()> draw_session_id = SystemRandom64;
   // Called with SessionOptions::listen, unless that is empty.
   std::function<absl::StatusOr<std::unique_ptr<ServedChief>>(const std::string& listen, Chief* chief)> serve =

@@ -1,7 +1,6 @@
 #include "lockstep/common/base/philox.h"
 
-#include <cmath>
-
+#include "lockstep/common/kernels/normal_numbers.h"
 #include "lockstep/common/kernels/philox_block.h"
 #include "lockstep/common/kernels/philox_blocks.h"
 
@@ -42,16 +41,15 @@ void Philox::FillUniform(absl::Span<float> out) const {
 }
 
 void Philox::FillNormal(absl::Span<float> out) const {
-  // Two normals from two 32-bit uniforms; u in (0, 1] keeps the logarithm finite.
-  ForEachBlock(*this, out.size(), 4, [&](size_t i, const Block& block) {
-    for (size_t pair = 0; pair < 4; pair += 2) {
-      const double u = (static_cast<double>(block[pair]) + 1.0) * 0x1p-32;
-      const double angle = 2.0 * M_PI * static_cast<double>(block[pair + 1]) * 0x1p-32;
-      const double radius = std::sqrt(-2.0 * std::log(u));
-      if (i + pair < out.size()) out[i + pair] = static_cast<float>(radius * std::cos(angle));
-      if (i + pair + 1 < out.size()) out[i + pair + 1] = static_cast<float>(radius * std::sin(angle));
-    }
-  });
+  constexpr size_t kNumbers = 2 * kNormalPairs;
+  uint32_t words[kNumbers];
+  double first[kNormalPairs], second[kNormalPairs];
+  for (size_t begin = 0; begin < out.size(); begin += kNumbers) {
+    FillBits(begin / 4, words);
+    NormalPairs(words, first, second);
+    const absl::Span<float> part = out.subspan(begin, kNumbers);
+    for (size_t i = 0; i < part.size(); ++i) part[i] = static_cast<float>(i % 2 == 0 ? first[i / 2] : second[i / 2]);
+  }
 }
 
 uint64_t StableHash(absl::string_view text, uint64_t seed) {

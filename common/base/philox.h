@@ -34,7 +34,7 @@ class Philox {
   // Sequential use: fills from block 0 on.
   // Uniform in [0, 1), 24 bits.
   void FillUniform(absl::Span<float> out) const;
-  // Standard normal, by Box and Muller in double precision, rounded to float.
+  // Standard normal: pairs of normal_numbers.h, rounded to float.
   void FillNormal(absl::Span<float> out) const;
 
   // [0, 1) from 32 random bits.

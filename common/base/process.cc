@@ -94,6 +94,8 @@ void InitializeProcess(const char* program) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void ReleaseFreedMemory() { malloc_trim(0); }
+
 std::string HostName() {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);

@@ -43,6 +43,10 @@ bool IsDiskHang(const absl::Status& status);
 // environment variable LOCKSTEP_TARGET names (common/kernels/target.h).
 void InitializeProcess(const char* program);
 
+// Gives what was freed, and what InitializeProcess has the C library keep, back to the kernel: after something large
+// that does not come again.
+void ReleaseFreedMemory();
+
 // This machine's name.
 std::string HostName();
 

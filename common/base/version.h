@@ -12,7 +12,7 @@ constexpr char kVersion[] = "0.11.0";
 // optimizer or the tree over slots; what is drawn from Philox, and for what; initial values; the order of a shuffle;
 // how a file becomes examples. Workers of another version are refused, and so is a logdir of another: its run cannot go
 // on, so do not raise it for anything else.
-constexpr int kArithmeticVersion = 1;
+constexpr int kArithmeticVersion = 2;
 // Raised whenever a worker of before cannot speak to a chief of now, or the other way round. 2: what a worker computes
 // with, and its canary.
 constexpr int kWireVersion = 2;

@@ -18,8 +18,6 @@
 namespace lockstep {
 namespace {
 
-// Bytes that are read and checksummed at a time.
-constexpr size_t kPieceSize = 1 << 20;
 constexpr int kLargestNumShards = 99999;
 // TensorFlow's limit.
 constexpr int kMostDimensions = 254;
@@ -199,20 +197,35 @@ absl::StatusOr<BundleReader::Entry> BundleReader::Describe(absl::string_view nam
   return Entry{entry->dtype(), std::move(shape), bytes};
 }
 
+absl::Status BundleReader::CheckPlace(const Place& place) const {
+  ASSIGN_OR_RETURN(const Entry entry, Describe(place.name));
+  if (place.out.size() == entry.bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("checkpoint ", prefix_, ": variable ", place.name, " has ",
+                                                 entry.bytes, " bytes and is read into ", place.out.size()));
+}
+
 absl::Status BundleReader::ReadInto(absl::string_view name, absl::Span<char> out) const {
   ASSIGN_OR_RETURN(const v1::BundleEntryProto* const stored, Find(name));
-  ASSIGN_OR_RETURN(const Entry entry, Describe(name));
-  if (out.size() != entry.bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", prefix_, ": variable ", name, " has ", entry.bytes,
-                                                   " bytes and is read into ", out.size()));
-  }
+  RETURN_IF_ERROR(CheckPlace({std::string(name), out}));
   if (stored->slices().empty()) return ReadStored(name, *stored, out.data());
   return ReadPartitioned(name, *stored, out.data());
 }
 
+FileRange BundleReader::RangeOf(const v1::BundleEntryProto& entry, char* out) const {
+  return {shards_[entry.shard_id()].get(), static_cast<uint64_t>(entry.offset()), static_cast<uint64_t>(entry.size()),
+          out};
+}
+
+absl::Status BundleReader::CheckCrc(absl::string_view key, const v1::BundleEntryProto& entry, uint32_t crc) const {
+  if (MaskCrc32c(crc) == entry.crc32c()) return absl::OkStatus();
+  return Damaged(key,
+                 absl::StrCat("its ", entry.size(), " bytes in ", DataPath(prefix_, entry.shard_id(), shards_.size()),
+                              " have checksum ", crc, " where ", UnmaskCrc32c(entry.crc32c()), " is stored"));
+}
+
 absl::Status BundleReader::ReadStored(absl::string_view key, const v1::BundleEntryProto& entry, char* out) const {
-  const RandomAccessFile& file = *shards_[entry.shard_id()];
   if (entry.dtype() == v1::DT_STRING) {
+    const RandomAccessFile& file = *shards_[entry.shard_id()];
     std::string encoded(entry.size(), '\0');
     RETURN_IF_ERROR(file.Read(entry.offset(), encoded.size(), &encoded[0]));
     const absl::Status status = CheckStrings(encoded, NumElements(entry), UnmaskCrc32c(entry.crc32c()));
@@ -220,22 +233,8 @@ absl::Status BundleReader::ReadStored(absl::string_view key, const v1::BundleEnt
     if (out != nullptr) std::memcpy(out, encoded.data(), encoded.size());
     return absl::OkStatus();
   }
-  std::string scratch;
-  if (out == nullptr) scratch.resize(std::min<uint64_t>(entry.size(), kPieceSize));
-  uint32_t crc = 0;
-  for (uint64_t done = 0; done < static_cast<uint64_t>(entry.size());) {
-    const size_t n = std::min<uint64_t>(entry.size() - done, kPieceSize);
-    char* const piece = out == nullptr ? &scratch[0] : out + done;
-    RETURN_IF_ERROR(file.Read(entry.offset() + done, n, piece));
-    crc = ExtendCrc32c(crc, absl::string_view(piece, n));
-    done += n;
-  }
-  if (MaskCrc32c(crc) != entry.crc32c()) {
-    return Damaged(key,
-                   absl::StrCat("its ", entry.size(), " bytes in ", DataPath(prefix_, entry.shard_id(), shards_.size()),
-                                " have checksum ", crc, " where ", UnmaskCrc32c(entry.crc32c()), " is stored"));
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> crcs, ReadChecksummed({RangeOf(entry, out)}, /*pool=*/nullptr));
+  return CheckCrc(key, entry, crcs[0]);
 }
 
 absl::Status BundleReader::ReadPartitioned(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const {
@@ -250,10 +249,31 @@ absl::Status BundleReader::ReadPartitioned(absl::string_view name, const v1::Bun
   return absl::OkStatus();
 }
 
-absl::Status BundleReader::Verify() const {
-  for (const auto& [key, entry] : entries_) {
-    if (entry.slices().empty()) RETURN_IF_ERROR(ReadStored(key, entry, nullptr));
+absl::Status BundleReader::Verify() const { return VerifyInto({}, /*pool=*/nullptr); }
+
+absl::Status BundleReader::VerifyInto(absl::Span<const Place> places, ThreadPool* pool) const {
+  std::map<absl::string_view, char*> out;
+  for (const Place& place : places) {
+    RETURN_IF_ERROR(CheckPlace(place));
+    out.emplace(place.name, place.out.data());
   }
+  std::vector<std::pair<absl::string_view, const v1::BundleEntryProto*>> stored;
+  std::vector<FileRange> ranges;
+  for (const auto& [key, entry] : entries_) {
+    const auto wanted = out.find(key);
+    char* const place = wanted == out.end() ? nullptr : wanted->second;
+    if (!entry.slices().empty()) {
+      // Its slices have entries of their own, which are verified with the others.
+      if (place != nullptr) RETURN_IF_ERROR(ReadPartitioned(key, entry, place));
+    } else if (entry.dtype() == v1::DT_STRING) {
+      RETURN_IF_ERROR(ReadStored(key, entry, place));
+    } else {
+      stored.emplace_back(key, &entry);
+      ranges.push_back(RangeOf(entry, place));
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> crcs, ReadChecksummed(ranges, pool));
+  for (size_t i = 0; i < stored.size(); ++i) RETURN_IF_ERROR(CheckCrc(stored[i].first, *stored[i].second, crcs[i]));
   return absl::OkStatus();
 }
 

@@ -11,7 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/io/checksummed_reads.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/v1/checkpoint.pb.h"
@@ -38,6 +40,15 @@ class BundleReader : public TensorReader {
 
   absl::Status Verify() const override;
 
+  // A variable, and where to read it, as ReadInto does.
+  struct Place {
+    std::string name;
+    absl::Span<char> out;
+  };
+  // Verifies everything, and reads variables on the way: each byte of the files once. `pool`, which may be null, shares
+  // the work. After an error the places' contents are undefined.
+  absl::Status VerifyInto(absl::Span<const Place> places, ThreadPool* pool) const;
+
  private:
   BundleReader(FileSystem* fs, std::string prefix);
   absl::Status ReadIndex();
@@ -49,6 +60,9 @@ class BundleReader : public TensorReader {
   // Entries that share bytes of a file could make a small checkpoint claim any amount of memory and time.
   absl::Status CheckSizes() const;
   absl::StatusOr<const v1::BundleEntryProto*> Find(absl::string_view name) const;
+  absl::Status CheckPlace(const Place& place) const;
+  FileRange RangeOf(const v1::BundleEntryProto& entry, char* out) const;
+  absl::Status CheckCrc(absl::string_view key, const v1::BundleEntryProto& entry, uint32_t crc) const;
   // `out` may be null, to verify only.
   absl::Status ReadStored(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;
   absl::Status ReadPartitioned(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;

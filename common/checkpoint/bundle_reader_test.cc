@@ -74,6 +74,25 @@ TEST_F(BundleReaderTest, DescribesAndReads) {
   EXPECT_TRUE(reader->Verify().ok());
 }
 
+TEST_F(BundleReaderTest, VerifiesEverythingAndReadsWhatIsWanted) {
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  ThreadPool pool(2);
+  for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
+    char a[16], b[3];
+    ASSERT_TRUE(reader->VerifyInto({{"a", absl::MakeSpan(a)}, {"b", absl::MakeSpan(b)}}, threads).ok());
+    EXPECT_EQ(absl::string_view(a, 16), "0123456789abcdef");
+    EXPECT_EQ(absl::string_view(b, 3), "xyz");
+    EXPECT_TRUE(absl::IsInvalidArgument(reader->VerifyInto({{"a", absl::MakeSpan(a, 15)}}, threads)));
+    EXPECT_TRUE(absl::IsNotFound(reader->VerifyInto({{"c", absl::MakeSpan(b)}}, threads)));
+    // Damage in what nobody wants.
+    fs_.FlipBits(kData, 17, 1);
+    const absl::Status damaged = reader->VerifyInto({{"a", absl::MakeSpan(a)}}, threads);
+    EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
+    EXPECT_THAT(std::string(damaged.message()), HasSubstr("variable b"));
+    fs_.FlipBits(kData, 17, 1);
+  }
+}
+
 // SAVE-20
 TEST_F(BundleReaderTest, SaysThatACheckpointIsMissing) {
   const absl::Status status = BundleReader::Open(&fs_, "missing").status();

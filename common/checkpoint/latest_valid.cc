@@ -12,7 +12,6 @@
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle_header.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 
 namespace lockstep {
@@ -80,12 +79,65 @@ absl::Status NotTheRuns(const std::string& prefix) {
                    prefix, "\" }"));
 }
 
-// `is_foreign`: it is not damaged, and not one of those that are looked for.
-absl::Status Verify(FileSystem* fs, const std::string& prefix, CheckpointsOf whose, bool* is_foreign) {
-  *is_foreign = false;
-  ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> reader, BundleReader::Open(fs, prefix));
-  *is_foreign = whose == CheckpointsOf::kRun && reader->written_by_saver();
-  return *is_foreign ? NotTheRuns(prefix) : reader->Verify();
+using ReadFunction = absl::FunctionRef<absl::Status(const BundleReader& reader)>;
+
+// What is wrong with each candidate, and which one holds.
+struct Search {
+  std::vector<absl::Status> damages;
+  // The number of candidates when none does.
+  size_t valid = 0;
+  // How many a user's Saver wrote.
+  size_t foreign = 0;
+};
+
+absl::Status Reread(FileSystem* fs, const std::string& prefix, ReadFunction read) {
+  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(fs, prefix));
+  return read(*reader);
+}
+
+// One look at candidate `i`, which is called `prefix`. An error that is no damage ends the search.
+absl::Status Look(FileSystem* fs, const std::string& prefix, size_t i, CheckpointsOf whose, ReadFunction read,
+                  Search* search) {
+  const auto reader = BundleReader::Open(fs, prefix);
+  absl::Status status = reader.status();
+  if (reader.ok() && whose == CheckpointsOf::kRun && (*reader)->written_by_saver()) {
+    search->damages[i] = NotTheRuns(prefix);
+    ++search->foreign;
+    return absl::OkStatus();
+  }
+  if (reader.ok()) status = read(**reader);
+  if (status.ok()) search->valid = i;
+  const bool damaged = absl::IsDataLoss(status) || (!reader.ok() && absl::IsNotFound(status));
+  search->damages[i] = status;
+  return damaged ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>& candidates, CheckpointsOf whose,
+                                 ReadFunction read) {
+  Search search;
+  search.damages.resize(candidates.size());
+  search.valid = candidates.size();
+  for (size_t i = 0; i < search.valid; ++i) {
+    RETURN_IF_ERROR(Look(fs, candidates[i], i, whose, read, &search));
+  }
+  // Again at those that are damaged, without touching what was read of the one that holds.
+  const size_t first_valid = search.valid;
+  const auto verify = [](const BundleReader& reader) { return reader.Verify(); };
+  search.foreign = 0;
+  for (size_t i = 0; i < search.valid; ++i) {
+    RETURN_IF_ERROR(Look(fs, candidates[i], i, whose, verify, &search));
+  }
+  if (search.valid == first_valid) return search;
+  const absl::Status status = Reread(fs, candidates[search.valid], read);
+  if (absl::IsDataLoss(status) && first_valid < candidates.size()) {
+    // Readable for a moment only. What was read of the other is gone.
+    search.damages[search.valid] = status;
+    search.valid = first_valid;
+    RETURN_IF_ERROR(Reread(fs, candidates[first_valid], read));
+    return search;
+  }
+  RETURN_IF_ERROR(status);
+  return search;
 }
 
 }  // namespace
@@ -93,28 +145,21 @@ absl::Status Verify(FileSystem* fs, const std::string& prefix, CheckpointsOf who
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report, CheckpointsOf whose) {
+  return ReadNewestCheckpoint(
+      fs, directory, [](const BundleReader& reader) { return reader.Verify(); }, report, whose);
+}
+
+absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
+    FileSystem* fs, const std::string& directory, ReadFunction read,
+    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report, CheckpointsOf whose) {
   ASSIGN_OR_RETURN(const std::vector<std::string> candidates, Candidates(fs, directory));
-  std::vector<absl::Status> damages(candidates.size());
-  size_t valid = candidates.size();
-  size_t foreign = 0;
-  for (int look = 0; look < 2; ++look) {
-    foreign = 0;
-    for (size_t i = 0; i < valid; ++i) {
-      bool is_foreign = false;
-      damages[i] = Verify(fs, candidates[i], whose, &is_foreign);
-      if (is_foreign) {
-        ++foreign;
-      } else if (damages[i].ok()) {
-        valid = i;
-      } else if (!absl::IsDataLoss(damages[i]) && !absl::IsNotFound(damages[i])) {
-        return damages[i];
-      }
-    }
-  }
+  ASSIGN_OR_RETURN(const Search search, FindValid(fs, candidates, whose, read));
+  const size_t valid = search.valid;
+  const std::vector<absl::Status>& damages = search.damages;
   for (size_t i = 0; i < valid; ++i) report(candidates[i], damages[i]);
   if (valid < candidates.size()) return absl::make_optional(candidates[valid]);
   if (candidates.empty()) return absl::optional<std::string>();
-  if (foreign == candidates.size()) {
+  if (search.foreign == candidates.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat(directory, " has no checkpoint of a run: ", NotTheRuns(candidates.front()).message(),
                      ", and with a logdir of its own"));

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
@@ -31,6 +32,15 @@ namespace lockstep {
 enum class CheckpointsOf { kRun, kAnyone };
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
+    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
+    CheckpointsOf whose = CheckpointsOf::kRun);
+
+// The same where the checkpoint is wanted for its contents: `read` takes them and verifies all of them meanwhile, as
+// BundleReader::VerifyInto does, so that none is read twice. Its DataLoss is damage, and any other error ends the
+// search. The last call that succeeded was that of the checkpoint that is returned, and nothing was read after it: what
+// a call that failed has left is never used.
+absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
+    FileSystem* fs, const std::string& directory, absl::FunctionRef<absl::Status(const BundleReader& reader)> read,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
     CheckpointsOf whose = CheckpointsOf::kRun);
 

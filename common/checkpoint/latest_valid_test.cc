@@ -212,5 +212,66 @@ TEST_F(NewestValidCheckpointTest, IsAnErrorWhenASaverWroteAll) {
   EXPECT_TRUE(absl::IsDataLoss(Find(&fs_).status()));
 }
 
+// What was read is what is returned, whatever was looked at besides.
+class ReadNewestCheckpointTest : public NewestValidCheckpointTest {
+ protected:
+  absl::StatusOr<absl::optional<std::string>> Read(FileSystem* fs) {
+    const auto read = [this](const BundleReader& reader) {
+      // As one who reads into place: what was there is gone.
+      contents_ = "half of " + reader.prefix();
+      if (failures_ > 0 && reader.prefix() == failing_) {
+        --failures_;
+        return absl::DataLossError("cannot be read: " + reader.prefix());
+      }
+      const absl::Status status = error_.ok() ? reader.Verify() : error_;
+      if (status.ok()) contents_ = reader.prefix();
+      return status;
+    };
+    return ReadNewestCheckpoint(fs, "d", read, [](const std::string&, const absl::Status&) {});
+  }
+
+  std::string contents_, failing_;
+  int failures_ = 0;
+  absl::Status error_;
+};
+
+TEST_F(ReadNewestCheckpointTest, LeavesTheContentsOfTheOneThatHolds) {
+  for (const int step : {1, 2, 3}) Save(step);
+  List(3, {1, 2, 3});
+  EXPECT_EQ(Read(&fs_)->value(), Prefix(3));
+  EXPECT_EQ(contents_, Prefix(3));
+  Damage(3);
+  Damage(2);
+  EXPECT_EQ(Read(&fs_)->value(), Prefix(1));
+  EXPECT_EQ(contents_, Prefix(1));
+}
+
+// Damaged at the first look and whole at the second one, and then perhaps not again.
+TEST_F(ReadNewestCheckpointTest, ReadsAgainWhatTheSecondLookFinds) {
+  Save(1);
+  Save(2);
+  List(2, {1, 2});
+  failing_ = Prefix(2);
+  failures_ = 1;
+  EXPECT_EQ(Read(&fs_)->value(), Prefix(2));
+  EXPECT_EQ(contents_, Prefix(2));
+  failures_ = 2;
+  EXPECT_EQ(Read(&fs_)->value(), Prefix(1));
+  EXPECT_EQ(contents_, Prefix(1));
+  ASSERT_TRUE(RemoveCheckpoint(&fs_, Prefix(1)).ok());
+  failures_ = 2;
+  EXPECT_TRUE(absl::IsDataLoss(Read(&fs_).status())) << "there is no other";
+}
+
+TEST_F(ReadNewestCheckpointTest, EndsWithAnErrorThatIsNoDamage) {
+  Save(1);
+  Save(2);
+  // Such as a variable that the checkpoint lacks: an older one has no business in its place.
+  for (const auto& error : {absl::NotFoundError("no variable"), absl::InvalidArgumentError("another shape")}) {
+    error_ = error;
+    EXPECT_EQ(Read(&fs_).status(), error);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,7 +1,10 @@
 #include "lockstep/common/kernels/update_rules.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "lockstep/common/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -39,8 +42,8 @@ HWY_INLINE void UpdateVector(const UpdateArrays& a, int64_t at, bool multiplies,
 constexpr int kLineVectors = 16 / kFloatLanes;
 
 // The same for kLineVectors vectors. An array's line is written as a whole: with lines of several arrays half written,
-// memory is slower.
-template <int kStates, class Rule>
+// memory is slower. kStreams: the states go past the caches.
+template <int kStates, bool kStreams, class Rule>
 HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V divisor, const Rule& rule) {
   const Floats d;
   V values[kLineVectors];
@@ -58,10 +61,34 @@ HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V
 #pragma GCC unroll 3
   for (int k = 0; k < kStates; ++k) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kLineVectors; ++v) hn::StoreU(states[v][k], d, a.state_out[k] + at + v * kFloatLanes);
+    for (int v = 0; v < kLineVectors; ++v) {
+      float* const to = a.state_out[k] + at + v * kFloatLanes;
+      if constexpr (kStreams) {
+        hn::Stream(states[v][k], d, to);
+      } else {
+        hn::StoreU(states[v][k], d, to);
+      }
+    }
   }
 #pragma GCC unroll 4
   for (int v = 0; v < kLineVectors; ++v) hn::StoreU(values[v], d, a.value_out + at + v * kFloatLanes);
+}
+
+// Updates whole lines; returns how many elements these are.
+template <int kStates, bool kStreams, class Rule>
+HWY_INLINE int64_t UpdateLines(const UpdateArrays& a, bool multiplies, V divisor, const Rule& rule) {
+  constexpr int64_t kLine = kLineVectors * kFloatLanes;
+  int64_t at = 0;
+  for (; at + kLine <= a.n; at += kLine) UpdateLine<kStates, kStreams>(a, at, multiplies, divisor, rule);
+  return at;
+}
+
+// Whether the states are written past the caches (kStreamedElements).
+template <int kStates>
+bool Streams(const UpdateArrays& a) {
+  return kStates > 0 && a.n >= kStreamedElements && std::all_of(a.state_out, a.state_out + kStates, [](const float* p) {
+           return reinterpret_cast<uintptr_t>(p) % 64 == 0;
+         });
 }
 
 template <int kStates, class Rule>
@@ -72,8 +99,11 @@ HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
   const bool multiplies = std::frexp(a.gradient_divisor, &exponent) == 0.5f && exponent > -100 && exponent < 100;
   const V divisor = Constant(multiplies ? 1.0f / a.gradient_divisor : a.gradient_divisor);
   int64_t at = 0;
-  for (; at + kLineVectors * kFloatLanes <= a.n; at += kLineVectors * kFloatLanes) {
-    UpdateLine<kStates>(a, at, multiplies, divisor, rule);
+  if (Streams<kStates>(a)) {
+    at = UpdateLines<kStates, true>(a, multiplies, divisor, rule);
+    hwy::FlushStream();
+  } else {
+    at = UpdateLines<kStates, false>(a, multiplies, divisor, rule);
   }
   for (; at + kFloatLanes <= a.n; at += kFloatLanes) {
     UpdateVector<kStates>(

@@ -8,6 +8,10 @@ namespace lockstep {
 // The most states of a rule.
 inline constexpr int kMostUpdateStates = 3;
 
+// From so many elements on, states whose new arrays begin at multiples of 64 bytes are written past the caches: with
+// the variable's other arrays they would not stay there until the next step.
+inline constexpr int64_t kStreamedElements = 65536;
+
 // Elements that an optimizer updates. A gradient is gradient[i] / gradient_divisor, one float division. Pointers need
 // no alignment; an output may be the input of the same kind, and value_out the gradient, but must not overlap them
 // otherwise.

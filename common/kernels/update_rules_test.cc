@@ -1,12 +1,15 @@
 #include "lockstep/common/kernels/update_rules.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "Eigen/Core"
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/memory/aligned_buffer.h"
 
 namespace lockstep {
 namespace {
@@ -20,15 +23,24 @@ struct Variable {
     }
   }
 
+  // `n` elements from `first` on, updated in place.
+  UpdateArrays Arrays(float divisor, int64_t first, int64_t n) {
+    UpdateArrays arrays;
+    arrays.n = n;
+    arrays.gradient = gradient.data() + first;
+    arrays.gradient_divisor = divisor;
+    arrays.value_in = arrays.value_out = value.data() + first;
+    for (int k = 0; k < kMostUpdateStates; ++k) arrays.state_in[k] = arrays.state_out[k] = states[k].data() + first;
+    return arrays;
+  }
+
   template <typename Rule>
   void Apply(const Rule& rule, float divisor) {
-    UpdateArrays arrays;
-    arrays.n = static_cast<int64_t>(value.size());
-    arrays.gradient = gradient.data();
-    arrays.gradient_divisor = divisor;
-    arrays.value_in = arrays.value_out = value.data();
-    for (int k = 0; k < kMostUpdateStates; ++k) arrays.state_in[k] = arrays.state_out[k] = states[k].data();
-    Update(rule, arrays);
+    Apply(rule, divisor, 0, static_cast<int64_t>(value.size()));
+  }
+  template <typename Rule>
+  void Apply(const Rule& rule, float divisor, int64_t first, int64_t n) {
+    Update(rule, Arrays(divisor, first, n));
   }
 
   std::vector<float> All() const {
@@ -66,6 +78,30 @@ TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
   ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f});
   ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, 0.1f});
   ExpectSameBits(FtrlRule{0.1f, 0.3f, 0.2f});
+}
+
+// From kStreamedElements on the states are written in another way, unless they begin anywhere.
+TEST(UpdateRulesTest, LargeStatesHaveTheSameBits) {
+  constexpr int64_t kElements = kStreamedElements + 41;
+  const AdamRule rule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f};
+  const Variable start(kElements);
+  Variable expected = start;
+  for (int64_t i = 0; i < kElements; i += 1000) expected.Apply(rule, 3, i, std::min<int64_t>(1000, kElements - i));
+  ForEachTarget([&] {
+    for (const int offset : {0, 16, 1}) {
+      AlignedBuffer memory[] = {AlignedBuffer((kElements + 16) * sizeof(float)),
+                                AlignedBuffer((kElements + 16) * sizeof(float))};
+      Variable actual = start;
+      UpdateArrays arrays = actual.Arrays(3, 0, kElements);
+      for (int k = 0; k < 2; ++k) arrays.state_out[k] = memory[k].as<float>() + offset;
+      Update(rule, arrays);
+      ASSERT_EQ(actual.value, expected.value) << offset;
+      for (int k = 0; k < 2; ++k) {
+        ASSERT_EQ(std::vector<float>(arrays.state_out[k], arrays.state_out[k] + kElements), expected.states[k])
+            << offset << " " << k;
+      }
+    }
+  });
 }
 
 using Array = Eigen::Map<Eigen::ArrayXf>;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "glog/logging.h"
@@ -10,6 +11,10 @@
 namespace lockstep {
 namespace {
 
+// The smallest that there is; where pages are larger, Populate fails.
+constexpr size_t kPage = 4096;
+// MADV_POPULATE_WRITE, which headers before 5.14 lack.
+constexpr int kPopulateWrite = 23;
 constexpr size_t kHugePage = 2 << 20;
 // From this size on little is wasted by huge pages, and their first touch costs a tenth of that of small ones.
 constexpr size_t kHugeBuffer = 4 * kHugePage;
@@ -24,6 +29,12 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   CHECK(data_ != nullptr) << "no memory for a tensor of " << bytes << " bytes";
   // A hint: without huge pages everything works, only slower.
   if (huge) madvise(data_.get(), rounded, MADV_HUGEPAGE);
+}
+
+bool AlignedBuffer::Populate(size_t offset, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data() + offset) / kPage * kPage;
+  const auto end = reinterpret_cast<uintptr_t>(data() + offset + bytes);
+  return bytes == 0 || madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite) == 0;
 }
 
 AlignedBuffer AlignedBuffer::Shared(size_t bytes) {

@@ -1,7 +1,11 @@
 #include "lockstep/common/memory/aligned_buffer.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -34,6 +38,38 @@ TEST(AlignedBufferTest, SharedMemoryHasAHandle) {
   EXPECT_EQ(buffer.size(), 1000u);
   EXPECT_EQ(AddressOf(buffer) % kTensorAlignment, 0u);
   buffer.data()[999] = 1;
+}
+
+// True when every page is there.
+bool IsResident(const AlignedBuffer& buffer) {
+  constexpr uintptr_t kPage = 4096;
+  const uintptr_t begin = AddressOf(buffer) / kPage * kPage;
+  const uintptr_t bytes = AddressOf(buffer) + buffer.size() - begin;
+  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
+  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+}
+
+TEST(AlignedBufferTest, PopulateTakesMemoryAndKeepsWhatIsThere) {
+  constexpr size_t kBytes = 12 << 20;
+  for (const bool shared : {false, true}) {
+    AlignedBuffer buffer = shared ? AlignedBuffer::Shared(kBytes) : AlignedBuffer(kBytes);
+    buffer.data()[5] = 'x';
+    if (!buffer.Populate(0, 1)) GTEST_SKIP() << "the kernel has no such call";
+    EXPECT_FALSE(IsResident(buffer));
+    EXPECT_TRUE(buffer.Populate(1, kBytes - 1));
+    EXPECT_TRUE(IsResident(buffer));
+    EXPECT_EQ(buffer.data()[5], 'x');
+  }
+}
+
+TEST(AlignedBufferTest, PopulateTakesNothingButTheBuffersOwn) {
+  for (const size_t bytes : {1, 100, 5000, 300 << 10}) {
+    AlignedBuffer buffer(bytes);
+    buffer.data()[bytes - 1] = 'x';
+    buffer.Populate(0, bytes);
+    EXPECT_EQ(buffer.data()[bytes - 1], 'x');
+  }
 }
 
 TEST(AlignedBufferTest, MovesWithItsContents) {

@@ -3,15 +3,13 @@
 #include <utility>
 
 namespace lockstep {
-namespace {
 
-// The smallest there is.
-constexpr size_t kPage = 4096;
-
-}  // namespace
+std::shared_ptr<AlignedBuffer> BufferPool::Shelf::NewBuffer() const {
+  return std::make_shared<AlignedBuffer>(shared ? AlignedBuffer::Shared(bytes) : AlignedBuffer(bytes));
+}
 
 std::shared_ptr<AlignedBuffer> BufferPool::Get() {
-  std::unique_ptr<AlignedBuffer> buffer;
+  std::shared_ptr<AlignedBuffer> buffer;
   {
     MutexLock lock(&shelf_->mutex);
     if (!shelf_->spare.empty()) {
@@ -19,24 +17,23 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
       shelf_->spare.pop_back();
     }
   }
-  if (buffer == nullptr) {
-    buffer = std::make_unique<AlignedBuffer>(shelf_->shared ? AlignedBuffer::Shared(shelf_->bytes)
-                                                            : AlignedBuffer(shelf_->bytes));
-  }
-  return std::shared_ptr<AlignedBuffer>(buffer.release(), [shelf = shelf_](AlignedBuffer* returned) {
-    std::unique_ptr<AlignedBuffer> owned(returned);
+  if (buffer == nullptr) buffer = shelf_->NewBuffer();
+  AlignedBuffer* const lent = buffer.get();
+  return std::shared_ptr<AlignedBuffer>(lent, [shelf = shelf_, owner = std::move(buffer)](AlignedBuffer*) mutable {
+    // Freed, if the shelf is full, after the unlock.
+    const std::shared_ptr<AlignedBuffer> returned = std::move(owner);
     MutexLock lock(&shelf->mutex);
-    if (shelf->spare.size() < shelf->max_spare) shelf->spare.push_back(std::move(owned));
+    if (shelf->spare.size() < shelf->max_spare) shelf->spare.push_back(returned);
   });
 }
 
-void BufferPool::Fill() {
-  // Every buffer taken here returns to the shelf at the end, also if it came from there.
-  std::vector<std::shared_ptr<AlignedBuffer>> buffers(shelf_->max_spare);
-  for (auto& buffer : buffers) {
-    buffer = Get();
-    for (size_t i = 0; i < buffer->size(); i += kPage) buffer->data()[i] = 0;
-  }
+void BufferPool::Fill(Buffers* taken) {
+  MutexLock lock(&shelf_->mutex);
+  // Below those that are there, which Get returns first.
+  Buffers fresh;
+  while (fresh.size() + shelf_->spare.size() < shelf_->max_spare) fresh.push_back(shelf_->NewBuffer());
+  taken->insert(taken->end(), fresh.rbegin(), fresh.rend());
+  shelf_->spare.insert(shelf_->spare.begin(), fresh.begin(), fresh.end());
 }
 
 size_t BufferPool::num_spare() const {

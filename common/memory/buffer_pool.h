@@ -18,20 +18,23 @@ class BufferPool {
 
   // Not initialized.
   std::shared_ptr<AlignedBuffer> Get();
-  // Keeps `max_spare` unused buffers from now on. Their memory has been touched: its next user does not wait
-  // for the kernel to clear it.
-  void Fill();
+  using Buffers = std::vector<std::shared_ptr<AlignedBuffer>>;
+  // Keeps `max_spare` unused buffers from now on, and adds those that are new to `taken`, in the order in which Get
+  // returns them: for Prefault, since they are in use as soon as Get returns them.
+  void Fill(Buffers* taken);
   // Unused buffers that are kept.
   size_t num_spare() const;
 
  private:
   struct Shelf {
     Shelf(size_t bytes, size_t max_spare, bool shared) : bytes(bytes), max_spare(max_spare), shared(shared) {}
+    std::shared_ptr<AlignedBuffer> NewBuffer() const;
+
     const size_t bytes;
     const size_t max_spare;
     const bool shared;
     Mutex mutex;
-    std::vector<std::unique_ptr<AlignedBuffer>> spare ABSL_GUARDED_BY(mutex);
+    Buffers spare ABSL_GUARDED_BY(mutex);
   };
   const std::shared_ptr<Shelf> shelf_;
 };

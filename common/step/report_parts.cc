@@ -21,7 +21,7 @@ class Cutter {
   void Add(const v1::SlotReport& report) {
     Begin(report);
     lists_.back().back().set_stop(report.stop());
-    lists_.back().back().set_summary(report.summary());
+    if (!report.summary().empty()) lists_.back().back().set_summary(report.summary());
     left_ -= static_cast<int64_t>(report.summary().size());
     for (const std::string& update : report.update()) AddUpdate(report, update);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -87,6 +88,18 @@ struct HandedOverValues {
   std::vector<const AlignedBuffer*> estimates;
 };
 
+// Forgets what the frame holds, but keeps the memory of its lists for the next.
+inline void Clear(StepFrame* frame) {
+  StepFrame empty;
+  empty.reports.swap(frame->reports);
+  empty.gradients.swap(frame->gradients);
+  empty.digests.swap(frame->digests);
+  empty.reports.clear();
+  empty.gradients.clear();
+  empty.digests.clear();
+  *frame = std::move(empty);
+}
+
 // A StepReply.
 struct StepReplyFrame {
   v1::ContributionResult result = v1::CONTRIBUTION_NONE;
@@ -106,6 +119,15 @@ struct StepReplyFrame {
   bool finished = false;
   std::string finish_message;
 };
+
+inline void Clear(StepReplyFrame* frame) {
+  StepReplyFrame empty;
+  empty.values.swap(frame->values);
+  empty.estimates.swap(frame->estimates);
+  empty.values.clear();
+  empty.estimates.clear();
+  *frame = std::move(empty);
+}
 
 }  // namespace lockstep
 

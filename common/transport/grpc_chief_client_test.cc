@@ -2,6 +2,7 @@
 #include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <functional>
+#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -515,15 +516,18 @@ TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
 }
 
 TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {
-  Open([this](StepStream* stream) {
+  std::promise<void> cancelled;
+  Open([&](StepStream* stream) {
     v1::StepRequest request;
     stream->Read(&request);
     channel_->Cancel();
+    cancelled.set_value();
     while (stream->Read(&request)) {
     }
     return grpc::Status::OK;
   });
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
+  cancelled.get_future().wait();  // It is not destroyed meanwhile.
 }
 
 }  // namespace

@@ -32,7 +32,9 @@ FrameSizes GrpcStepStream::sizes() const {
 
 absl::Status GrpcStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) {
   if (!status_.ok()) return Close();
-  frames_.push_back(EncodeStepRequest(frame, memory));
+  grpc::ByteBuffer message = EncodeStepRequest(frame, memory);
+  frames_.emplace_back();
+  frames_.back().Swap(&message);  // its constructor would copy it
   StartWrite();
   return absl::OkStatus();
 }
@@ -85,9 +87,9 @@ bool GrpcStepStream::HandleOne(absl::Duration wait, Receiver* receiver) {
 void GrpcStepStream::HandleReply(Receiver* receiver) {
   absl::StatusOr<bool> more = true;
   if (receiver != nullptr) {
-    Decoded<StepReplyFrame> decoded;
-    const absl::Status status = DecodeStepReply(*stream_.received(), &decoded);
-    more = status.ok() ? receiver->OnReply(decoded.frame) : status;
+    const absl::Status status = DecodeStepReply(*stream_.received(), &decoded_);
+    more = status.ok() ? receiver->OnReply(decoded_.frame) : status;
+    decoded_.Clear();
     if (!more.ok()) {
       status_ = absl::Status(more.status().code(), absl::StrCat("a reply of the chief: ", more.status().message()));
       return;

@@ -11,6 +11,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/client/step_stream.h"
 #include "lockstep/common/transport/polled_stream.h"
+#include "lockstep/common/transport/step_codec.h"
 
 namespace lockstep {
 
@@ -47,6 +48,7 @@ class GrpcStepStream : public StepStream {
   const absl::Duration leave_limit_;
   PolledStream stream_;
   std::deque<grpc::ByteBuffer> frames_;  // to be written
+  Decoded<StepReplyFrame> decoded_;      // empty unless a reply is being handled
   // The receiver has said that nothing more comes.
   bool paused_ = false;
   std::atomic<bool> interrupted_{false};

@@ -5,16 +5,16 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "glog/logging.h"
-#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/rounding.h"
 #include "lockstep/common/transport/bounded_parse.h"
+#include "lockstep/common/transport/message_writer.h"
 #include "lockstep/common/transport/wire_reader.h"
 #include "lockstep/v1/chief.pb.h"
 
@@ -22,7 +22,6 @@ namespace lockstep {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
@@ -31,92 +30,10 @@ constexpr uint64_t kMaxRangeBytes = 64;
 // The limit for a reply: more than any chief sends.
 constexpr size_t kMaxReplyPieces = 1 << 20;
 
-uint32_t Tag(int field) { return (static_cast<uint32_t>(field) << 3) | kLengthDelimited; }
-
-void AppendVarint(uint64_t value, std::string* out) {
-  uint8_t bytes[10];
-  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
-}
-
-// Everything of a TensorPiece before its content, with the tag and length of the piece and of the content.
-void AppendPieceHeader(int field, const StepPiece& piece, std::string* out) {
-  const uint64_t bytes = piece.content.bytes();
-  std::string fields;
-  if (piece.variable != 0) {
-    fields.push_back(static_cast<char>((v1::TensorPiece::kVariableFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
-    AppendVarint(static_cast<uint64_t>(piece.variable), &fields);
-  }
-  if (piece.offset != 0) {
-    fields.push_back(static_cast<char>((v1::TensorPiece::kOffsetFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
-    AppendVarint(static_cast<uint64_t>(piece.offset), &fields);
-  }
-  if (piece.content.type() != v1::DT_FLOAT) {
-    fields.push_back(static_cast<char>((v1::TensorPiece::kDtypeFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
-    AppendVarint(static_cast<uint64_t>(piece.content.type()), &fields);
-  }
-  if (piece.slot != 0) {
-    fields.push_back(static_cast<char>((v1::TensorPiece::kSlotFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
-    AppendVarint(static_cast<uint64_t>(piece.slot), &fields);
-  }
-  if (piece.sparse) {
-    fields.push_back(static_cast<char>((v1::TensorPiece::kSparseFieldNumber << 3) | WireFormatLite::WIRETYPE_VARINT));
-    fields.push_back(1);
-  }
-  fields.push_back(static_cast<char>(Tag(v1::TensorPiece::kContentFieldNumber)));
-  AppendVarint(bytes, &fields);
-  AppendVarint(Tag(field), out);
-  AppendVarint(fields.size() + bytes, out);
-  out->append(fields);
-}
-
-// A piece that lies in shared memory: the message has no bytes of it.
-void AppendSharedPiece(int field, const StepPiece& piece, std::string* out) {
-  v1::TensorPiece small;
-  small.set_variable(static_cast<uint32_t>(piece.variable));
-  small.set_offset(static_cast<uint64_t>(piece.offset));
-  small.mutable_shared()->set_offset(piece.shared->offset);
-  small.mutable_shared()->set_bytes(piece.shared->bytes);
-  AppendVarint(Tag(field), out);
-  AppendVarint(small.ByteSizeLong(), out);
-  small.AppendToString(out);
-}
-
-void ReleaseOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
-
-// Collects the slices of one message: small bytes are copied together, tensors are referenced.
-class SliceCollector {
- public:
-  std::string* small() { return &small_; }
-
-  // `content` must be one run of memory, which `owner` keeps alive.
-  void AddTensor(const FloatChunks& content, const std::shared_ptr<const void>& owner) {
-    const char* data = content.SingleRun();
-    if (content.bytes() == 0) return;
-    CHECK(data != nullptr) << "a tensor to be sent lies in several pieces";
-    Flush();
-    slices_.emplace_back(const_cast<char*>(data), content.bytes(), ReleaseOwner,
-                         new std::shared_ptr<const void>(owner));
-  }
-
-  grpc::ByteBuffer Finish() {
-    Flush();
-    return grpc::ByteBuffer(slices_.data(), slices_.size());
-  }
-
- private:
-  void Flush() {
-    if (!small_.empty()) slices_.emplace_back(small_);
-    small_.clear();
-  }
-
-  std::string small_;
-  std::vector<grpc::Slice> slices_;
-};
+using Runs = WireReader::Runs;
 
 // The runs of a received message.
-absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>* slices,
-                        std::vector<absl::string_view>* runs) {
+absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>* slices, Runs* runs) {
   if (!buffer.Valid()) return absl::OkStatus();  // an empty message
   const grpc::Status status = buffer.Dump(slices);
   if (!status.ok()) return absl::InternalError(absl::StrCat("cannot read a message: ", status.error_message()));
@@ -126,9 +43,8 @@ absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>
   return absl::OkStatus();
 }
 
-// Reads one TensorPiece of `length` bytes, and what it says of the type of its elements.
+// Reads one TensorPiece of `length` bytes, at most those that are left, and what it says of the type of its elements.
 bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* type_number) {
-  if (length > reader->left()) return false;
   const uint64_t end = reader->left() - length;
   *type_number = v1::DT_INVALID;
   while (reader->left() > end) {
@@ -173,13 +89,17 @@ struct PieceField {
   std::vector<StepPiece>* pieces;
 };
 
+absl::Status Malformed(uint32_t field) {
+  return absl::InvalidArgumentError(absl::StrCat("field ", field, " is malformed"));
+}
+
 absl::Status TooMany(int64_t most, absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " ", what, " in one message"));
 }
 
 // Where the pieces of a message go, and how many there may be in all; how often the field `counted` may come.
 struct SplitOptions {
-  std::vector<PieceField> piece_fields;
+  absl::InlinedVector<PieceField, 2> piece_fields;
   int64_t max_pieces = 0;
   uint32_t counted = 0;
   int64_t max_counted = 0;
@@ -196,123 +116,117 @@ uint64_t FieldsOf(const google::protobuf::Descriptor& message_type) {
   return fields;
 }
 
-// Splits a message into its pieces and the bytes of everything else that is known: `known_fields`, of FieldsOf.
-absl::Status Split(const std::vector<absl::string_view>& runs, uint64_t known_fields, const SplitOptions& options,
-                   std::string* rest) {
-  const std::vector<PieceField>& piece_fields = options.piece_fields;
+// Reads a piece of `length` bytes.
+absl::Status TakePiece(uint32_t field, uint64_t length, WireReader* reader, StepPiece* piece) {
+  uint64_t type_number;
+  if (!ReadPiece(reader, length, piece, &type_number)) return Malformed(field);
+  if (type_number == v1::DT_INVALID) type_number = v1::DT_FLOAT;  // absent
+  const v1::DataType dtype = type_number <= INT32_MAX ? static_cast<v1::DataType>(type_number) : v1::DT_INVALID;
+  if (!IsFloatType(dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece->variable, " has type ",
+                                                   type_number, " (", NameOf(dtype),
+                                                   "), must be float32, bfloat16 or float16"));
+  }
+  piece->content.set_type(dtype);
+  return absl::OkStatus();
+}
+
+// Splits a message into its pieces and the bytes, where they lie, of everything else that is known: `known_fields`, of
+// FieldsOf.
+absl::Status Split(const Runs& runs, uint64_t known_fields, const SplitOptions& options, Runs* rest) {
   WireReader reader(runs);
+  WireReader behind(runs);  // at the first byte that is neither kept nor dropped
+  const auto keep = [&](uint64_t left) { return behind.ReadRuns(behind.left() - left, rest); };
   int64_t pieces = 0, counted = 0;
   while (reader.left() > 0) {
+    const uint64_t left = reader.left();
     uint32_t field, type;
     if (!reader.ReadTag(&field, &type)) return absl::InvalidArgumentError("a malformed tag");
-    const auto malformed = [&] { return absl::InvalidArgumentError(absl::StrCat("field ", field, " is malformed")); };
-    uint64_t value = 0;
     const bool known = field < 64 && (known_fields >> field & 1) != 0;
-    if (known && type == kLengthDelimited) {
-      if (!reader.ReadVarint(&value) || value > reader.left()) return malformed();
-      if (field == options.counted && ++counted > options.max_counted) {
+    const auto target = std::find_if(options.piece_fields.begin(), options.piece_fields.end(), [&](const auto& other) {
+      return other.field == field && type == kLengthDelimited;
+    });
+    if (known && target == options.piece_fields.end()) {
+      if (!reader.SkipField(type)) return Malformed(field);
+      if (field == options.counted && type == kLengthDelimited && ++counted > options.max_counted) {
         return TooMany(options.max_counted, options.counted_name);
       }
-      const auto target = std::find_if(piece_fields.begin(), piece_fields.end(),
-                                       [field](const PieceField& other) { return other.field == field; });
-      if (target != piece_fields.end()) {
-        if (++pieces > options.max_pieces) return TooMany(options.max_pieces, "pieces");
-        StepPiece piece;
-        uint64_t type_number;
-        if (!ReadPiece(&reader, value, &piece, &type_number)) return malformed();
-        if (type_number == v1::DT_INVALID) type_number = v1::DT_FLOAT;  // absent
-        const v1::DataType dtype = type_number <= INT32_MAX ? static_cast<v1::DataType>(type_number) : v1::DT_INVALID;
-        if (!IsFloatType(dtype)) {
-          return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece.variable, " has type ",
-                                                         type_number, " (", NameOf(dtype),
-                                                         "), must be float32, bfloat16 or float16"));
-        }
-        piece.content.set_type(dtype);
-        target->pieces->push_back(std::move(piece));
-        continue;
-      }
-      std::string bytes;
-      if (!reader.ReadString(value, &bytes)) return malformed();
-      AppendVarint(Tag(static_cast<int>(field)), rest);
-      AppendVarint(value, rest);
-      rest->append(bytes);
-    } else if (known && type == WireFormatLite::WIRETYPE_VARINT) {
-      if (!reader.ReadVarint(&value)) return malformed();
-      AppendVarint((static_cast<uint64_t>(field) << 3) | type, rest);
-      AppendVarint(value, rest);
-    } else if (known && (type == WireFormatLite::WIRETYPE_FIXED64 || type == WireFormatLite::WIRETYPE_FIXED32)) {
-      // As the elements of a repeated field come that is not packed.
-      std::string bytes;
-      if (!reader.ReadString(type == WireFormatLite::WIRETYPE_FIXED64 ? 8 : 4, &bytes)) return malformed();
-      AppendVarint((static_cast<uint64_t>(field) << 3) | type, rest);
-      rest->append(bytes);
-    } else if (!reader.SkipField(type)) {
-      return malformed();
+      continue;
     }
+    keep(left);
+    if (known) {
+      uint64_t length;
+      if (!reader.ReadVarint(&length) || length > reader.left()) return Malformed(field);
+      if (++pieces > options.max_pieces) return TooMany(options.max_pieces, "pieces");
+      target->pieces->emplace_back();
+      RETURN_IF_ERROR(TakePiece(field, length, &reader, &target->pieces->back()));
+    } else if (!reader.SkipField(type)) {
+      return Malformed(field);
+    }
+    behind.Skip(behind.left() - reader.left());
   }
+  keep(0);
   return absl::OkStatus();
+}
+
+// The bytes of all runs, copied to `storage` when there are several.
+absl::string_view Join(const Runs& runs, std::string* storage) {
+  if (runs.size() == 1) return runs[0];
+  for (const absl::string_view run : runs) storage->append(run.data(), run.size());
+  return *storage;
 }
 
 }  // namespace
 
+// Fields in the order of their numbers, as protobuf writes them.
+
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner) {
-  v1::StepRequest small;
-  small.set_session_id(frame.session_id);
-  small.set_generation(frame.generation);
-  small.set_step(frame.step);
-  small.set_first_slot(frame.block.first);
-  small.set_slot_count(frame.block.count);
-  for (const v1::SlotReport& report : frame.reports) *small.add_report() = report;
-  small.set_end(frame.end);
-  small.set_startup_delay_steps(frame.startup_delay_steps);
-  small.set_leave(frame.leave);
-  small.set_end_of_input(frame.end_of_input);
-  if (frame.gradient_memory) *small.mutable_gradient_memory() = *frame.gradient_memory;
-  if (frame.ring) *small.mutable_ring() = *frame.ring;
-  *small.mutable_digest() = {frame.digests.begin(), frame.digests.end()};
-  SliceCollector collector;
-  small.AppendToString(collector.small());
-  for (const StepPiece& piece : frame.gradients) {
-    if (piece.shared) {
-      AppendSharedPiece(v1::StepRequest::kGradientFieldNumber, piece, collector.small());
-      continue;
-    }
-    AppendPieceHeader(v1::StepRequest::kGradientFieldNumber, piece, collector.small());
-    if (piece.sparse && piece.content.bytes() > 0) {
-      collector.small()->append(piece.content.SingleRun(), piece.content.bytes());
-    } else {
-      collector.AddTensor(piece.content, owner);
-    }
+  using Request = v1::StepRequest;
+  MessageWriter writer;
+  writer.AddNumber(Request::kSessionIdFieldNumber, frame.session_id);
+  writer.AddNumber(Request::kGenerationFieldNumber, frame.generation);
+  writer.AddNumber(Request::kStepFieldNumber, frame.step);
+  writer.AddNumber(Request::kFirstSlotFieldNumber, frame.block.first);
+  writer.AddNumber(Request::kSlotCountFieldNumber, frame.block.count);
+  for (const v1::SlotReport& report : frame.reports) writer.AddMessage(Request::kReportFieldNumber, report);
+  writer.AddNumber(Request::kEndFieldNumber, int64_t{frame.end});
+  writer.AddNumber(Request::kStartupDelayStepsFieldNumber, frame.startup_delay_steps);
+  writer.AddNumber(Request::kLeaveFieldNumber, int64_t{frame.leave});
+  if (frame.gradient_memory) writer.AddMessage(Request::kGradientMemoryFieldNumber, *frame.gradient_memory);
+  if (!frame.digests.empty()) {
+    // Packed, as they lie in memory.
+    writer.AddBytes(Request::kDigestFieldNumber, {reinterpret_cast<const char*>(frame.digests.data()),
+                                                  frame.digests.size() * sizeof(frame.digests[0])});
   }
-  return collector.Finish();
+  writer.AddNumber(Request::kEndOfInputFieldNumber, int64_t{frame.end_of_input});
+  if (frame.ring) writer.AddMessage(Request::kRingFieldNumber, *frame.ring);
+  for (const StepPiece& piece : frame.gradients) writer.AddPiece(Request::kGradientFieldNumber, piece, owner);
+  return writer.Finish();
 }
 
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
-  v1::StepReply small;
-  small.set_result(frame.result);
-  small.set_values_step(frame.values_step);
-  if (frame.token) *small.mutable_token() = *frame.token;
-  small.set_finished(frame.finished);
-  small.set_finish_message(frame.finish_message);
-  small.set_estimates_step(frame.estimates_step);
-  if (frame.values_memory) *small.mutable_values_memory() = *frame.values_memory;
-  if (frame.ring) *small.mutable_ring() = *frame.ring;
-  SliceCollector collector;
-  small.AppendToString(collector.small());
+  using Reply = v1::StepReply;
+  MessageWriter writer;
+  writer.AddNumber(Reply::kResultFieldNumber, int64_t{frame.result});
+  writer.AddNumber(Reply::kValuesStepFieldNumber, frame.values_step);
+  if (frame.token) writer.AddMessage(Reply::kTokenFieldNumber, *frame.token);
+  writer.AddNumber(Reply::kFinishedFieldNumber, int64_t{frame.finished});
+  if (!frame.finish_message.empty()) writer.AddBytes(Reply::kFinishMessageFieldNumber, frame.finish_message);
+  writer.AddNumber(Reply::kEstimatesStepFieldNumber, frame.estimates_step);
+  if (frame.values_memory) writer.AddMessage(Reply::kValuesMemoryFieldNumber, *frame.values_memory);
+  if (frame.ring) writer.AddMessage(Reply::kRingFieldNumber, *frame.ring);
   for (const StepPiece& piece : frame.values) {
-    AppendPieceHeader(v1::StepReply::kValueFieldNumber, piece, collector.small());
-    collector.AddTensor(piece.content, frame.values_owner);
+    writer.AddPiece(Reply::kValueFieldNumber, piece, frame.values_owner);
   }
   for (const StepPiece& piece : frame.estimates) {
-    AppendPieceHeader(v1::StepReply::kEstimateFieldNumber, piece, collector.small());
-    collector.AddTensor(piece.content, frame.estimates_owner);
+    writer.AddPiece(Reply::kEstimateFieldNumber, piece, frame.estimates_owner);
   }
-  return collector.Finish();
+  return writer.Finish();
 }
 
 absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
                                Decoded<StepFrame>* decoded) {
-  std::vector<absl::string_view> runs;
+  Runs runs;
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepFrame& frame = decoded->frame;
   v1::StepRequest small;
@@ -323,9 +237,10 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLi
   options.max_counted = limits.reports;
   options.counted_name = "reports";
   static const uint64_t known_fields = FieldsOf(*v1::StepRequest::descriptor());
-  std::string rest;
+  Runs rest;
   RETURN_IF_ERROR(Split(runs, known_fields, options, &rest));
-  RETURN_IF_ERROR(ParseBounded(rest, static_cast<uint64_t>(limits.bytes), &small));
+  std::string storage;
+  RETURN_IF_ERROR(ParseBounded(Join(rest, &storage), static_cast<uint64_t>(limits.bytes), &small));
   frame.session_id = small.session_id();
   frame.generation = small.generation();
   frame.step = small.step();
@@ -343,7 +258,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLi
 }
 
 absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded) {
-  std::vector<absl::string_view> runs;
+  Runs runs;
   RETURN_IF_ERROR(TakeSlices(buffer, &decoded->slices, &runs));
   StepReplyFrame& frame = decoded->frame;
   v1::StepReply small;
@@ -352,9 +267,12 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   options.piece_fields.push_back({v1::StepReply::kEstimateFieldNumber, &frame.estimates});
   options.max_pieces = kMaxReplyPieces;
   static const uint64_t known_fields = FieldsOf(*v1::StepReply::descriptor());
-  std::string rest;
+  Runs rest;
   RETURN_IF_ERROR(Split(runs, known_fields, options, &rest));
-  if (!small.ParseFromString(rest)) return absl::InvalidArgumentError("the message is malformed");
+  std::string storage;
+  const absl::string_view bytes = Join(rest, &storage);
+  if (bytes.size() > INT32_MAX || !small.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::InvalidArgumentError("the message is malformed");
   frame.result = small.result();
   frame.values_step = small.values_step();
   if (small.has_token()) frame.token = small.token();

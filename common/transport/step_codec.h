@@ -26,6 +26,12 @@ template <typename Frame>
 struct Decoded {
   Frame frame;
   std::vector<grpc::Slice> slices;
+
+  // Before another is decoded. Lets go of the tensors; the memory of the lists is used again.
+  void Clear() {
+    lockstep::Clear(&frame);
+    slices.clear();
+  }
 };
 
 // Errors: InvalidArgument names the field that is malformed; ResourceExhausted when the message holds more than

@@ -89,6 +89,9 @@ v1::StepRequest ToProto(const StepFrame& frame) {
   request.set_startup_delay_steps(frame.startup_delay_steps);
   request.set_leave(frame.leave);
   if (frame.gradient_memory) *request.mutable_gradient_memory() = *frame.gradient_memory;
+  *request.mutable_digest() = {frame.digests.begin(), frame.digests.end()};
+  request.set_end_of_input(frame.end_of_input);
+  if (frame.ring) *request.mutable_ring() = *frame.ring;
   return request;
 }
 
@@ -103,6 +106,7 @@ v1::StepReply ToProto(const StepReplyFrame& frame) {
   reply.set_finished(frame.finished);
   reply.set_finish_message(frame.finish_message);
   if (frame.values_memory) *reply.mutable_values_memory() = *frame.values_memory;
+  if (frame.ring) *reply.mutable_ring() = *frame.ring;
   return reply;
 }
 
@@ -164,6 +168,9 @@ class FrameMaker {
     frame.end = random_.Coin();
     frame.leave = random_.Coin();
     frame.startup_delay_steps = random_.Number();
+    for (uint64_t n = random_.Below(4); n > 0; --n) frame.digests.push_back(static_cast<uint64_t>(random_.Number()));
+    frame.end_of_input = random_.Coin();
+    if (random_.Coin()) frame.ring = Memory();
     return frame;
   }
   StepReplyFrame Reply() {
@@ -183,6 +190,7 @@ class FrameMaker {
     frame.finished = random_.Coin();
     frame.finish_message = random_.Ascii(random_.Below(20));
     if (random_.Coin()) frame.values_memory = Memory();
+    if (random_.Coin()) frame.ring = Memory();
     return frame;
   }
   Random* random() { return &random_; }
@@ -398,17 +406,19 @@ TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
 
 TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
   FrameMaker maker(2);
+  Decoded<StepFrame> decoded;
+  Decoded<StepReplyFrame> decoded_reply;
   for (int i = 0; i < 300; ++i) {
+    decoded.Clear();  // nothing of the previous one is left
+    decoded_reply.Clear();
     const v1::StepRequest request = ToProto(maker.Request());
     const std::string bytes = request.SerializeAsString();
     std::vector<size_t> cuts;
     for (size_t at = 0; at < bytes.size(); at += 1 + maker.random()->Below(40)) cuts.push_back(at);
-    Decoded<StepFrame> decoded;
     ASSERT_TRUE(Decode(Cut(bytes, cuts), &decoded).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded.frame), request));
     const v1::StepReply reply = ToProto(maker.Reply());
     const std::string reply_bytes = reply.SerializeAsString();
-    Decoded<StepReplyFrame> decoded_reply;
     ASSERT_TRUE(DecodeStepReply(Cut(reply_bytes, cuts), &decoded_reply).ok());
     EXPECT_TRUE(MessageDifferencer::Equals(ToProto(decoded_reply.frame), reply));
   }

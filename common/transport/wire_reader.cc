@@ -43,26 +43,37 @@ inline bool WireReader::ReadByte(uint8_t* byte) {
   return true;
 }
 
-bool WireReader::ReadVarint(uint64_t* value) {
-  // Most are one byte, and not the first of a run.
-  if (run_ < runs_.size() && at_ < runs_[run_].size()) {
-    const auto byte = static_cast<uint8_t>(runs_[run_][at_]);
+template <typename NextByte>
+bool WireReader::AssembleVarint(uint64_t* value, NextByte next_byte) {
+  uint64_t assembled = 0;
+  for (int shift = 0; shift < 70; shift += 7) {
+    uint8_t byte;
+    if (!next_byte(&byte)) return false;
+    if (shift == 63 && byte > 1) return false;
+    assembled |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if ((byte & 0x80) == 0) {
-      ++at_;
-      --left_;
-      *value = byte;
+      *value = assembled;
       return true;
     }
   }
-  *value = 0;
-  for (int shift = 0; shift < 70; shift += 7) {
-    uint8_t byte;
-    if (!ReadByte(&byte)) return false;
-    if (shift == 63 && byte > 1) return false;
-    *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-    if ((byte & 0x80) == 0) return true;
-  }
   return false;
+}
+
+bool WireReader::ReadLongVarint(uint64_t* value) {
+  constexpr size_t kMaxBytes = 10;
+  if (run_ == runs_.size() || runs_[run_].size() - at_ < kMaxBytes) {
+    return AssembleVarint(value, [this](uint8_t* byte) { return ReadByte(byte); });
+  }
+  // It cannot reach into the next run.
+  const char* const begin = runs_[run_].data() + at_;
+  const char* end = begin;
+  const bool ok = AssembleVarint(value, [&end](uint8_t* byte) {
+    *byte = static_cast<uint8_t>(*end++);
+    return true;
+  });
+  at_ += static_cast<size_t>(end - begin);
+  left_ -= static_cast<uint64_t>(end - begin);
+  return ok;
 }
 
 bool WireReader::ReadTag(uint32_t* field, uint32_t* wire_type) {
@@ -80,6 +91,10 @@ bool WireReader::ReadString(uint64_t n, std::string* out) {
 
 bool WireReader::ReadChunks(uint64_t n, FloatChunks* out) {
   return Consume(n, [out](absl::string_view run) { out->Append(run); });
+}
+
+bool WireReader::ReadRuns(uint64_t n, Runs* out) {
+  return Consume(n, [out](absl::string_view run) { out->push_back(run); });
 }
 
 bool WireReader::Skip(uint64_t n) {

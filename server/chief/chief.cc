@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/contract/build_info.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/chief/restore.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -89,6 +88,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
                                                                 bool changes_settings) {
   RestoreOptions restore;
   restore.fs = options_.fs;
+  restore.executor = options_.executor;
   restore.logdir = options_.logdir;
   restore.config = options_.config;
   restore.share_memory = shares_memory();
@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
   training.executor = options_.executor;
   training.logdir = options_.logdir;
   training.write_events = options_.write_events;
+  training.host = options_.host;
   training.config = spec;
   training.generation = generation();
   training.may_save = [this] { return CheckOwned(); };
@@ -170,7 +171,7 @@ absl::Status Chief::WriteRecord(const RunContract& contract) {
     v1::RunRecord written;
     *written.mutable_config() = settings_.spec();
     contract.FillRecord(&written);
-    *written.mutable_build() = ThisBuildInfo();
+    *written.mutable_build() = options_.build;
     written.set_program(options_.program);
     *written.mutable_change() = record->change();
     *written.mutable_assignment() = record->assignment();
@@ -189,7 +190,7 @@ absl::Status Chief::AwaitModel() {
 v1::RunStatus Chief::GetStatus() const {
   const config::v1::RunSpec config = settings_.spec();
   v1::RunStatus status;
-  *status.mutable_build() = ThisBuildInfo();
+  *status.mutable_build() = options_.build;
   status.set_host(options_.host);
   status.set_generation(generation());
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());

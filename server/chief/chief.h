@@ -18,6 +18,7 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/config/settings_change.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/config/v1/run_spec.pb.h"
@@ -48,8 +49,9 @@ class Chief {
     bool write_events = true;
     // Validated, with defaults filled in.
     config::v1::RunSpec config;
-    // This machine, for people.
+    // This machine and this program, for people.
     std::string host = HostName();
+    v1::BuildInfo build = ThisBuildInfo();
     // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
     // size goes on with those of `config`, and the change is recorded. What a program has changed between steps since
     // it was last started with this `config` stays.

@@ -28,12 +28,15 @@ absl::Status Chief::End(const std::string& reason, const std::function<void()>& 
   const int64_t step = replicas->HoldForChange();
   absl::Status status;
   MutexLock one_at_a_time(&change_mutex_);
+  std::string why = reason;
   {
     MutexLock lock(&mutex_);
     status = life_.CheckNotStopping();
+    // Who asked first is the reason, whoever carries it out.
+    if (life_.end_wish()->wanted()) why = life_.end_wish()->reason();
   }
   const bool early = step < replicas->total_steps() || history_.in_doubt();
-  const std::string recorded = ToUtf8(reason, kMaxReasonBytes);
+  const std::string recorded = ToUtf8(why, kMaxReasonBytes);
   if (status.ok() && early && history_.directory() != nullptr) status = CheckOwned();
   if (status.ok() && early) status = history_.EndAt(step, recorded);
   // An end that may be on record is kept to: before the last step is saved, RecordEnd writes it again.

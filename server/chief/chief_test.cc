@@ -384,10 +384,11 @@ TEST_F(ChiefTest, RefusesALogdirOfAnotherArithmeticAndNamesTheWayOut) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("arithmetic version 99"), HasSubstr("warm_start: \"logdir/model.ckpt-2\"")));
   EXPECT_EQ(accepted_, 1) << "not a second time";
-  record.clear_build();  // as a version wrote it that had none
+  record.clear_build();  // as a version wrote it that had none, which is the first arithmetic
   WriteRecord(record);
-  ASSERT_TRUE(Start().ok());
-  EXPECT_EQ(chief_->GetStatus().global_step(), 2);
+  const absl::Status first = Start();
+  EXPECT_TRUE(absl::IsFailedPrecondition(first)) << first;
+  EXPECT_THAT(std::string(first.message()), HasSubstr("arithmetic version 1, by Lockstep of an early version"));
 }
 
 TEST_F(ChiefTest, TheFirstCanaryHasAsManyDigestsAsTheModelHasResults) {
@@ -967,6 +968,19 @@ TEST_F(ChiefTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKnows
     ASSERT_TRUE(Start().ok());
     EXPECT_EQ(chief_->GetStatus().global_step(), 2);
   }
+}
+
+TEST_F(ChiefTest, TheReasonOnRecordIsThatOfWhoAskedFirst) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  const auto session = OpenSession("b");
+  v1::RequestEndRequest request;
+  request.set_session_id(session->session_id());
+  request.set_generation(session->generation());
+  request.set_reason("enough");
+  ASSERT_TRUE(chief_->RequestEnd(request).ok());
+  ASSERT_TRUE(chief_->End("the program left").ok()) << "before the thread that carries out wishes";
+  EXPECT_EQ(Record().end().reason(), "b asked for it: enough");
 }
 
 TEST_F(ChiefTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {

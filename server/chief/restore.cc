@@ -1,5 +1,6 @@
 #include "lockstep/server/chief/restore.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/num_processors.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/stored_variable.h"
@@ -17,6 +20,10 @@
 
 namespace lockstep {
 namespace {
+
+// Threads that read a checkpoint: more do not read faster, even from memory.
+constexpr int kMostReaders = 8;
+constexpr int64_t kParallelElements = 4 << 20;
 
 absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
   const config::v1::RunSpec& config = options.config;
@@ -47,19 +54,33 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
   return state;
 }
 
+// Null for a model that one thread reads as soon as others are started.
+std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
+  const int readers = std::min(kMostReaders, NumProcessors());
+  if (layout.flat_elements() < kParallelElements || readers < 2) return nullptr;
+  // The one that restores is one of them.
+  return std::make_unique<ThreadPool>(readers - 1, options.executor);
+}
+
 // Restores what there is; `restored->checkpoint` stays absent when there is none.
 absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored) {
   VariableStore* const store = restored->store.get();
-  ASSIGN_OR_RETURN(
-      const absl::optional<std::string> newest,
-      NewestValidCheckpoint(options.fs, options.logdir, [](const std::string& prefix, const absl::Status& why) {
-        LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
-                     << "skipped: " << why.message();
-      }));
+  const std::unique_ptr<ThreadPool> readers = NewReaders(options, store->layout());
+  // Of the checkpoint that was read last. What is wrong with it alone is no damage of the files.
+  absl::StatusOr<v1::SessionState> session_state;
+  const auto read = [&](const BundleReader& reader) {
+    RETURN_IF_ERROR(store->Restore(reader, readers.get()));
+    session_state = ReadSessionState(reader);
+    return absl::OkStatus();
+  };
+  const auto report = [](const std::string& prefix, const absl::Status& why) {
+    LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
+                 << "skipped: " << why.message();
+  };
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
+                   ReadNewestCheckpoint(options.fs, options.logdir, read, report));
   if (!newest) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options.fs, *newest));
-  RETURN_IF_ERROR(store->Restore(*reader));
-  ASSIGN_OR_RETURN(restored->session_state, ReadSessionState(*reader));
+  ASSIGN_OR_RETURN(restored->session_state, std::move(session_state));
   LOG(INFO) << "restored step " << store->step() << " from " << *newest;
   restored->checkpoint = newest;
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/executor.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/variable_store.h"
@@ -23,6 +24,7 @@ struct RestoreOptions {
   std::string logdir;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
+  Executor* executor = Executor::Threads();
   // The values lie in memory that other processes may map.
   bool share_memory = false;
   // Called when nothing is restored, after the seed and a warm start: values to set. Null: none.

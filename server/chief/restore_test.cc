@@ -92,6 +92,31 @@ TEST_F(RestoreTest, ARunResumesAtItsCheckpointWhateverTheSeed) {
   EXPECT_EQ(Values(*resumed.store), Values(*first.store));
 }
 
+// It is read where the variables are to lie.
+TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
+  const RestoredVariables first = Restore().value();
+  Save(*first.store);
+  const std::string values = Values(*first.store);
+  ASSERT_TRUE(first.store
+                  ->Assign({{"w", Tensor::FromValues<float>({4}, {1, 2, 3, 4})},
+                            {"w/Momentum", Tensor::FromValues<float>({4}, {5, 6, 7, 8})}})
+                  .ok());
+  first.store->BeginUpdate(0.1f);
+  first.store->SkipUpdate();
+  Save(*first.store);
+  EXPECT_EQ(Restore()->checkpoint, "logs/model.ckpt-1");
+  for (uint64_t byte = 0; byte < 40; ++byte) {
+    fs_.FlipBits("logs/model.ckpt-1.data-00000-of-00001", byte, 1);
+    const RestoredVariables resumed = Restore().value();
+    EXPECT_EQ(resumed.checkpoint, "logs/model.ckpt-0") << byte;
+    EXPECT_EQ(resumed.store->step(), 0);
+    EXPECT_EQ(Values(*resumed.store), values);
+    const auto snapshot = resumed.store->TakeSnapshot();
+    EXPECT_EQ(snapshot.optimizer_state[0]->as<float>()[0], 0);
+    fs_.FlipBits("logs/model.ckpt-1.data-00000-of-00001", byte, 1);
+  }
+}
+
 TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
   const RestoredVariables first = Restore().value();
   Save(*first.store);

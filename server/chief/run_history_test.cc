@@ -16,10 +16,20 @@ config::v1::TrainingConfig Steps(int64_t steps) {
   return config;
 }
 
+using Operation = FaultyFileSystem::Operation;
+
 class RunHistoryTest : public ::testing::Test {
  protected:
   std::unique_ptr<RunHistory> Open() {
     return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value(), absl::UnixEpoch());
+  }
+  // Of a new run of 100 steps that has a record.
+  std::unique_ptr<RunHistory> Begin() {
+    auto history = Open();
+    EXPECT_FALSE(history->Read().value());
+    history->ResolveTarget(Steps(100), 0);
+    EXPECT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+    return history;
   }
 
   MemoryFileSystem fs_;
@@ -27,10 +37,7 @@ class RunHistoryTest : public ::testing::Test {
 };
 
 TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
-  auto history = Open();
-  EXPECT_FALSE(history->Read().value()) << "a new run";
-  history->ResolveTarget(Steps(100), 0);
-  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  auto history = Begin();
   ASSERT_TRUE(history->EndAt(40, "enough").ok());
   EXPECT_EQ(history->target().total_steps(), 40);
   history.reset();
@@ -49,10 +56,7 @@ TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
 }
 
 TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
-  auto history = Open();
-  ASSERT_FALSE(history->Read().value());
-  history->ResolveTarget(Steps(100), 0);
-  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  auto history = Begin();
   faulty_.FailFrom(1, absl::InternalError("Input/output error"));
   EXPECT_FALSE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
   EXPECT_EQ(history->record().declared_by(), "a");
@@ -61,11 +65,7 @@ TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
 }
 
 TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
-  using Operation = FaultyFileSystem::Operation;
-  auto history = Open();
-  ASSERT_FALSE(history->Read().value());
-  history->ResolveTarget(Steps(100), 0);
-  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  auto history = Begin();
   // The new record is there for whoever looks, but not for good.
   faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough")));
@@ -85,11 +85,7 @@ TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
 }
 
 TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
-  using Operation = FaultyFileSystem::Operation;
-  auto history = Open();
-  ASSERT_FALSE(history->Read().value());
-  history->ResolveTarget(Steps(100), 0);
-  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  auto history = Begin();
   faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsInternal(history->Update([](v1::RunRecord* record) { record->add_assignment(); })));
   EXPECT_TRUE(history->in_doubt());

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const Training::Options
   EventQueue::Options queue;
   queue.clock = options.clock;
   queue.executor = options.executor;
-  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir));
+  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir, options.host));
   return std::make_unique<EventQueue>(queue, std::move(writer));
 }
 
@@ -49,8 +49,10 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
   training->summaries_.OnStart(training->store_->step());
-  // Here, where no worker waits for a step yet.
-  if (training->checkpoint_writer_ != nullptr) training->store_->PrepareSnapshots();
+  // Beside what the workers do before their first step; they need not wait for it.
+  if (training->checkpoint_writer_ != nullptr) {
+    training->prefault_ = std::make_unique<Prefault>(training->options_.executor, training->store_->PrepareSnapshots());
+  }
   LocalShardOptions shard;
   shard.norms_every_steps = training->summaries_.norms_every_steps();
   shard.skips_non_finite = training->options_.config.training().skip_non_finite();

@@ -16,6 +16,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/memory/prefault.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/chief/checkpoint_writer.h"
 #include "lockstep/server/chief/restore.h"
@@ -40,6 +41,8 @@ class Training {
     std::string logdir;
     // Whether the logdir gets an event file.
     bool write_events = true;
+    // In its name; empty is this machine's.
+    std::string host;
     // Validated, with defaults filled in.
     config::v1::RunSpec config;
     // The global step at which the run ends.
@@ -132,6 +135,8 @@ class Training {
   std::unique_ptr<CheckpointWriter> checkpoint_writer_;  // null without a logdir
   std::unique_ptr<SyncReplicas> sync_;
   std::unique_ptr<VariableReads> reads_;
+  // Of the memory that steps need while checkpoints are written; null without a logdir.
+  std::unique_ptr<Prefault> prefault_;
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 
@@ -48,8 +49,8 @@ class Ftrl : public Optimizer {
     const float g = arrays.gradient[i] / arrays.gradient_divisor;
     const float accumulator = arrays.state_in[0][i];
     const float new_accumulator = accumulator + g * g;
-    const float new_root = std::pow(new_accumulator, power_);
-    const float change = (new_root - std::pow(accumulator, power_)) / rate_ * arrays.value_in[i];
+    const float new_root = portable::Pow(new_accumulator, power_);
+    const float change = (new_root - portable::Pow(accumulator, power_)) / rate_ * arrays.value_in[i];
     const float linear = arrays.state_in[1][i] + (g - change);
     const float quotient = (std::copysign(l1_, linear) - linear) / (new_root / rate_ + 2.0f * l2_);
     arrays.value_out[i] = std::abs(linear) > l1_ ? quotient : 0.0f;

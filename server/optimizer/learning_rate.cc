@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/common/kernels/portable_math.h"
+
 namespace lockstep {
 namespace {
 
@@ -29,11 +31,11 @@ double PolynomialRate(const config::v1::LearningRate::Polynomial& polynomial, do
   } else {
     at = std::min(at, decay_steps);
   }
-  return (initial - end) * std::pow(1 - at / decay_steps, power) + end;
+  return (initial - end) * portable::Pow(1 - at / decay_steps, power) + end;
 }
 
 double CosineRate(double initial, double alpha, double fraction, double factor) {
-  return initial * ((1 - alpha) * 0.5 * factor * (1 + std::cos(M_PI * fraction)) + alpha);
+  return initial * ((1 - alpha) * 0.5 * factor * (1 + portable::Cos(M_PI * fraction)) + alpha);
 }
 
 // The period i in which `fraction` (of the first period's length) lies, and how much of it has passed.
@@ -44,20 +46,20 @@ struct Period {
 
 Period PeriodOf(double fraction, double t_mul) {
   if (t_mul == 1) return {std::floor(fraction), fraction - std::floor(fraction)};
-  const double log_t = std::log(t_mul);
-  const auto start = [&](double i) { return std::expm1(i * log_t) / (t_mul - 1); };
-  double i = std::floor(std::log1p(fraction * (t_mul - 1)) / log_t);
+  const double log_t = portable::Log(t_mul);
+  const auto start = [&](double i) { return portable::Expm1(i * log_t) / (t_mul - 1); };
+  double i = std::floor(portable::Log1p(fraction * (t_mul - 1)) / log_t);
   // The logarithm may be wrong in its last bit where a period begins.
   constexpr double kSlack = 1e-12;
   if (start(i + 1) <= fraction * (1 + kSlack)) ++i;
-  return {i, std::max(0.0, (fraction - start(i)) / std::exp(i * log_t))};
+  return {i, std::max(0.0, (fraction - start(i)) / portable::Exp(i * log_t))};
 }
 
 double CosineRestartsRate(const config::v1::LearningRate::CosineRestarts& restarts, double initial, int64_t step) {
   const double t_mul = restarts.t_mul() == 0 ? 2 : restarts.t_mul();
   const double m_mul = restarts.m_mul() == 0 ? 1 : restarts.m_mul();
   const Period period = PeriodOf(Fraction(step, restarts.first_decay_steps(), false), t_mul);
-  return CosineRate(initial, restarts.alpha(), period.passed, std::pow(m_mul, period.index));
+  return CosineRate(initial, restarts.alpha(), period.passed, portable::Pow(m_mul, period.index));
 }
 
 double ScheduledRate(const config::v1::LearningRate& config, int64_t step) {
@@ -65,8 +67,8 @@ double ScheduledRate(const config::v1::LearningRate& config, int64_t step) {
   switch (config.schedule_case()) {
     case config::v1::LearningRate::kExponential: {
       const auto& schedule = config.exponential();
-      return initial * std::pow(static_cast<double>(schedule.decay_rate()),
-                                Fraction(step, schedule.decay_steps(), schedule.staircase()));
+      return initial * portable::Pow(static_cast<double>(schedule.decay_rate()),
+                                     Fraction(step, schedule.decay_steps(), schedule.staircase()));
     }
     case config::v1::LearningRate::kPiecewise:
       return PiecewiseRate(config.piecewise(), step);

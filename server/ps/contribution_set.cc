@@ -37,6 +37,27 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots, bool skips
   finished_.reserve(segments_.size());
 }
 
+void ContributionSet::Restart() {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    if (segments_[i] == nullptr) continue;
+    MutexLock lock(&segments_[i]->mutex);
+    segments_[i]->tree.Restart(store_->NextValues(static_cast<int>(i)));
+  }
+  segments_left_ = layout_.num_trainable_segments();
+  non_finite_variable_ = -1;
+  MutexLock lock(&mutex_);
+  std::fill(reports_.begin(), reports_.end(), Slot());
+  finished_.clear();
+}
+
+void ContributionSet::ReleaseMemory() {
+  for (const auto& segment : segments_) {
+    if (segment == nullptr) continue;
+    MutexLock lock(&segment->mutex);
+    segment->tree.ReleaseMemory();
+  }
+}
+
 void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
   MutexLock lock(&mutex_);
   for (const v1::SlotReport& report : reports) {
@@ -135,11 +156,6 @@ absl::optional<ContributionSet::NonFinite> ContributionSet::FindNonFinite(const 
   return absl::nullopt;
 }
 
-std::vector<int> ContributionSet::finished_segments() const {
-  MutexLock lock(&mutex_);
-  return finished_;
-}
-
 size_t ContributionSet::num_finished_segments() const {
   MutexLock lock(&mutex_);
   return finished_.size();
@@ -169,6 +185,7 @@ std::vector<std::string> ContributionSet::TakeSummaries() {
 std::vector<std::vector<std::vector<float>>> ContributionSet::TakeUpdates() {
   MutexLock lock(&mutex_);
   std::vector<std::vector<std::vector<float>>> updates;
+  if (layout_.update_ops().empty()) return updates;
   updates.reserve(reports_.size());
   for (Slot& slot : reports_) updates.push_back(std::move(slot.updates));
   return updates;

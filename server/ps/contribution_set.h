@@ -30,6 +30,11 @@ class ContributionSet {
   // skipped (VariableStore::SkipUpdate).
   ContributionSet(VariableStore* store, int64_t slots, bool skips_non_finite = false);
 
+  // For another update, which the store has begun: nothing was contributed. Not while another thread uses the set.
+  void Restart() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Frees the memory of partial sums.
+  void ReleaseMemory() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Losses and update-op values of the slots of a block. A slot that reported already keeps its first report.
   // A loss or an update value that is not finite is no error: see FindNonFinite.
   void AddReports(absl::Span<const v1::SlotReport> reports) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -50,13 +55,22 @@ class ContributionSet {
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Segments whose new values are final, in the order in which they were finished.
-  std::vector<int> finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<int> finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return finished_;
+  }
   size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a complete set: mean loss over the slots in slot order, whether a slot asked for the run's end, their summaries
-  // in slot order (serialized; slots without one are left out), and the update values [slot][update op].
+  // For a complete set: mean loss over the slots in slot order, whether a slot asked for the run's end, the segments in
+  // the order in which they were finished, the slots' summaries in slot order (serialized; slots without one are left
+  // out), and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    finished_.swap(*segments);
+    finished_.clear();
+  }
   std::vector<std::string> TakeSummaries() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::vector<std::vector<float>>> TakeUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
 

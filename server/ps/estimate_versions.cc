@@ -16,6 +16,7 @@ EstimateVersions::EstimateVersions(std::shared_ptr<const ParameterLayout> layout
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_slots)) {}
 
 void EstimateVersions::Clear() {
+  current_ = nullptr;
   auto estimates = std::make_shared<GradientEstimates>();
   for (int64_t slot = 0; slot < num_slots_; ++slot) {
     const auto zeros = pool_.Get();
@@ -25,14 +26,16 @@ void EstimateVersions::Clear() {
   current_ = std::move(estimates);
 }
 
-absl::Status EstimateVersions::Restore(const BundleReader& reader) {
+absl::Status EstimateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
+  current_ = nullptr;
   auto estimates = std::make_shared<GradientEstimates>();
   for (int64_t slot = 0; slot < num_slots_; ++slot) {
     const auto estimate = pool_.Get();
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(ReadVariable(reader, GradientEstimateKey(variable.spec.name(), slot), variable,
-                                   estimate->as<float>() + variable.flat_offset));
+      ASSIGN_OR_RETURN(BundleReader::Place place, PlaceOf(reader, GradientEstimateKey(variable.spec.name(), slot),
+                                                          variable, estimate->as<float>() + variable.flat_offset));
+      places->push_back(std::move(place));
     }
     estimates->push_back(estimate);
   }
@@ -54,6 +57,7 @@ const float* EstimateVersions::AddToEstimate(const ParameterLayout::Segment& seg
 }
 
 void EstimateVersions::Commit() {
+  if (num_slots_ == 0) return;
   current_ = std::make_shared<GradientEstimates>(next_.begin(), next_.end());
   next_.clear();
 }

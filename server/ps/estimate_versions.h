@@ -27,8 +27,9 @@ class EstimateVersions {
 
   // Estimates of zero.
   void Clear();
-  // Reads the estimates of every slot for every trainable variable. Errors: those of ReadVariable.
-  absl::Status Restore(const BundleReader& reader);
+  // In place of Clear: adds to `places` where the estimates of every slot for every trainable variable are to be read.
+  // Errors: those of CheckStoredVariable.
+  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
 
   // Gets memory for the next version, not initialized.
   void BeginUpdate();
@@ -40,8 +41,8 @@ class EstimateVersions {
   // In place of Commit: there is no next version any more.
   void DropUpdate() { next_.clear(); }
 
-  // Gets memory for a spare version in advance.
-  void FillSpare() { pool_.Fill(); }
+  // Takes memory for a spare version in advance, and adds it to `taken`.
+  void TakeSpare(BufferPool::Buffers* taken) { pool_.Fill(taken); }
 
   std::shared_ptr<const GradientEstimates> current() const { return current_; }
   int64_t num_slots() const { return num_slots_; }

@@ -103,13 +103,15 @@ TEST_F(EstimateVersionsTest, RestoreReadsEverySlot) {
     ASSERT_TRUE(writer->Finish().ok());
   }
   const auto reader = BundleReader::Open(&fs, "d/two").value();
-  ASSERT_TRUE(estimates_.Restore(*reader).ok());
+  std::vector<BundleReader::Place> places;
+  ASSERT_TRUE(estimates_.Restore(*reader, &places).ok());
+  ASSERT_TRUE(reader->VerifyInto(places, nullptr).ok());
   Update(10);
   EXPECT_EQ(ValueOf(0, 0), 1);
   EXPECT_EQ(ValueOf(0, 1), 12);
   EXPECT_EQ(ValueOf(1, 1), 14);
   EstimateVersions more(layout_, 3);
-  EXPECT_TRUE(absl::IsNotFound(more.Restore(*reader)));
+  EXPECT_TRUE(absl::IsNotFound(more.Restore(*reader, &places)));
 }
 
 }  // namespace

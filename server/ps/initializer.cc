@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/philox.h"
+#include "lockstep/common/kernels/normal_numbers.h"
+#include "lockstep/common/kernels/portable_math.h"
 
 namespace lockstep {
 namespace {
@@ -36,26 +38,39 @@ void FillNormalAround(const Philox& philox, double mean, double stddev, absl::Sp
   for (float& x : out) x = static_cast<float>(mean + stddev * x);
 }
 
+constexpr double kTruncation = 2;
+
 // Element i of n takes the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
 double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
   for (;; i += n) {
     const Philox::Block block = philox.At(i);
     for (int pair = 0; pair < 4; pair += 2) {
-      // Box and Muller, as Philox::FillNormal.
+      // As NormalPairs does.
       const double u = (static_cast<double>(block[pair]) + 1.0) * 0x1p-32;
       const double angle = 2.0 * M_PI * static_cast<double>(block[pair + 1]) * 0x1p-32;
-      const double radius = std::sqrt(-2.0 * std::log(u));
-      const double first = radius * std::cos(angle);
-      if (std::abs(first) <= 2) return first;
-      const double second = radius * std::sin(angle);
-      if (std::abs(second) <= 2) return second;
+      const double radius = std::sqrt(-2.0 * portable::Log(u));
+      const double first = radius * portable::Cos(angle);
+      if (std::abs(first) <= kTruncation) return first;
+      const double second = radius * portable::Sin(angle);
+      if (std::abs(second) <= kTruncation) return second;
     }
   }
 }
 
 void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<float>(mean + stddev * TruncatedAt(philox, i, out.size()));
+  // The first pairs of many blocks at once: one of each pair will do nearly always.
+  uint32_t blocks[4 * kNormalPairs], words[2 * kNormalPairs];
+  double first[kNormalPairs], second[kNormalPairs];
+  for (size_t begin = 0; begin < out.size(); begin += kNormalPairs) {
+    philox.FillBits(begin, blocks);
+    for (int i = 0; i < kNormalPairs; ++i) std::copy_n(&blocks[4 * i], 2, &words[2 * i]);
+    NormalPairs(words, first, second);
+    for (size_t i = begin; i < std::min(out.size(), begin + kNormalPairs); ++i) {
+      double x = first[i - begin];
+      if (std::abs(x) > kTruncation) x = second[i - begin];
+      if (std::abs(x) > kTruncation) x = TruncatedAt(philox, i, out.size());
+      out[i] = static_cast<float>(mean + stddev * x);
+    }
   }
 }
 

@@ -16,20 +16,27 @@ OptimizerStateVersions::OptimizerStateVersions(std::shared_ptr<const ParameterLa
       states_(states.begin(), states.end()),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions * states.size()) {}
 
-void OptimizerStateVersions::Clear() {
+void OptimizerStateVersions::Renew() {
   current_.clear();
-  for (const Optimizer::State& state : states_) {
-    current_.push_back(pool_.Get());
-    std::fill_n(current_.back()->as<float>(), layout_->flat_elements(), state.initial_value);
+  for (size_t k = 0; k < states_.size(); ++k) current_.push_back(pool_.Get());
+}
+
+void OptimizerStateVersions::Clear() {
+  Renew();
+  for (size_t k = 0; k < states_.size(); ++k) {
+    std::fill_n(current_[k]->as<float>(), layout_->flat_elements(), states_[k].initial_value);
   }
 }
 
-absl::Status OptimizerStateVersions::Restore(const BundleReader& reader) {
-  for (size_t k = 0; k < current_.size(); ++k) {
+absl::Status OptimizerStateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
+  Renew();
+  for (size_t k = 0; k < states_.size(); ++k) {
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      RETURN_IF_ERROR(ReadVariable(reader, OptimizerStateKey(variable.spec.name(), states_[k].name), variable,
-                                   current_[k]->as<float>() + variable.flat_offset));
+      ASSIGN_OR_RETURN(BundleReader::Place place,
+                       PlaceOf(reader, OptimizerStateKey(variable.spec.name(), states_[k].name), variable,
+                               current_[k]->as<float>() + variable.flat_offset));
+      places->push_back(std::move(place));
     }
   }
   return absl::OkStatus();
@@ -63,7 +70,7 @@ absl::InlinedVector<float*, 3> OptimizerStateVersions::Next(const ParameterLayou
 }
 
 void OptimizerStateVersions::Commit() {
-  current_ = std::move(next_);
+  current_.swap(next_);
   next_.clear();
 }
 

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 // The state arrays of an optimizer, each as long as the flat array of values: the version at the last committed step
-// and, during an update, the next one. A snapshot of the former copies nothing. Life: Clear or Clear and Restore, then
+// and, during an update, the next one. A snapshot of the former copies nothing. Life: Clear or Restore, then
 // for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads; everything
 // else is for one thread at a time, and not during those.
 class OptimizerStateVersions {
@@ -29,8 +29,9 @@ class OptimizerStateVersions {
 
   // Every element gets its state's initial value.
   void Clear();
-  // After Clear: reads every state of every trainable variable. Errors: those of ReadVariable.
-  absl::Status Restore(const BundleReader& reader);
+  // In place of Clear: adds to `places` where every state of every trainable variable is to be read. Errors: those of
+  // CheckStoredVariable.
+  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
 
   // Between updates: the current version of the state that is called `name` is a copy of itself from now on; returns
   // its array, or null when there is no such state.
@@ -46,12 +47,15 @@ class OptimizerStateVersions {
   // In place of Commit: there is no next version any more.
   void DropUpdate() { next_.clear(); }
 
-  // Gets memory for the spare versions in advance.
-  void FillSpare() { pool_.Fill(); }
+  // Takes memory for the spare versions in advance, and adds it to `taken`.
+  void TakeSpare(BufferPool::Buffers* taken) { pool_.Fill(taken); }
   // Adds the current version to `snapshot`.
   void AddTo(VariableSnapshot* snapshot) const;
 
  private:
+  // A current version that is not initialized.
+  void Renew();
+
   const std::shared_ptr<const ParameterLayout> layout_;
   const std::vector<Optimizer::State> states_;
   BufferPool pool_;

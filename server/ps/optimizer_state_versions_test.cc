@@ -99,11 +99,13 @@ TEST_F(OptimizerStateVersionsTest, RestoreReadsEveryStateOfWhatIsTrained) {
   };
   write("d/whole", true);
   write("d/partial", false);
-  state_.Clear();
-  ASSERT_TRUE(state_.Restore(*BundleReader::Open(&fs, "d/whole").value()).ok());
+  const auto whole = BundleReader::Open(&fs, "d/whole").value();
+  std::vector<BundleReader::Place> places;
+  ASSERT_TRUE(state_.Restore(*whole, &places).ok());
+  ASSERT_TRUE(whole->VerifyInto(places, nullptr).ok());
   EXPECT_EQ(state_.Current(w())[0][1], 2);
   EXPECT_EQ(state_.Current(w())[1][0], 3);
-  EXPECT_TRUE(absl::IsNotFound(state_.Restore(*BundleReader::Open(&fs, "d/partial").value())));
+  EXPECT_TRUE(absl::IsNotFound(state_.Restore(*BundleReader::Open(&fs, "d/partial").value(), &places)));
 }
 
 }  // namespace

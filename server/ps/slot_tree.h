@@ -31,6 +31,13 @@ class SlotTree {
   SlotTree(int64_t slots, int64_t elements, Memory memory, v1::DataType type = v1::DT_FLOAT)
       : slots_(slots), elements_(elements), memory_(memory), type_(type) {}
 
+  // For another step: nothing is covered.
+  void Restart(float* home) {
+    memory_.home = home;
+    nodes_.clear();
+    complete_ = false;
+  }
+
   enum class Outcome {
     kCovered,   // the block was covered already; nothing changed
     kAdded,     // taken, the sum is not complete yet
@@ -65,7 +72,7 @@ class SlotTree {
 
   const int64_t slots_;
   const int64_t elements_;
-  const Memory memory_;
+  Memory memory_;
   const v1::DataType type_;
   // Complete nodes, none inside another, none the sibling of another.
   std::vector<Node> nodes_;

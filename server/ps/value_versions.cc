@@ -1,5 +1,6 @@
 #include "lockstep/server/ps/value_versions.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -43,9 +44,18 @@ std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<co
   return published;
 }
 
-void ValueVersions::Clear() {
+void ValueVersions::Renew() {
+  // What there was serves again, unless somebody has it.
+  published_ = nullptr;
+  values_ = nullptr;
   values_ = pool_.Get();
-  std::memset(values_->data(), 0, values_->size());
+  // Who writes the variables writes nothing between them.
+  int64_t end = 0;
+  for (const auto& variable : layout_->variables()) {
+    std::fill(Current(end), Current(variable.flat_offset), 0.0f);
+    end = variable.flat_offset + variable.elements;
+  }
+  std::fill(Current(end), Current(layout_->flat_elements()), 0.0f);
 }
 
 void ValueVersions::PublishCurrent() {
@@ -104,9 +114,9 @@ void ValueVersions::DropUpdate() {
   next_encoded_ = nullptr;
 }
 
-void ValueVersions::FillSpare() {
-  pool_.Fill();
-  if (type_ != v1::DT_FLOAT) encoded_pool_.Fill();
+void ValueVersions::TakeSpare(BufferPool::Buffers* taken) {
+  pool_.Fill(taken);
+  if (type_ != v1::DT_FLOAT) encoded_pool_.Fill(taken);
 }
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@
 namespace lockstep {
 
 // The values of all variables: the current version and, during an update, the next one. An update writes a new buffer
-// while the current one, shared by all who send or save it, stays unchanged. Life: Clear, the values written to
+// while the current one, shared by all who send or save it, stays unchanged. Life: Renew, the values written to
 // Current(), PublishCurrent; then for every step BeginUpdate, EncodeNext of every trainable segment, FoldUpdates,
 // Commit. Thread-safety: Current, Next and EncodeNext may run on several threads for different segments; everything
 // else is for one thread at a time, and not during those, except for the const methods.
@@ -25,8 +25,8 @@ class ValueVersions {
   // kept. With `shared` the values lie in memory that other processes may map.
   ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions, bool shared);
 
-  // A current version of zeros, to be published by PublishCurrent.
-  void Clear();
+  // A current version that is not initialized: every variable is to be written, and then published by PublishCurrent.
+  void Renew();
   // The elements of the current version from `flat_offset`. Written only to start from values that are no update's,
   // with PublishCurrent afterwards.
   float* Current(int64_t flat_offset) { return values_->as<float>() + flat_offset; }
@@ -48,8 +48,8 @@ class ValueVersions {
   // In place of Commit: there is no next version any more.
   void DropUpdate();
 
-  // Gets memory for the spare versions in advance.
-  void FillSpare();
+  // Takes memory for the spare versions in advance, and adds it to `taken`.
+  void TakeSpare(BufferPool::Buffers* taken);
 
   // The flat array of the current version.
   std::shared_ptr<const AlignedBuffer> current() const { return values_; }

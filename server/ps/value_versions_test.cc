@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -30,7 +31,7 @@ class ValueVersionsTest : public ::testing::Test {
 
   // Current values of 0.1, published.
   void Start(ValueVersions* values) {
-    values->Clear();
+    values->Renew();
     for (const auto& variable : layout_->variables()) {
       std::fill_n(values->Current(variable.flat_offset), variable.elements, 0.1f);
     }
@@ -50,14 +51,23 @@ class ValueVersionsTest : public ::testing::Test {
   const std::shared_ptr<const ParameterLayout> layout_ = Layout();
 };
 
-TEST_F(ValueVersionsTest, StartFromZerosUntilValuesAreWritten) {
+// Also in memory that served before: what lies between the variables is the same in every run.
+TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, /*shared=*/false);
   EXPECT_EQ(values.current(), nullptr);
-  values.Clear();
-  for (int64_t i = 0; i < layout_->flat_elements(); ++i) ASSERT_EQ(values.current()->as<float>()[i], 0);
+  values.Renew();
+  const AlignedBuffer* const memory = values.current().get();
+  std::fill_n(values.Current(0), layout_->flat_elements(), 5.0f);
   values.PublishCurrent();
   EXPECT_EQ(values.published()->flat, values.current());
   EXPECT_EQ(values.published()->encoded, nullptr);
+  Start(&values);
+  EXPECT_EQ(values.current().get(), memory);
+  std::vector<float> expected(static_cast<size_t>(layout_->flat_elements()), 0.0f);
+  for (const auto& variable : layout_->variables()) {
+    std::fill_n(expected.begin() + variable.flat_offset, variable.elements, 0.1f);
+  }
+  EXPECT_EQ(std::vector<float>(values.Current(0), values.Current(layout_->flat_elements())), expected);
 }
 
 TEST_F(ValueVersionsTest, AnUpdateWritesAnotherBufferUntilItIsCommitted) {

@@ -79,15 +79,11 @@ absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit, bo
                                                    " bytes of memory, ", limit.source, " has ", limit.bytes));
 }
 
-void VariableStore::Clear() {
+void VariableStore::Initialize(uint64_t seed) {
   step_ = 0;
-  values_.Clear();
+  values_.Renew();
   optimizer_state_.Clear();
   estimates_.Clear();
-}
-
-void VariableStore::Initialize(uint64_t seed) {
-  Clear();
   for (const auto& variable : layout_->variables()) {
     InitializeVariable(variable.spec, seed, absl::MakeSpan(values_.Current(variable.flat_offset), variable.elements));
   }
@@ -120,7 +116,7 @@ absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const
   return scalars;
 }
 
-absl::Status VariableStore::Restore(const BundleReader& reader) {
+absl::StatusOr<int64_t> VariableStore::RestoreStep(const BundleReader& reader) const {
   ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStepKey));
   if (global_step.dtype() != v1::DT_INT64 || global_step.num_elements() != 1) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ",
@@ -128,15 +124,29 @@ absl::Status VariableStore::Restore(const BundleReader& reader) {
                                                    ", expected an int64 scalar"));
   }
   const int64_t step = global_step.flat<int64_t>()[0];
-  if (step < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
-  }
-  Clear();
+  if (step >= 0) return step;
+  return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
+}
+
+absl::Status VariableStore::AddPlaces(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
+  values_.Renew();
   for (const auto& variable : layout_->variables()) {
-    RETURN_IF_ERROR(ReadVariable(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
+    ASSIGN_OR_RETURN(BundleReader::Place place,
+                     PlaceOf(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
+    places->push_back(std::move(place));
   }
-  RETURN_IF_ERROR(optimizer_state_.Restore(reader));
-  RETURN_IF_ERROR(estimates_.Restore(reader));
+  RETURN_IF_ERROR(optimizer_state_.Restore(reader, places));
+  return estimates_.Restore(reader, places);
+}
+
+absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool) {
+  std::vector<BundleReader::Place> places;
+  const absl::Status planned = AddPlaces(reader, &places);
+  // What is damaged is not held against the model.
+  if (!planned.ok()) places.clear();
+  RETURN_IF_ERROR(reader.VerifyInto(places, pool));
+  ASSIGN_OR_RETURN(const int64_t step, RestoreStep(reader));
+  RETURN_IF_ERROR(planned);
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
   step_ = step;
@@ -261,10 +271,12 @@ void VariableStore::DropUpdate() {
   optimizer_state_.DropUpdate();
 }
 
-void VariableStore::PrepareSnapshots() {
-  values_.FillSpare();
-  optimizer_state_.FillSpare();
-  estimates_.FillSpare();
+BufferPool::Buffers VariableStore::PrepareSnapshots() {
+  BufferPool::Buffers taken;
+  values_.TakeSpare(&taken);
+  optimizer_state_.TakeSpare(&taken);
+  estimates_.TakeSpare(&taken);
+  return taken;
 }
 
 VariableStore::Snapshot VariableStore::TakeSnapshot() const {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/tensor_reader.h"
@@ -62,9 +63,10 @@ class VariableStore {
 
   // Step 0, every variable from (seed, name), optimizer state at its start.
   void Initialize(uint64_t seed);
-  // Everything from a checkpoint that a snapshot wrote. NotFound, InvalidArgument or DataLoss name the key; the store
-  // is then unusable until Initialize or another Restore.
-  absl::Status Restore(const BundleReader& reader);
+  // Everything from a checkpoint that a snapshot wrote, read where it is to lie, and all of the checkpoint verified.
+  // `pool`, which may be null, shares the work. DataLoss for damage; then NotFound or InvalidArgument for what is not
+  // the model's; they name the key. The store is unusable after them until Initialize or another Restore.
+  absl::Status Restore(const BundleReader& reader, ThreadPool* pool = nullptr);
   // After Initialize: takes what the plan, which was made for the model and this checkpoint, loads. DataLoss names the
   // key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
@@ -115,9 +117,9 @@ class VariableStore {
   // The version that the update in progress writes: segments that were applied are final. Null when there is none.
   std::shared_ptr<const PublishedValues> next_published() const { return values_.next_published(); }
 
-  // Gets the memory that updates need while snapshots are held, after Initialize or Restore. Without it the first
-  // update after the first snapshot would wait for the kernel to clear it.
-  void PrepareSnapshots();
+  // Gets the memory that updates need while snapshots are held, after Initialize or Restore, and returns it. Until it
+  // is provided (Prefault), the first update after the first snapshot would wait for the kernel to clear it.
+  BufferPool::Buffers PrepareSnapshots();
   // The state at step(), also while an update is in progress.
   Snapshot TakeSnapshot() const;
 
@@ -136,8 +138,9 @@ class VariableStore {
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;
 
-  // Step 0, memory for all state; optimizer state and estimates at their start, values zeros.
-  void Clear();
+  // Adds to `places` where everything is to be read, into memory that is not initialized, but for what is a number.
+  absl::Status AddPlaces(const BundleReader& reader, std::vector<BundleReader::Place>* places);
+  absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 
   const std::shared_ptr<const ParameterLayout> layout_;

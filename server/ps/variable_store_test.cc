@@ -15,7 +15,9 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/executor.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/memory/prefault.h"
 #include "lockstep/common/tensor/rounding.h"
 #include "lockstep/server/ps/initializer.h"
 
@@ -320,7 +322,7 @@ TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
   for (const bool prepared : {false, true}) {
     const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
     store->Initialize(7);
-    if (prepared) store->PrepareSnapshots();
+    if (prepared) Prefault(Executor::Threads(), store->PrepareSnapshots()).Await();
     const VariableStore::Snapshot snapshot = store->TakeSnapshot();
     store->BeginUpdate(0.1f);
     store->CommitUpdate({});
@@ -412,6 +414,28 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
     EXPECT_EQ(restored->step(), 0);
     EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(NewStore()->TakeSnapshot())) << test.text;
   }
+}
+
+// The chief takes an older checkpoint in place of a damaged one, and not in place of one of another model.
+TEST_F(VariableStoreTest, DamageIsReportedBeforeWhatIsNotTheModels) {
+  ASSERT_TRUE(Save(NewStore()->TakeSnapshot(), "d/model.ckpt-0").ok());
+  v1::ModelSpec other = Model();
+  other.mutable_variables(0)->set_shape(0, 4);
+  const auto store = VariableStore::Create(other, Optimizer(kAdam)).value();
+  const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-0").value();
+  EXPECT_TRUE(absl::IsInvalidArgument(store->Restore(*reader)));
+  fs_.FlipBits("d/model.ckpt-0.data-00000-of-00001", 1000, 4);
+  EXPECT_TRUE(absl::IsDataLoss(store->Restore(*reader)));
+}
+
+TEST_F(VariableStoreTest, RestoringAgainTakesTheSameMemory) {
+  ASSERT_TRUE(Save(NewStore()->TakeSnapshot(), "d/model.ckpt-0").ok());
+  const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
+  const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-0").value();
+  ASSERT_TRUE(store->Restore(*reader).ok());
+  const AlignedBuffer* const values = store->values().get();
+  ASSERT_TRUE(store->Restore(*reader).ok());
+  EXPECT_EQ(store->values().get(), values);
 }
 
 TEST_F(VariableStoreTest, RestoreReportsDamage) {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/transport/status_conversion.h"
-#include "lockstep/common/transport/step_codec.h"
 
 namespace lockstep {
 namespace {
@@ -123,29 +122,30 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
 void StepCall::HandleFrame() {
   bool leave = false;
   const absl::Status status = TakeFrame(&leave);
+  decoded_.Clear();
   received_.Clear();
   Pump([&status, leave](StepPump* pump) { return pump->OnHandled(status, leave); });
 }
 
 absl::Status StepCall::TakeFrame(bool* leave) {
-  Decoded<StepFrame> decoded;
-  RETURN_IF_ERROR(receiver_.Decode(received_, &decoded));
-  *leave = decoded.frame.leave;
+  RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
+  StepFrame& frame = decoded_.frame;
+  *leave = frame.leave;
   if (!receiver_.connected()) {
-    ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
+    ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
     options_.visitors->Leave(this);
     {
       MutexLock lock(&mutex_);
       connection_ = std::move(connection);
     }
-    if (decoded.frame.ring) {
+    if (frame.ring) {
       // Where gradients do not lie in shared memory, nothing does.
-      route_.OnOffer(receiver_.shares_memory() ? *decoded.frame.ring : v1::SharedMemoryHandle(), shared_from_this());
+      route_.OnOffer(receiver_.shares_memory() ? *frame.ring : v1::SharedMemoryHandle(), shared_from_this());
     }
     Pump([](StepPump* pump) { return pump->OnConnected(); });
-    if (decoded.frame.ring) OnReplyReady();  // the answer
+    if (frame.ring) OnReplyReady();  // the answer
   }
-  return receiver_.Deliver(&decoded.frame);
+  return receiver_.Deliver(&frame);
 }
 
 void StepCall::FetchReply(StepConnection* connection) {
@@ -155,7 +155,8 @@ void StepCall::FetchReply(StepConnection* connection) {
     reply.ring = route_.TakeAnswer();
     if (reply.ring || connection->NextReply(&reply)) {
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
-      sent_ = EncodeStepReply(reply);
+      grpc::ByteBuffer message = EncodeStepReply(reply);
+      sent_.Swap(&message);  // an assignment would copy it
     }
   }
   if (fetched != StepPump::Fetched::kNothing) connection->CountSent(static_cast<int64_t>(sent_.Length()));

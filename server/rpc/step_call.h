@@ -13,6 +13,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/transport/step_codec.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/completion_tag.h"
 #include "lockstep/server/rpc/incoming_call.h"
@@ -84,6 +85,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   StepRoute route_;
   grpc::Alarm timer_;           // set by Start, cancelled when the first read has ended
   StepFrameReceiver receiver_;  // accessed between a read and the next
+  Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
   grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler
   grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the write that is under way
 

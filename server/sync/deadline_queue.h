@@ -2,12 +2,12 @@
 #define LOCKSTEP_SERVER_SYNC_DEADLINE_QUEUE_H_
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/server/sync/flat_set.h"
 
 namespace lockstep {
 
@@ -19,7 +19,7 @@ class DeadlineQueue {
   // PopDue returns the session at `time`, or at an earlier one that is pending.
   void Watch(uint64_t session, absl::Time time) {
     const auto added = times_.try_emplace(session, time);
-    if (added.second) order_.emplace(time, session);
+    if (added.second) order_.insert({time, session});
   }
   void Forget(uint64_t session) {
     const auto it = times_.find(session);
@@ -29,19 +29,15 @@ class DeadlineQueue {
   }
   // A session whose time is not after `now`; it is no longer watched. The earliest first.
   absl::optional<uint64_t> PopDue(absl::Time now) {
-    if (order_.empty() || order_.begin()->first > now) return absl::nullopt;
-    const uint64_t session = order_.begin()->second;
+    if (order_.empty() || order_.front().first > now) return absl::nullopt;
+    const uint64_t session = order_.front().second;
     Forget(session);
     return session;
   }
-  void Clear() {
-    times_.clear();
-    order_.clear();
-  }
 
  private:
-  std::map<uint64_t, absl::Time> times_;
-  std::set<std::pair<absl::Time, uint64_t>> order_;
+  absl::flat_hash_map<uint64_t, absl::Time> times_;
+  FlatSet<std::pair<absl::Time, uint64_t>> order_;
 };
 
 }  // namespace lockstep

@@ -27,13 +27,13 @@ TEST(DeadlineQueueTest, APendingTimeStands) {
   EXPECT_EQ(queue.PopDue(kStart + absl::Seconds(1)), 1u);
 }
 
-TEST(DeadlineQueueTest, ForgetsOneOrAll) {
+TEST(DeadlineQueueTest, ForgetsASession) {
   DeadlineQueue queue;
   for (uint64_t session = 1; session <= 3; ++session) queue.Watch(session, kStart);
   queue.Forget(1);
   queue.Forget(9);
   EXPECT_EQ(queue.PopDue(kStart), 2u);
-  queue.Clear();
+  EXPECT_EQ(queue.PopDue(kStart), 3u);
   EXPECT_FALSE(queue.PopDue(kStart));
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
 
@@ -28,16 +29,46 @@ class LocalShard::Sums : public StepSums {
   ContributionSet set_;
 };
 
+// The sums of steps that are over, to be used again: making them takes longer than a small step adds.
+struct LocalShard::Shelf {
+  // A frame of a step that is over may still hold its sums when the next step but one begins.
+  static constexpr size_t kMaxSpare = 2;
+  Mutex mutex;
+  std::vector<std::unique_ptr<Sums>> spare ABSL_GUARDED_BY(mutex);
+};
+
 LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options)
-    : store_(store), slots_(slots), options_(options) {
+    : store_(store), slots_(slots), options_(options), shelf_(std::make_shared<Shelf>()) {
   for (size_t i = 0; i < layout().segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
+}
+
+std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
+  std::unique_ptr<Sums> sums;
+  {
+    MutexLock lock(&shelf_->mutex);
+    if (!shelf_->spare.empty()) {
+      sums = std::move(shelf_->spare.back());
+      shelf_->spare.pop_back();
+    }
+  }
+  if (sums == nullptr) {
+    sums = std::make_unique<Sums>(store_, slots_, options_.skips_non_finite);
+  } else {
+    sums->set().Restart();
+  }
+  return std::shared_ptr<Sums>(sums.release(), [shelf = shelf_](Sums* returned) {
+    std::unique_ptr<Sums> owned(returned);
+    if (!owned->complete()) owned->set().ReleaseMemory();
+    MutexLock lock(&shelf->mutex);
+    if (shelf->spare.size() < Shelf::kMaxSpare) shelf->spare.push_back(std::move(owned));
+  });
 }
 
 std::shared_ptr<StepSums> LocalShard::Begin(int64_t step, float learning_rate) {
   CHECK_EQ(step, store_->step());
   const int64_t every = options_.norms_every_steps;
   store_->BeginUpdate(learning_rate, every > 0 && (step + 1) % every == 0);
-  sums_ = std::make_shared<Sums>(store_, slots_, options_.skips_non_finite);
+  sums_ = NewSums();
   return sums_;
 }
 
@@ -49,7 +80,7 @@ StepShard::Committed LocalShard::Commit() {
   committed.mean_loss = set.MeanLoss();
   committed.stop = set.stop();
   committed.summaries = set.TakeSummaries();
-  segment_order_ = set.finished_segments();
+  set.TakeFinishedSegments(&segment_order_);
   for (size_t i = 0; i < layout().segments().size(); ++i) {
     const bool trainable = layout().variables()[layout().segments()[i].variable].spec.trainable();
     if (!trainable) segment_order_.push_back(static_cast<int>(i));

@@ -50,10 +50,15 @@ class LocalShard : public StepShard {
 
  private:
   class Sums;
+  struct Shelf;
+
+  // Empty ones, that come back when their last owner lets go of them.
+  std::shared_ptr<Sums> NewSums();
 
   VariableStore* const store_;
   const int64_t slots_;
   const LocalShardOptions options_;
+  const std::shared_ptr<Shelf> shelf_;
   std::vector<int> segment_order_;
   // Those of the update in progress; null when there is none.
   std::shared_ptr<Sums> sums_;

@@ -20,7 +20,6 @@ int64_t FloorPowerOfTwo(int64_t n) {
 void SlotLeases::StartStep() {
   slots_.Clear();
   leases_.clear();
-  deadlines_.Clear();
   unfinished_.Clear();
 }
 
@@ -103,19 +102,24 @@ void SlotLeases::Release(uint64_t session) {
   if (it == leases_.end()) return;
   slots_.CountCopies(it->second.block, -1);
   unfinished_.Remove(it->second.block, it->second.issued);
-  deadlines_.Forget(session);
   leases_.erase(it);
+}
+
+void SlotLeases::Remove(uint64_t session) {
+  Release(session);
+  deadlines_.Forget(session);
 }
 
 std::vector<SlotLeases::Lease> SlotLeases::Expire(absl::Time now) {
   std::vector<Lease> expired;
   while (const auto session = deadlines_.PopDue(now)) {
-    const Lease& lease = leases_.at(*session);
-    if (lease.deadline > now) {  // it was renewed
-      deadlines_.Watch(*session, lease.deadline);
+    const Lease* const lease = FindLease(*session);
+    if (lease == nullptr) continue;  // it was used up
+    if (lease->deadline > now) {     // it was renewed, or another has taken its place
+      deadlines_.Watch(*session, lease->deadline);
       continue;
     }
-    expired.push_back(lease);
+    expired.push_back(*lease);
     Release(*session);
   }
   return expired;

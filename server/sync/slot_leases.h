@@ -2,9 +2,9 @@
 #define LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
@@ -21,8 +21,8 @@ namespace lockstep {
 //  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
 //    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took; before
 //    anything was timed, `slow_factor` leases, however many slots it has.
-// Every call but StartStep and Expire costs O(log R + log N) for each slot that it gives, frees or covers. Not
-// thread-safe.
+// Every call but StartStep and Expire costs O(log R + log N) for each slot that it gives, frees or covers, and a move
+// in memory (UnfinishedBlocks). Not thread-safe.
 class SlotLeases {
  public:
   struct Options {
@@ -75,6 +75,8 @@ class SlotLeases {
 
   // The session's token, if any, is void.
   void Release(uint64_t session);
+  // The same, and the session will have no other.
+  void Remove(uint64_t session);
 
   // Voids the tokens whose deadline is not after `now`; returns them.
   std::vector<Lease> Expire(absl::Time now);
@@ -88,7 +90,8 @@ class SlotLeases {
 
   const Options options_;
   SlotMap slots_;
-  std::map<uint64_t, Lease> leases_;  // by session
+  absl::flat_hash_map<uint64_t, Lease> leases_;  // by session
+  // Of the leases, and of sessions that have none any more.
   DeadlineQueue deadlines_;
   UnfinishedBlocks unfinished_;
   // How long a slot usually takes: a moving average over contributions; zero before the first. And from it:

@@ -71,6 +71,21 @@ TEST(SlotLeasesTest, ReissuesTheSlotWhenItsLeaseExpires) {
   EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(5)), (SlotBlock{0, 1}));
 }
 
+TEST(SlotLeasesTest, ALeaseEndsByItsOwnDeadlineWhateverTheSessionHadBefore) {
+  SlotLeases queue = MakeQueue(2);
+  const absl::Time later = kStart + absl::Seconds(3);
+  queue.Take(1, 2, kStart);
+  queue.Take(2, 2, kStart);
+  queue.Cover({0, 1}, 1, later);
+  queue.Cover({1, 1}, 2, later);
+  queue.StartStep();
+  queue.Take(1, 2, later);
+  EXPECT_TRUE(queue.Expire(kStart + absl::Seconds(6)).empty());
+  const auto expired = queue.Expire(later + absl::Seconds(5));
+  ASSERT_EQ(expired.size(), 1u) << "the other has none";
+  EXPECT_EQ(expired[0].session, 1u);
+}
+
 TEST(SlotLeasesTest, AWorkerThatLeavesFreesItsSlotsAtOnce) {
   SlotLeases queue = MakeQueue(4);
   ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));

@@ -7,17 +7,6 @@
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
-namespace {
-
-void Mark(bool in, uint64_t session, std::set<uint64_t>* sessions) {
-  if (in) {
-    sessions->insert(session);
-  } else {
-    sessions->erase(session);
-  }
-}
-
-}  // namespace
 
 StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step)
     : options_(options),
@@ -31,10 +20,10 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
 
 void StepMachine::Update(uint64_t session, const WorkerState& worker) {
   using Phase = WorkerState::Phase;
-  Mark(worker.phase() == Phase::kAssigned, session, &assigned_);
-  Mark(worker.silent(), session, &silent_);
+  assigned_.Set(session, worker.phase() == Phase::kAssigned);
+  silent_.Set(session, worker.silent());
   const bool takes_values = worker.phase() == Phase::kWaiting || worker.phase() == Phase::kPushing;
-  Mark(takes_values && worker.contributed_step() == step_, session, &contributors_);
+  contributors_.Set(session, takes_values && worker.contributed_step() == step_);
   policy_->Update(session, worker);
 }
 
@@ -57,7 +46,7 @@ void StepMachine::Assign(absl::Time now, StepEffects* effects) {
 }
 
 void StepMachine::VoidAssigned() {
-  for (const uint64_t session : std::set<uint64_t>(assigned_)) {
+  for (const uint64_t session : FlatSet<uint64_t>(assigned_)) {
     WorkerState& worker = workers_.at(session);
     worker.OnVoided();
     Update(session, worker);
@@ -103,7 +92,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     worker.OnLeaseEnded();
     Update(lease.session, worker);
   }
-  for (const uint64_t session : std::set<uint64_t>(silent_)) {
+  for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
     const WorkerState& worker = workers_.at(session);
     // A token that was still here when its lease ended waits behind a reply that the worker does not take.
     if (!worker.awaits_token() || now - worker.heard() < options_.unread_limit) continue;
@@ -333,7 +322,7 @@ StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
 absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl::Time now) {
   WorkerState& worker = workers_.at(session);
   Reply reply;
-  reply.takes_values = contributors_.count(session) > 0;
+  reply.takes_values = contributors_.contains(session);
   if (!worker.awaits_token()) {
     if (!reply.takes_values) return absl::nullopt;
     return reply;

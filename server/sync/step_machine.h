@@ -7,15 +7,16 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/sync/flat_set.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
@@ -39,7 +40,7 @@ struct StepEffects {
   // Not OK: the frame is refused, and its stream ends.
   absl::Status status;
   // These workers have a reply to read.
-  std::vector<uint64_t> wake;
+  absl::InlinedVector<uint64_t, 2> wake;
   // The machine no longer knows these workers; their streams are to end.
   std::vector<Close> close;
   // Of any event but OnCommitted: the step is covered. Commit it, then call OnCommitted.
@@ -62,8 +63,8 @@ struct StepEffects {
 
 // The protocol of the synchronous step (docs/sync.md, docs/glossary.md): who may send what, who has a reply to read,
 // when a step is committed. Events and the time come in, what follows from them comes out as values; which worker
-// computes what, and what counts, is the policy's choice. A frame costs O(log N). Values and gradients pass it by.
-// Pure: no lock, no clock, no I/O. Not thread-safe.
+// computes what, and what counts, is the policy's choice. A frame costs O(log N) and a move in memory (FlatSet). Values
+// and gradients pass it by. Pure: no lock, no clock, no I/O. Not thread-safe.
 //
 //   event \ state     kRunning   kHeld      kComplete  kStopped   kFailed    kFinished
 //   last commit       kComplete  -          -          -          -          -
@@ -183,7 +184,7 @@ class StepMachine {
   bool idle() const { return workers_.empty(); }
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
   // Those who have contributed to the step in progress, or are at it: they can use the next values.
-  const std::set<uint64_t>& contributors() const { return contributors_; }
+  const FlatSet<uint64_t>& contributors() const { return contributors_; }
   // Fills what the policy has to say of the run.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
   // Fills what the machine knows of a connected worker.
@@ -236,9 +237,9 @@ class StepMachine {
   Progress progress_;
   std::map<uint64_t, WorkerState> workers_;
   // Indexes over workers_: with a token that was not sent, silent, and contributors().
-  std::set<uint64_t> assigned_;
-  std::set<uint64_t> silent_;
-  std::set<uint64_t> contributors_;
+  FlatSet<uint64_t> assigned_;
+  FlatSet<uint64_t> silent_;
+  FlatSet<uint64_t> contributors_;
 };
 
 }  // namespace lockstep

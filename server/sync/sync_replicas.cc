@@ -92,7 +92,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
     rates_.AddWorker(session, worker);
     connections_[session] = connection;
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
   return connection;
 }
 
@@ -113,7 +113,7 @@ void SyncReplicas::Close(StepConnection* connection) {
     TakeAndCommit(machine_.OnDisconnected(session, now), now, &outbox);
     outbox.last_disconnected = machine_.idle();
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 void SyncReplicas::Heartbeat(uint64_t session) {
@@ -129,7 +129,7 @@ void SyncReplicas::Tick() {
     rates_.MoveMarks(shard_->step(), now);
     TakeAndCommit(machine_.OnTick(now), now, &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 VariableSnapshot SyncReplicas::TakeSnapshot() const {
@@ -155,7 +155,7 @@ void SyncReplicas::SetLimit(Limiter limiter, int64_t limit) {
     MutexLock lock(&mutex_);
     Take(machine_.SetLimit(limiter, limit, options_.clock->Now()), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 int64_t SyncReplicas::HoldForChange() {
@@ -169,7 +169,7 @@ int64_t SyncReplicas::HoldForChange() {
     }
     boundary = machine_.next_boundary();
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
   return boundary;
 }
 
@@ -187,7 +187,7 @@ void SyncReplicas::ReleaseAfterChange() {
     if (--changes_.holders > 0) return;
     Take(machine_.SetLimit(Limiter::kChange, StepMachine::kNoLimit, options_.clock->Now()), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 void SyncReplicas::OnRoomForSnapshot() {
@@ -196,7 +196,7 @@ void SyncReplicas::OnRoomForSnapshot() {
     MutexLock lock(&mutex_);
     Take(machine_.OnRoomForSnapshot(options_.clock->Now()), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 absl::optional<VariableSnapshot> SyncReplicas::TakeSnapshotIfRoom() {
@@ -239,7 +239,7 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
     if (options_.log != nullptr) options_.log->CountAssignment(by);  // a snapshot has both or none
     RemoveAll(absl::AbortedError("variables were set"), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
   return absl::OkStatus();
 }
 
@@ -253,7 +253,7 @@ absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& opt
     ++changes_.settings;
     RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
   return absl::OkStatus();
 }
 
@@ -272,7 +272,7 @@ void SyncReplicas::EndAt(int64_t step) {
     MutexLock lock(&mutex_);
     Take(machine_.EndAt(step, options_.clock->Now()), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 int64_t SyncReplicas::total_steps() const {
@@ -294,7 +294,7 @@ void SyncReplicas::Finish(std::string message) {
     finish_message_ = std::move(message);
     Take(machine_.Finish(), &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
 }
 
 bool SyncReplicas::idle() const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -161,7 +162,7 @@ class SyncReplicas : private StepConnection::Owner {
     };
     std::vector<std::string> warnings;
     std::vector<Ending> endings;
-    std::vector<std::shared_ptr<StepListener>> ready;
+    absl::InlinedVector<std::shared_ptr<StepListener>, 2> ready;
     absl::optional<VariableSnapshot> snapshot;
     absl::optional<Committed> committed;
     bool complete = false;
@@ -193,9 +194,9 @@ class SyncReplicas : private StepConnection::Owner {
   // Takes out those that keep more old versions of the values alive than may be. Nothing is lost: what they contribute
   // to those steps counts no more.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Take(StepEffects effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(const StepEffects& effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, and the commit.
-  void TakeAndCommit(StepEffects effects, absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeAndCommit(const StepEffects& effects, absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes the connection out of the books, unless it was already.
   void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -204,7 +205,7 @@ class SyncReplicas : private StepConnection::Owner {
   // Wakes those that can be sent next values that became final; `frame_session` is one that may have become so itself.
   void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CarryOut(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CarryOut(Outbox* outbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
 

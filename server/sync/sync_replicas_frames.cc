@@ -56,7 +56,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     result.summed = result.wanted && sums->complete();
     status = End(connection, frame, status, result, &outbox);
   }
-  CarryOut(std::move(outbox));
+  CarryOut(&outbox);
   return status;
 }
 
@@ -112,15 +112,14 @@ absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& fram
     connection->delivery_->OnContributed(effects.contributed->token);
   }
   if (status.ok() && frame.end) connection->delivery_->Release();
-  TakeAndCommit(std::move(effects), now, outbox);
+  TakeAndCommit(effects, now, outbox);
   WakeForEarlyValues(session, outbox);
   return status;
 }
 
-void SyncReplicas::TakeAndCommit(StepEffects effects, absl::Time now, Outbox* outbox) {
-  const bool commit = effects.commit;
-  Take(std::move(effects), outbox);
-  if (commit) Commit(now, outbox);
+void SyncReplicas::TakeAndCommit(const StepEffects& effects, absl::Time now, Outbox* outbox) {
+  Take(effects, outbox);
+  if (effects.commit) Commit(now, outbox);
 }
 
 void SyncReplicas::NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) {
@@ -148,7 +147,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   StepEffects effects = machine_.OnCommitted(committed.stop, now);
   told.last = effects.complete;
   const bool begins = std::exchange(effects.begin, false);
-  Take(std::move(effects), outbox);
+  Take(effects, outbox);
   CloseExcessPins(now, outbox);  // before the next step takes memory
   if (begins) BeginStep();
 }
@@ -169,7 +168,7 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
   }
 }
 
-void SyncReplicas::Take(StepEffects effects, Outbox* outbox) {
+void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
   if (effects.snapshot) outbox->snapshot = TakeSnapshotLocked();
   if (effects.begin) BeginStep();
   if (effects.give_up) {
@@ -180,14 +179,14 @@ void SyncReplicas::Take(StepEffects effects, Outbox* outbox) {
     outbox->complete = true;
     DropSums();  // of a step that the input cannot make
   }
-  for (std::string& warning : effects.warnings) outbox->warnings.push_back(std::move(warning));
+  for (const std::string& warning : effects.warnings) outbox->warnings.push_back(warning);
   for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
   for (const uint64_t session : effects.wake) {
     const StepConnection& connection = *connections_.at(session);
     connection.AssertHeld();
     outbox->ready.push_back(connection.listener_);
   }
-  if (!effects.failure.ok()) outbox->failure = std::move(effects.failure);
+  if (!effects.failure.ok()) outbox->failure = effects.failure;
   if (!machine_.running()) changes_.not_running.SignalAll();
 }
 
@@ -218,24 +217,24 @@ void SyncReplicas::WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) {
   if (finished != announced_segments_) {
     announced_segments_ = finished;
     for (const uint64_t session : machine_.contributors()) WakeIfEarlyValues(session, outbox);
-  } else if (machine_.contributors().count(frame_session) > 0) {
+  } else if (machine_.contributors().contains(frame_session)) {
     WakeIfEarlyValues(frame_session, outbox);
   }
 }
 
-void SyncReplicas::CarryOut(Outbox outbox) {
-  for (const std::string& warning : outbox.warnings) LOG(WARNING) << warning;
-  for (const Outbox::Ending& ending : outbox.endings) {
+void SyncReplicas::CarryOut(Outbox* outbox) {
+  for (const std::string& warning : outbox->warnings) LOG(WARNING) << warning;
+  for (const Outbox::Ending& ending : outbox->endings) {
     if (ending.listener != nullptr) ending.listener->OnClosed(ending.why, ending.at_once);
   }
-  for (const auto& listener : outbox.ready) {
+  for (const auto& listener : outbox->ready) {
     if (listener != nullptr) listener->OnReplyReady();
   }
-  if (outbox.snapshot) options_.on_snapshot(*std::move(outbox.snapshot));
-  if (outbox.committed) options_.on_commit(*outbox.committed);
-  if (outbox.complete && options_.on_complete) options_.on_complete();
-  if (!outbox.failure.ok()) options_.on_failure(std::move(outbox.failure));
-  if (outbox.last_disconnected && options_.on_last_disconnect) options_.on_last_disconnect();
+  if (outbox->snapshot) options_.on_snapshot(*std::move(outbox->snapshot));
+  if (outbox->committed) options_.on_commit(*outbox->committed);
+  if (outbox->complete && options_.on_complete) options_.on_complete();
+  if (!outbox->failure.ok()) options_.on_failure(std::move(outbox->failure));
+  if (outbox->last_disconnected && options_.on_last_disconnect) options_.on_last_disconnect();
 }
 
 bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) {

@@ -5,8 +5,8 @@
 namespace lockstep {
 
 void UnfinishedBlocks::Index(const Blocks::value_type& block) {
-  if (block.second.size() == 1) single_.emplace(block.second.front(), block.first);
-  newest_[block.first.second].emplace(block.second.back(), block.first);
+  if (block.second.size() == 1) single_.insert({block.second.front(), block.first});
+  newest_[block.first.second].insert({block.second.back(), block.first});
 }
 
 void UnfinishedBlocks::Unindex(const Blocks::value_type& block) {
@@ -16,11 +16,20 @@ void UnfinishedBlocks::Unindex(const Blocks::value_type& block) {
 
 void UnfinishedBlocks::Erase(Blocks::iterator block) {
   Unindex(*block);
-  blocks_.erase(block);
+  spare_ = blocks_.extract(block);
+}
+
+UnfinishedBlocks::Blocks::iterator UnfinishedBlocks::FindOrAdd(const Key& key) {
+  if (spare_.empty()) return blocks_.try_emplace(key).first;
+  spare_.key() = key;
+  spare_.mapped().clear();
+  auto inserted = blocks_.insert(std::move(spare_));
+  spare_ = std::move(inserted.node);  // it was there
+  return inserted.position;
 }
 
 void UnfinishedBlocks::Add(const SlotBlock& block, absl::Time issued) {
-  const auto it = blocks_.try_emplace(Key{block.first, block.count}).first;
+  const auto it = FindOrAdd({block.first, block.count});
   Copies& copies = it->second;
   if (!copies.empty()) Unindex(*it);
   copies.insert(std::upper_bound(copies.begin(), copies.end(), issued), issued);
@@ -66,10 +75,10 @@ bool UnfinishedBlocks::AnyDue(absl::Time now, const SlowAfter& slow_after) const
 
 absl::optional<SlotBlock> UnfinishedBlocks::Choose(bool single, absl::Time now, const SlowAfter& slow_after) const {
   absl::optional<std::pair<absl::Time, Key>> choice;
-  if (single && !single_.empty()) choice = *single_.begin();
+  if (single && !single_.empty()) choice = single_.front();
   for (const auto& group : newest_) {
     if (group.second.empty()) continue;
-    const auto& oldest = *group.second.begin();
+    const auto& oldest = group.second.front();
     if (now <= oldest.first + slow_after.block + slow_after.slot * group.first) continue;
     const std::pair<absl::Time, Key> slow(blocks_.at(oldest.second).front(), oldest.second);
     if (!choice || slow < *choice) choice = slow;

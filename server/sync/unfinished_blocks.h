@@ -3,20 +3,20 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/flat_set.h"
 #include "lockstep/server/sync/slot_map.h"
 
 namespace lockstep {
 
 // The blocks that are being computed and not covered, and which of them deserves one more copy (a backup): one of which
-// there is a single copy, or one whose newest copy is slow. Every call costs O(log R) for each copy that it is about.
-// Pure; not thread-safe.
+// there is a single copy, or one whose newest copy is slow. Every call costs O(log R) for each copy that it is about,
+// and a move in memory (FlatSet). Pure; not thread-safe.
 class UnfinishedBlocks {
  public:
   // When a copy is slow: when it is older than `block` and `slot` for each of its slots. Without values: never.
@@ -39,15 +39,18 @@ class UnfinishedBlocks {
 
  private:
   using Key = std::pair<int64_t, int64_t>;  // first slot, count
-  using Order = std::set<std::pair<absl::Time, Key>>;
+  using Order = FlatSet<std::pair<absl::Time, Key>>;
   using Copies = absl::InlinedVector<absl::Time, 2>;  // when they were issued, in order
   using Blocks = std::map<Key, Copies>;
 
   void Index(const Blocks::value_type& block);
   void Unindex(const Blocks::value_type& block);
+  Blocks::iterator FindOrAdd(const Key& key);
   void Erase(Blocks::iterator block);
 
   Blocks blocks_;
+  // One that was erased, to be used again.
+  Blocks::node_type spare_;
   // By the time of the only copy.
   Order single_;
   // By the time of the newest copy; for each number of slots, since what is slow depends on it.

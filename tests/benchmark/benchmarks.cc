@@ -21,6 +21,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/tests/benchmark/lifecycle_benchmark.h"
+#include "lockstep/tests/benchmark/model_benchmark.h"
 #include "lockstep/tests/benchmark/processor.h"
 #include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/tests/benchmark/step_benchmark.h"
@@ -50,7 +51,8 @@ struct Flags {
 };
 
 // The groups, in the order in which they are measured.
-constexpr const char* kGroups[] = {"step", "training", "saving", "start", "memory", "chief_cpu"};
+const std::vector<std::string> kGroups = {"step", "training", "saving", "start", "memory", "chief_cpu"};
+const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
   for (const auto& word : absl::StrSplit(text, ',')) {
@@ -120,7 +122,23 @@ LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string
   return lifecycle;
 }
 
+ModelBenchmarkOptions ModelOptions(const Flags& flags, const std::string& directory) {
+  ModelBenchmarkOptions models;
+  models.seconds = flags.seconds;
+  models.directory = directory;
+  if (flags.quick) models.batches = {64};
+  return models;
+}
+
+absl::Status MeasurePeerGroup(const std::string& group, const Flags& flags, const std::string& directory,
+                              Report* report) {
+  if (group == "models") return MeasureModels(ModelOptions(flags, directory), flags.peer_paths, report);
+  if (group == "products") return MeasureProducts(ModelOptions(flags, directory), flags.peer_paths, report);
+  return MeasurePeers(TrainingOptions(flags, directory), flags.peer_paths, report);
+}
+
 absl::Status MeasureGroup(const std::string& group, const Flags& flags, const std::string& directory, Report* report) {
+  if (flags.peers) return MeasurePeerGroup(group, flags, directory, report);
   ASSIGN_OR_RETURN(StepBenchmarkOptions step, StepOptions(flags, directory));
   const LifecycleBenchmarkOptions lifecycle = LifecycleOptions(flags, directory);
   if (group == "step") return MeasureSteps(step, report);
@@ -134,15 +152,15 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
 }
 
 absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report* report) {
-  if (flags.peers) return MeasurePeers(TrainingOptions(flags, directory), flags.peer_paths, report);
-  std::vector<std::string> wanted = absl::StrSplit(flags.only, ',', absl::SkipEmpty());
+  const std::vector<std::string>& groups = flags.peers ? kPeerGroups : kGroups;
+  const std::vector<std::string> wanted = absl::StrSplit(flags.only, ',', absl::SkipEmpty());
   for (const std::string& word : wanted) {
-    if (std::find(std::begin(kGroups), std::end(kGroups), word) == std::end(kGroups)) {
+    if (std::find(groups.begin(), groups.end(), word) == groups.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--only: no group \"", word, "\"; there are ", absl::StrJoin(kGroups, ", ")));
+          absl::StrCat("--only: no group \"", word, "\"; there are ", absl::StrJoin(groups, ", ")));
     }
   }
-  for (const std::string group : kGroups) {
+  for (const std::string& group : groups) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), group) == wanted.end()) continue;
     std::cerr << "measuring " << group << std::endl;
     RETURN_IF_ERROR(MeasureGroup(group, flags, directory, report));
@@ -179,9 +197,14 @@ absl::Status DrawPlot(const Flags& flags) {
 void Declare(Flags* declared, CommandLine* parser) {
   Flags& flags = *declared;
   CommandLine& command_line = *parser;
-  command_line.AddFlag("only", "GROUPS", absl::StrCat("of: ", absl::StrJoin(kGroups, ", "), "; all when empty"),
+  command_line.AddFlag("only", "GROUPS",
+                       absl::StrCat("of: ", absl::StrJoin(kGroups, ", "),
+                                    "; with --peers of: ", absl::StrJoin(kPeerGroups, ", "), "; all when empty"),
                        &flags.only);
-  command_line.AddFlag("peers", "", "instead of all that: training against PyTorch and TensorFlow", &flags.peers);
+  command_line.AddFlag("peers", "",
+                       "instead of all that: training against PyTorch and TensorFlow, models and products on one "
+                       "thread against PyTorch and oneDNN",
+                       &flags.peers);
   command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
   command_line.AddFlag("plot", "FILE", "and as a picture (SVG), of training, step and peers; needs python3-matplotlib",
                        &flags.plot);

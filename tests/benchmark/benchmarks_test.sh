@@ -24,7 +24,8 @@ for group in step training saving start memory "chief CPU"; do
 done
 expect '^Machine: [0-9]+ cores, .*, (AVX2|AVX-512|NEON) of [1-9][0-9]* GFLOP/s each; load before' "${table}"
 # Every kind of contestant took part.
-for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read"; do
+for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read into fresh memory" \
+  "bare read into one small buffer" "bare gRPC stream"; do
   expect "\"against\": \"${against}\"" "${report}"
 done
 expect "1.05 MB, 2 workers, unix" "${table}"
@@ -39,3 +40,7 @@ status=0
 "${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
 expect "no group \"nothing\"" "${TEST_TMPDIR}/errors"
+status=0
+"${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
+[[ "${status}" == 2 ]]
+expect "no group \"step\"; there are peers, models, products" "${TEST_TMPDIR}/errors"

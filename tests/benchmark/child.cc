@@ -4,12 +4,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <string>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +33,15 @@ namespace {
   if (errors >= 0) dup2(errors, STDERR_FILENO);
   execv(command[0], command);
   _exit(127);
+}
+
+// A line of /proc/<pid>/status that is in kB.
+double StatusBytes(pid_t pid, const char* key) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    if (absl::StartsWith(line, key)) return std::atof(line.c_str() + std::strlen(key)) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -97,12 +111,18 @@ absl::StatusOr<std::string> Child::ReadLine(absl::Duration limit) {
   }
 }
 
-double PeakBytesOf(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string line; std::getline(file, line);) {
-    if (absl::StartsWith(line, "VmHWM:")) return std::atof(line.c_str() + 6) * 1024;
+double PeakBytesOf(pid_t pid) { return StatusBytes(pid, "VmHWM:"); }
+
+double OwnBytesOf(pid_t pid) {
+  double bytes = StatusBytes(pid, "RssAnon:");
+  std::error_code ended;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/fd"), ended)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ended).string();
+    struct stat file;
+    if (!absl::StartsWith(target, "/memfd:") || stat(entry.path().c_str(), &file) != 0) continue;
+    bytes += static_cast<double>(file.st_blocks) * 512;
   }
-  return 0;
+  return bytes;
 }
 
 }  // namespace benchmark

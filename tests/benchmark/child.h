@@ -42,6 +42,9 @@ class Child {
 
 // The largest resident size of a process so far, bytes; 0 when it is gone.
 double PeakBytesOf(pid_t pid);
+// What a process holds now of its own, bytes: private memory, and what it has made to be shared. Memory of others that
+// it maps is theirs. 0 when it is gone.
+double OwnBytesOf(pid_t pid);
 
 }  // namespace benchmark
 }  // namespace lockstep

@@ -62,6 +62,9 @@ Exchange LockstepExchange();
 Exchange StaggeredExchange(absl::Duration stagger);
 // Blocking sockets, a thread of the server for each worker; pieces of 256 KiB are summed as they arrive.
 Exchange RawExchange();
+// The same over bare gRPC: a stream for each worker by the generic API on completion queues, messages of 256 KiB that
+// refer to the memory, and what is received is summed where it lies. What Lockstep takes beyond it is Lockstep's own.
+Exchange StreamExchange();
 // A protobuf message with a bytes field in a unary call.
 Exchange NaiveExchange();
 // No tensor at all: a message of a few bytes there and back on a gRPC stream, by the generic API on completion queues.

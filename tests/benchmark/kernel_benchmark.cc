@@ -1,5 +1,6 @@
-// How much of the processor's peak of fused multiply-adds the matrix products of the MLP reach on one thread, and how
-// much of a plain copy's bandwidth the kernels that memory bounds, on each target of this machine.
+// How much of the processor's peak of fused multiply-adds the matrix products of the MLP and the convolutions of a CNN
+// reach on one thread, and how much of a plain copy's bandwidth the kernels that memory bounds, on each target of this
+// machine.
 //   bazel run //tests/benchmark:kernel_benchmark
 // Turns of the peak (or the copy) and of every kernel alternate; a fraction is the median over the turns, of processor
 // time, so that other programs disturb it little.
@@ -8,7 +9,9 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +21,10 @@
 #include "lockstep/common/kernels/target.h"
 #include "lockstep/common/kernels/update_rules.h"
 #include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/tests/benchmark/layer_bench.h"
+#include "lockstep/tests/benchmark/mlp_products.h"
 #include "lockstep/tests/benchmark/processor.h"
+#include "lockstep/worker/nn/layers/conv2d.h"
 
 namespace lockstep {
 namespace {
@@ -26,8 +32,6 @@ namespace {
 using benchmark::ProcessorSeconds;
 
 constexpr int kTurns = 61;
-constexpr int64_t kUnits[] = {784, 512, 512, 10};
-constexpr int kLayers = 3;
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -36,86 +40,103 @@ double Median(std::vector<double> values) {
 
 class RandomMatrix {
  public:
-  RandomMatrix(int64_t rows, int64_t columns)
-      : rows_(rows), columns_(columns), buffer_(rows * columns * sizeof(float)) {
+  RandomMatrix(int64_t rows, int64_t columns) : buffer_(rows * columns * sizeof(float)) {
     Philox(1, rows).FillNormal({data(), static_cast<size_t>(rows * columns)});
   }
   float* data() { return buffer_.as<float>(); }
-  Matrix matrix() { return RowMajor(data(), rows_, columns_); }
-  Matrix transposed() { return Transposed(data(), columns_, rows_); }
 
  private:
-  int64_t rows_;
-  int64_t columns_;
   AlignedBuffer buffer_;
 };
 
-// One product, and the fractions of the peak that its turns reached.
-struct Product {
-  std::string name;
-  double multiply_adds;
-  Matrix a;
-  Matrix b;
-  float* c;
-  std::vector<double> fractions;
-};
-
-// The products of one step, in its order.
-class Step {
+// Work that multiplies and adds, and the fractions of the peak that it reaches, turn by turn.
+class MultiplyAdds {
  public:
-  explicit Step(int64_t batch) {
-    for (int layer = 0; layer < kLayers; ++layer) {
-      inputs_.emplace_back(batch, kUnits[layer]);
-      input_gradients_.emplace_back(batch, kUnits[layer]);
-      kernels_.emplace_back(kUnits[layer], kUnits[layer + 1]);
-      kernel_gradients_.emplace_back(kUnits[layer], kUnits[layer + 1]);
-      outputs_.emplace_back(batch, kUnits[layer + 1]);
-    }
-    for (int layer = 0; layer < kLayers; ++layer) {
-      Add("forward", layer, inputs_[layer].matrix(), kernels_[layer].matrix(), &outputs_[layer]);
-    }
-    for (int layer = kLayers - 1; layer >= 0; --layer) {
-      Add("weights", layer, inputs_[layer].transposed(), outputs_[layer].matrix(), &kernel_gradients_[layer]);
-      if (layer == 0) continue;
-      Add("inputs", layer, outputs_[layer].matrix(), kernels_[layer].transposed(), &input_gradients_[layer]);
-    }
+  void Add(std::string name, double multiply_adds, std::function<void()> run) {
+    parts_.push_back({std::move(name), multiply_adds, std::move(run), {}});
   }
 
   void RunTurn() {
     const double peak = benchmark::MeasurePeak();
     peaks_.push_back(peak);
-    for (Product& product : products_) {
+    for (Part& part : parts_) {
       const double start = ProcessorSeconds();
-      Multiply(product.a, product.b, product.c, product.b.columns);
-      product.fractions.push_back(product.multiply_adds / (ProcessorSeconds() - start) / peak);
+      part.run();
+      part.fractions.push_back(part.multiply_adds / (ProcessorSeconds() - start) / peak);
     }
   }
 
-  void Print() const {
+  // The whole is weighted by the operations.
+  void Print(const char* what) const {
     double operations = 0;
     double time = 0;
     std::string text;
-    for (const Product& product : products_) {
-      const double fraction = Median(product.fractions);
-      operations += product.multiply_adds;
-      time += product.multiply_adds / fraction;
+    for (const Part& part : parts_) {
+      const double fraction = Median(part.fractions);
+      operations += part.multiply_adds;
+      time += part.multiply_adds / fraction;
       char number[16];
       std::snprintf(number, sizeof(number), "%.2f", fraction);
-      absl::StrAppend(&text, "  ", product.name, " ", number);
+      absl::StrAppend(&text, "  ", part.name, " ", number);
     }
-    std::printf("peak %4.0f GFLOP/s, all products %.3f of it:%s\n", 2e-9 * Median(peaks_), operations / time,
+    std::printf("peak %4.0f GFLOP/s, all %s %.3f of it:%s\n", 2e-9 * Median(peaks_), what, operations / time,
                 text.c_str());
   }
 
  private:
-  void Add(const char* what, int layer, const Matrix& a, const Matrix& b, RandomMatrix* c) {
-    const double multiply_adds = static_cast<double>(a.rows * a.columns * b.columns);
-    products_.push_back({absl::StrCat(what, layer + 1), multiply_adds, a, b, c->data(), {}});
+  struct Part {
+    std::string name;
+    double multiply_adds;
+    std::function<void()> run;
+    std::vector<double> fractions;
+  };
+
+  std::vector<Part> parts_;
+  std::vector<double> peaks_;
+};
+
+// The products of one step.
+class Step {
+ public:
+  explicit Step(int64_t batch) : step_(batch) {
+    for (const benchmark::MlpProducts::Product& product : step_.products()) {
+      work_.Add(product.name, product.multiply_adds(),
+                [&product] { Multiply(product.a, product.b, product.c, product.b.columns); });
+    }
   }
 
-  std::vector<RandomMatrix> inputs_, input_gradients_, kernels_, kernel_gradients_, outputs_;
-  std::vector<Product> products_;
-  std::vector<double> peaks_;
+  void RunTurn() { work_.RunTurn(); }
+  void Print() const { work_.Print("products"); }
+
+ private:
+  const benchmark::MlpProducts step_;
+  MultiplyAdds work_;
+};
+
+// The convolutions of a CNN for images of 28 x 28: 3 x 3 x 1 x 32, and after pooling 3 x 3 x 32 x 64. With all that a
+// layer does: padding, packing, the bias.
+class Convolutions {
+ public:
+  explicit Convolutions(int64_t batch) {
+    Add(1, "conv2d { filters: 32 kernel: 3 }", Shape{28, 28, 1}, batch);
+    Add(2, "conv2d { filters: 64 kernel: 3 }", Shape{14, 14, 32}, batch);
+  }
+
+  void RunTurn() { work_.RunTurn(); }
+  void Print() const { work_.Print("convolutions"); }
+
+ private:
+  void Add(int number, const char* config, const Shape& shape, int64_t batch) {
+    // The images' gradient is nobody's.
+    layers_.push_back(std::make_unique<LayerBench>(MakeConv2d, config, shape, batch, number > 1));
+    LayerBench* const layer = layers_.back().get();
+    work_.Add(absl::StrCat("forward", number), layer->multiply_adds(), [layer] { layer->Forward(); });
+    work_.Add(absl::StrCat("backward", number), (number > 1 ? 2 : 1) * layer->multiply_adds(),
+              [layer] { layer->Backward(); });
+  }
+
+  std::vector<std::unique_ptr<LayerBench>> layers_;
+  MultiplyAdds work_;
 };
 
 // Kernels that do little with each number: the bytes that they read and write in a second, against those of a copy from
@@ -205,14 +226,15 @@ void RunStreams() {
   }
 }
 
-void Run() {
+template <typename Work>
+void RunWork() {
   for (const KernelTarget target : AvailableTargets()) {
     UseTarget(target);
     for (const int64_t batch : {64, 256}) {
-      Step step(batch);
-      for (int turn = 0; turn < kTurns; ++turn) step.RunTurn();
+      Work work(batch);
+      for (int turn = 0; turn < kTurns; ++turn) work.RunTurn();
       std::printf("%-7s batch %3lld: ", TargetName(target), static_cast<long long>(batch));
-      step.Print();
+      work.Print();
     }
   }
 }
@@ -221,6 +243,7 @@ void Run() {
 }  // namespace lockstep
 
 int main() {
-  lockstep::Run();
+  lockstep::RunWork<lockstep::Step>();
+  lockstep::RunWork<lockstep::Convolutions>();
   lockstep::RunStreams();
 }

@@ -73,13 +73,24 @@ class PeerWorker : public ExchangeWorker {
   std::unique_ptr<Child> process_;
 };
 
-std::vector<std::string> Command(const Peers& peers, const std::string& script, std::vector<std::string> words,
-                                 const TrainingSpec& training) {
+std::vector<std::string> Command(const Peers& peers, const std::string& script, const std::vector<std::string>& words) {
   std::vector<std::string> command = {peers.python, absl::StrCat(peers.scripts, "/", script)};
   command.insert(command.end(), words.begin(), words.end());
-  command.push_back(absl::StrCat(training.batch));
-  for (const int64_t units : training.hidden) command.push_back(absl::StrCat(units));
   return command;
+}
+
+std::vector<std::string> Command(const Peers& peers, const std::string& script, std::vector<std::string> words,
+                                 const TrainingSpec& training) {
+  words.push_back(absl::StrCat(training.batch));
+  for (const int64_t units : training.hidden) words.push_back(absl::StrCat(units));
+  return Command(peers, script, words);
+}
+
+// A worker by itself.
+Exchange Alone(const std::vector<std::string>& command) {
+  return {ServeNothing, [command](const ExchangeSpec& spec, const std::string&, int) {
+            return PeerWorker::Start(command, spec.directory);
+          }};
 }
 
 }  // namespace
@@ -106,6 +117,14 @@ Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training) 
             return PeerWorker::Start(
                 Command(peers, "sync_replicas.py", {"worker", absl::StrCat(index), ports}, training), spec.directory);
           }};
+}
+
+Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, bool channels_last) {
+  return Alone(Command(peers, "models.py", {name, absl::StrCat(batch), channels_last ? "nhwc" : "nchw"}));
+}
+
+Exchange OneDnnExchange(const Peers& peers, int64_t batch) {
+  return Alone(Command(peers, "sgemm.py", {absl::StrCat(batch)}));
 }
 
 }  // namespace benchmark

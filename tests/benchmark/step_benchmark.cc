@@ -69,6 +69,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   if (!options.alone && bytes < kMegabyte) {
     RETURN_IF_ERROR(contest.Enter("gRPC round trip", RoundTripExchange(), spec));
   }
+  if (!options.alone && bytes >= kMegabyte) RETURN_IF_ERROR(contest.Enter("bare gRPC stream", StreamExchange(), spec));
   if (!options.alone && options.naive) RETURN_IF_ERROR(contest.Enter("protobuf stub", NaiveExchange(), spec, 3));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   for (int i = options.alone ? 0 : 1; i < contest.size(); ++i) {

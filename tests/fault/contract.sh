@@ -71,8 +71,11 @@ expect_said "the way out is named" "warm_start: \"${WORK}/run/${newest}\"" "${WO
 echo "audits"
 start_chief "${WORK}/audit.log" --logdir="${WORK}/audit" --set=audit.fraction=1 --set=audit.on_mismatch=FAIL
 chief="${PID}"
-for name in first second; do start_worker "${name}" ""; done
-start_worker third "${WORK}/broken"
+workers=()
+for name in first second third; do
+  start_worker "${name}" "$([[ "${name}" != third ]] || echo "${WORK}/broken")"
+  workers+=("${PID}")
+done
 until (($("${LOCKSTEP}" status --master="${MASTER}" | grep -c "^[a-z]* *${HOST}") == 3)); do
   kill -0 "${chief}" 2>/dev/null || break
   sleep 0.05
@@ -80,6 +83,13 @@ done
 touch "${WORK}/broken"
 ends "a bit that flips ends the run" 1 "${chief}"
 expect_said "it is outvoted" "third on ${HOST} is outvoted by first on ${HOST} and second on ${HOST}" "${WORK}/audit.log"
+for name in first second third; do
+  ends "so does the ${name} worker" 1 "${workers[0]}"
+  workers=("${workers[@]:1}")
+  expect_said "it knows who erred" "third on ${HOST} is outvoted by" "${WORK}/${name}.log"
+done
+"${LOCKSTEP}" inspect "${WORK}/audit" >"${WORK}/inspect.log" 2>&1
+expect "the last checkpoint is good" 0 "$?"
 
 ((failures == 0)) && echo PASSED
 exit "$((failures > 0))"

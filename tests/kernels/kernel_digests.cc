@@ -18,9 +18,11 @@
 #include "lockstep/common/kernels/layer_norm.h"
 #include "lockstep/common/kernels/losses.h"
 #include "lockstep/common/kernels/math.h"
+#include "lockstep/common/kernels/normal_numbers.h"
 #include "lockstep/common/kernels/normalize.h"
 #include "lockstep/common/kernels/philox_blocks.h"
 #include "lockstep/common/kernels/pool.h"
+#include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/common/kernels/rounding.h"
 #include "lockstep/common/kernels/target.h"
 #include "lockstep/common/kernels/update_rules.h"
@@ -40,6 +42,12 @@ class Digest {
   void Add(const std::vector<float>& values) {
     for (const float x : values) {
       const float same = x == x ? x : 0x1.5p100f;
+      Add(&same, sizeof(same));
+    }
+  }
+  void Add(const std::vector<double>& values) {
+    for (const double x : values) {
+      const double same = x == x ? x : 0x1.5p100;
       Add(&same, sizeof(same));
     }
   }
@@ -138,6 +146,30 @@ void Functions() {
   print("log", LogOf, Positive(x));
   print("tanh", TanhOf, x);
   print("sigmoid", SigmoidOf, x);
+}
+
+// Of double precision, and powers of floats; the ends of the range and beyond, too.
+void PortableFunctions() {
+  Digest digest;
+  std::vector<double> x = {0.0,     -0.0,   1.0,    -1.0,      5e-324,     1e-310,
+                           1.7e308, 709.78, -745.1, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0};
+  for (const float number : Numbers(2003, 31)) x.push_back(static_cast<double>(number) * (1 + 0x1p-30 * number));
+  std::vector<double> y(x.size());
+  for (double (*const f)(double) :
+       {portable::Exp, portable::Expm1, portable::Log, portable::Log1p, portable::Sin, portable::Cos}) {
+    for (size_t i = 0; i < x.size(); ++i) y[i] = f(x[i]);
+    digest.Add(y);
+  }
+  for (const double power : {0.7, -3.0, 150.5}) {
+    for (size_t i = 0; i < x.size(); ++i) y[i] = portable::Pow(x[i] < 0 && power != -3.0 ? -x[i] : x[i], power);
+    digest.Add(y);
+    std::vector<float> floats(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      floats[i] = portable::Pow(static_cast<float>(x[i] < 0 ? -x[i] : x[i]), static_cast<float>(power));
+    }
+    digest.Add(floats);
+  }
+  digest.Print("portable_functions");
 }
 
 void Activations() {
@@ -300,7 +332,7 @@ void RowMeans() {
 }
 
 void RandomNumbers() {
-  Digest numbers, dropped;
+  Digest numbers, dropped, normal;
   for (const uint64_t first : {0ull, 0xFFFFFFFBull}) {
     std::vector<uint32_t> bits(1008);
     FillPhiloxBlocks(7, 8, first, 1008, bits.data());
@@ -313,9 +345,16 @@ void RandomNumbers() {
     dropped.Add(kept.data(), kept.size());
     dropped.Add(y);
     dropped.Add(dx);
+    std::vector<double> cosines(kNormalPairs), sines(kNormalPairs);
+    for (int i = 0; i + 2 * kNormalPairs <= 1008; i += 2 * kNormalPairs) {
+      NormalPairs(&bits[i], cosines.data(), sines.data());
+      normal.Add(cosines);
+      normal.Add(sines);
+    }
   }
   numbers.Print("philox");
   dropped.Print("dropout");
+  normal.Print("normal_numbers");
 }
 
 void LayerNorm() {
@@ -357,6 +396,7 @@ int Run() {
   Products();
   Convolutions();
   Functions();
+  PortableFunctions();
   Activations();
   Inputs();
   Updates();

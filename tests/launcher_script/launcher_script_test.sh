@@ -38,7 +38,7 @@ cat >.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz <<'FUZZER'
 #!/usr/bin/env bash
 [[ -n "${FUZZ_TARGET:-}" ]] || { printf 'csv\nidx\n'; exit; }
 [[ -z "${FUZZ_SEEDS:-}" ]] || { echo seed >"${FUZZ_SEEDS}/seed-0"; exit; }
-[[ "${FUZZ_TARGET}" != "$(cat "${FOUND}" 2>/dev/null)" ]] || { echo "what was found: $*"; exit 77; }
+[[ "${FUZZ_TARGET}" != "$(cat "${FOUND}" "${FOUND}_by_$(basename "$0")" 2>/dev/null)" ]] || { echo "what was found: $*"; exit 77; }
 echo "$(basename "$0") $*" >>"${FUZZED}"
 echo "Done 7 runs in 0 second(s)"
 FUZZER
@@ -227,10 +227,20 @@ front fuzz --fast --target=csv --runs=9
 expect "fast fuzzing that finds nothing is well" 0 "${STATUS}"
 expect "inputs are made without the sanitizers, and what is kept is tried under them" "fuzz_text -runs=9, fuzz -runs=0" \
   "$(sed -E 's/^(\w+) .* (-runs=[0-9]+) .*/\1 \2/' "${FUZZED}" | paste -sd, | sed 's/,/, /')"
+echo csv >"${FOUND}_by_fuzz"
+front fuzz --fast --target=csv
+expect "what only the sanitizers find is a failure, too" 1 "${STATUS}"
+expect_match "that is shown" "what was found" "${OUT}"
+rm "${FOUND}_by_fuzz"
 front fuzz --target=none
 expect "an unknown target is refused" 2 "${STATUS}"
 front fuzz --run=5
 expect "so is an unknown flag" 2 "${STATUS}"
+for flag in --runs=1e6 --runs= --runs=-1 --runs=0 --seconds=1m; do
+  front fuzz "${flag}"
+  expect "so is ${flag}, which is no number of anything" 2 "${STATUS}"
+  expect_match "with its name" "${flag%%=*} takes a number" "${ERR}"
+done
 
 printf 'libabsl-dev\nzlib1g-dev\n' >"${ABSENT}"
 front install

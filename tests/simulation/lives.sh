@@ -1,13 +1,53 @@
 #!/usr/bin/env bash
-# Lives many lives, and some of them twice: two processes must tell the same story of a seed, to the letter.
+# Lives many lives, and some of them twice: two processes must tell the same story of a seed, to the letter, also on
+# machines that differ. And what `./lockstep simulate` says and returns otherwise.
 set -euo pipefail
 simulate="$1"
 
-first="$("${simulate}" --seeds=60 --seed=20001 --jobs=1 --trace)"
-second="$("${simulate}" --seeds=60 --seed=20001 --jobs=1 --trace)"
+# As on another machine: with a name of its own, where that can be tried, and another processor.
+elsewhere() {
+  if unshare --map-root-user --uts true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    LOCKSTEP_TARGET=avx2 unshare --map-root-user --uts bash -c 'hostname somewhere-else-altogether && exec "$@"' bash "$@"
+  else
+    LOCKSTEP_TARGET=avx2 "$@"
+  fi
+}
+
+first="$("${simulate}" --seeds=200 --seed=20001 --trace)"
+second="$(elsewhere "${simulate}" --seeds=200 --seed=20001 --trace)"
 if [[ "${first}" != "${second}" ]]; then
-  diff <(printf '%s\n' "${first}") <(printf '%s\n' "${second}") | head -n 20
+  diff <(printf '%s\n' "${first}") <(printf '%s\n' "${second}") | head -n 20 || true
   echo "a seed does not replay"
+  exit 1
+fi
+if [[ "$(sed -nE 's/^seed ([0-9]+): .*/\1/p' <<<"${first}")" != "$(seq 20001 20200)" ]]; then
+  echo "the lives are not traced one after the other"
+  exit 1
+fi
+
+for flag in --seeds=0 --seeds=-3 --jobs=0 --seed=-1 --seed=9223372036854775807; do
+  status=0
+  said="$("${simulate}" --seeds=2 "${flag}" 2>&1)" || status=$?
+  if [[ "${status}" != 2 || "${said}" == *lives,* ]]; then
+    echo "${flag}: exit code ${status}: ${said}"
+    exit 1
+  fi
+done
+
+# A life that ends its process is one that failed; those that were to follow it there are lived all the same.
+"${simulate}" --seeds=1000 --jobs=2 >"${TEST_TMPDIR}/crash" &
+all=$!
+read_children() { read -r -a children <"/proc/${all}/task/${all}/children" || true; }
+children=()
+until ((${#children[@]} == 2)); do read_children; done
+kill -SEGV "${children[0]}"
+status=0
+wait "${all}" || status=$?
+if [[ "${status}" != 1 || "$(tail -n 1 "${TEST_TMPDIR}/crash")" != "1000 lives, 1 failed" ]] ||
+  (($(grep -c 'ended the process; replay it with' "${TEST_TMPDIR}/crash") != 1)); then
+  echo "a process that crashed: exit code ${status}"
+  tail -n 20 "${TEST_TMPDIR}/crash"
   exit 1
 fi
 

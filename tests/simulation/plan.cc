@@ -119,7 +119,10 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   plan.seed = seed;
   plan.config = DrawConfig(&random);
   if (Random audited(seed ^ 0xa0d1); audited.Chance(0.3)) {
-    plan.config.mutable_audit()->set_fraction(audited.Pick<double>({0, 0.3, 1}));
+    config::v1::AuditConfig* const audit = plan.config.mutable_audit();
+    audit->set_fraction(audited.Pick<double>({0, 0.3, 1}));
+    // All workers compute the same: a difference would be the chief's mistake, and a chief that fails is noticed.
+    audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
@@ -171,7 +174,8 @@ std::string Plan::Describe() const {
                    one_host ? ", one host" : "", ", lease ", config.cluster().lease_seconds(), " s, chief_wait ",
                    config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
                    " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
-                   rules.Describe(), may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
+                   config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
+                   may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
   for (size_t i = 0; i < startup_delays.size(); ++i) {
     if (startup_delays[i] > 0) absl::StrAppend(&text, "  worker-", i, " waits for step ", startup_delays[i], "\n");
   }

@@ -238,6 +238,8 @@ class RunningProgram {
 
   absl::StatusOr<train::HeldSession> Open(const train::SessionOptions& options) {
     train::ChiefMachine machine;
+    machine.host = process_->host()->name;
+    machine.build = SimulatedBuild();
     machine.executor = process_->executor();
     machine.draw_session_id = [this] { return process_->world()->random()->Next(); };
     machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<std::unique_ptr<train::ServedChief>> {

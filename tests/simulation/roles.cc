@@ -9,6 +9,7 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/server/supervisor/address_file.h"
 #include "lockstep/server/supervisor/chief_process.h"
 #include "lockstep/tests/simulation/chief_client.h"
@@ -26,6 +27,8 @@ namespace {
 ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, AddressFile* address_file) {
   ChiefProcess::Options options;
   options.chief.fs = process->fs();
+  options.chief.host = process->host()->name;
+  options.chief.build = SimulatedBuild();
   options.chief.clock = process->clock();
   options.chief.executor = process->executor();
   options.chief.logdir = role.logdir;
@@ -115,6 +118,8 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
   World* const world = process->world();
   TrainingWorker::Options options;
   options.name = role.name;
+  options.host = process->host()->name;
+  options.build = SimulatedBuild();
   options.clock = process->clock();
   options.executor = process->executor();
   options.chief_address = role.master;
@@ -136,6 +141,14 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
 }
 
 }  // namespace
+
+v1::BuildInfo SimulatedBuild() {
+  v1::BuildInfo build = ThisBuildInfo();
+  build.set_revision("simulated");
+  build.set_compiler("any compiler");
+  build.set_instruction_set("any");
+  return build;
+}
 
 int RunChief(Process* process, const ChiefRole& role) {
   absl::StatusOr<AddressFile> address_file = NewAddressFile(process, role);

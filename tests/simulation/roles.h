@@ -15,6 +15,7 @@
 #include "lockstep/tests/simulation/process.h"
 #include "lockstep/tests/simulation/reference.h"
 #include "lockstep/train/saver/named_tensor.h"
+#include "lockstep/v1/build.pb.h"
 #include "lockstep/worker/nn/model.h"
 
 namespace lockstep {
@@ -22,6 +23,10 @@ namespace simulation {
 
 // What the programs of a run do in a process of the simulation: their mains, line by line, with the simulated network
 // in place of gRPC. Each returns the exit code.
+
+// What a program says of its build: the same for every build on every machine, since it comes into files and frames,
+// and a life must not depend on their lengths.
+v1::BuildInfo SimulatedBuild();
 
 struct ChiefRole {
   config::v1::RunSpec config;

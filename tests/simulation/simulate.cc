@@ -1,18 +1,25 @@
 // The simulation; `./lockstep simulate --help` says what it does.
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
+#include <map>
+#include <new>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "google/protobuf/stubs/logging.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/tests/simulation/life.h"
 #include "lockstep/tests/simulation/plan.h"
@@ -31,10 +38,33 @@ struct Flags {
   bool trace = false;
 };
 
+// What the processes that live the lives share.
+struct Share {
+  std::atomic<int64_t> lived = 0;  // of those that are this process's, in their order; the one in progress is the next
+  std::atomic<int64_t> failed = 0;
+};
+
 uint64_t current_seed = 0;
+// A lock between them, since a process that ends gives it back.
+int printing = -1;
+
+// What is printed of one life stays together.
+void BeginPrinting() {
+  struct flock all = {};
+  all.l_type = F_WRLCK;
+  while (fcntl(printing, F_SETLKW, &all) != 0 && errno == EINTR) {
+  }
+}
+void EndPrinting() {
+  std::cout << std::flush;
+  struct flock all = {};
+  all.l_type = F_UNLCK;
+  fcntl(printing, F_SETLK, &all);
+}
 
 // A CHECK of the product failed, or worse: whose life it was.
 void OnFatal() {
+  BeginPrinting();
   std::cout << "seed " << current_seed << " ended the process; replay it with --seed=" << current_seed
             << " --seeds=1 --trace\n";
   if (CurrentWorld() != nullptr) std::cout << CurrentWorld()->transcript()->Text();
@@ -65,27 +95,72 @@ std::string Live(uint64_t seed, size_t lines, StackPool* stacks, std::string* tr
 // Whether the life went as it must. One that did not is lived again, for its transcript.
 bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
   current_seed = seed;
-  std::string transcript;
+  std::string transcript, again;
   const std::string failure = Live(seed, trace ? kTranscriptLines : 0, stacks, &transcript);
-  if (trace) std::cout << DrawPlan(seed, /*with_faults=*/true).Describe() << transcript;
-  if (failure.empty()) return true;
-  if (!trace) {
-    const std::string again = Live(seed, kTranscriptLines, stacks, &transcript);
-    std::cout << DrawPlan(seed, /*with_faults=*/true).Describe() << transcript;
-    if (again != failure) std::cout << "seed " << seed << " does not replay: " << again << "\n";
-  }
-  std::cout << "seed " << seed << " failed: " << failure << "\n" << std::flush;
-  return false;
+  if (failure.empty() && !trace) return true;
+  if (!trace) again = Live(seed, kTranscriptLines, stacks, &transcript);
+  BeginPrinting();
+  std::cout << DrawPlan(seed, /*with_faults=*/true).Describe() << transcript;
+  if (!trace && again != failure) std::cout << "seed " << seed << " does not replay: " << again << "\n";
+  if (!failure.empty()) std::cout << "seed " << seed << " failed: " << failure << "\n";
+  EndPrinting();
+  return failure.empty();
 }
 
-// Every `jobs`-th seed, from the `first`; returns how many failed.
-int RunShare(const Flags& flags, int first) {
+// Every `jobs`-th seed, from the `job`-th, from where the share was left.
+void RunShare(const Flags& flags, int job, Share* share) {
   StackPool stacks;
-  int failed = 0;
-  for (int64_t i = first; i < flags.seeds; i += flags.jobs) {
-    if (!RunSeed(static_cast<uint64_t>(flags.seed + i), flags.trace, &stacks)) ++failed;
+  for (int64_t i = job + share->lived * flags.jobs; i < flags.seeds; i += flags.jobs) {
+    if (!RunSeed(static_cast<uint64_t>(flags.seed + i), flags.trace, &stacks)) ++share->failed;
+    ++share->lived;
   }
+}
+
+pid_t StartShare(const Flags& flags, int job, Share* share) {
+  const pid_t child = fork();
+  PCHECK(child >= 0) << "fork";
+  if (child > 0) return child;
+  RunShare(flags, job, share);
+  std::cout << std::flush;
+  _exit(0);
+}
+
+// How many failed.
+int64_t RunAll(const Flags& flags) {
+  printing = memfd_create("printing", MFD_CLOEXEC);
+  PCHECK(printing >= 0) << "memfd_create";
+  const size_t bytes = flags.jobs * sizeof(Share);
+  void* const shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  PCHECK(shared != MAP_FAILED) << "mmap";
+  Share* const shares = new (shared) Share[flags.jobs];
+  std::map<pid_t, int> jobs;
+  for (int job = 0; job < flags.jobs; ++job) jobs[StartShare(flags, job, &shares[job])] = job;
+  while (!jobs.empty()) {
+    int status = 0;
+    const pid_t ended = wait(&status);
+    PCHECK(ended > 0) << "wait";
+    const int job = jobs.at(ended);
+    jobs.erase(ended);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    // A life has ended its process; another one lives those that follow.
+    ++shares[job].failed;
+    ++shares[job].lived;
+    jobs[StartShare(flags, job, &shares[job])] = job;
+  }
+  int64_t failed = 0;
+  for (int job = 0; job < flags.jobs; ++job) failed += shares[job].failed;
   return failed;
+}
+
+// What is wrong with the flags; empty: nothing.
+std::string CheckFlags(const Flags& flags) {
+  if (flags.seeds < 1) return absl::StrCat("--seeds must be at least 1, not ", flags.seeds);
+  if (flags.jobs < 1) return absl::StrCat("--jobs must be at least 1, not ", flags.jobs);
+  if (flags.seed < 0) return absl::StrCat("--seed must not be negative, and is ", flags.seed);
+  if (flags.seed > std::numeric_limits<int64_t>::max() - flags.seeds) {
+    return absl::StrCat("there are no ", flags.seeds, " seeds from ", flags.seed, " on");
+  }
+  return "";
 }
 
 int Main(int argc, char** argv) {
@@ -94,43 +169,26 @@ int Main(int argc, char** argv) {
                            "Lives of a run in one thread: chief, workers, disk, network and clock, with every fault, "
                            "all drawn from a seed. A "
                            "seed that fails prints what happened, and does so again.",
-                           "Exit codes: 0 no life failed; 1 some did.");
+                           "Exit codes: 0 no life failed; 1 some did; 2 wrong arguments.");
   command_line.AddFlag("seeds", "N", "how many lives", &flags.seeds);
   command_line.AddFlag("seed", "S", "the first; the others are S + 1, S + 2, ...", &flags.seed);
-  command_line.AddFlag("jobs", "N", "processes that share them", &flags.jobs);
-  command_line.AddFlag("trace", "", "prints what happens in each life", &flags.trace);
+  command_line.AddFlag("jobs", "N", "processes that share them; with --trace there is one", &flags.jobs);
+  command_line.AddFlag("trace", "", "prints what happens in each life, in the order of the seeds", &flags.trace);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
+  if (const std::string wrong = CheckFlags(flags); !wrong.empty()) {
+    std::cerr << "lockstep simulate: " << wrong << "\n";
+    return kExitBadConfiguration;
+  }
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 512 << 20);
   CaptureLogs();
   google::InstallFailureFunction(&OnFatal);
   WatchForCrashes();
   google::protobuf::SetLogHandler(nullptr);  // what a stranger's bytes are is no news
+  if (flags.trace) flags.jobs = 1;
   if (flags.seeds < flags.jobs) flags.jobs = static_cast<int>(flags.seeds);
-  int64_t failed = 0;
-  std::vector<std::pair<pid_t, int>> children;
-  for (int job = 0; job < flags.jobs; ++job) {
-    int ends[2];
-    PCHECK(pipe(ends) == 0);
-    const pid_t child = fork();
-    PCHECK(child >= 0) << "fork";
-    if (child == 0) {
-      const int64_t count = RunShare(flags, job);
-      PCHECK(write(ends[1], &count, sizeof(count)) == sizeof(count));
-      std::cout << std::flush;
-      _exit(0);
-    }
-    close(ends[1]);
-    children.emplace_back(child, ends[0]);
-  }
-  for (const auto& [child, result] : children) {
-    int64_t count = 0;
-    // One that has died has told nothing, and its other lives were not lived.
-    if (read(result, &count, sizeof(count)) != sizeof(count)) count = 1;
-    failed += count;
-    waitpid(child, nullptr, 0);
-  }
+  const int64_t failed = RunAll(flags);
   std::cout << flags.seeds << " lives, " << failed << " failed\n";
   return failed == 0 ? 0 : 1;
 }

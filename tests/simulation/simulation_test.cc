@@ -9,12 +9,14 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_chief_client.h"
 #include "lockstep/tests/simulation/faults.h"
 #include "lockstep/tests/simulation/life.h"
 #include "lockstep/tests/simulation/reference.h"
+#include "lockstep/tests/simulation/roles.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {
@@ -22,6 +24,7 @@ namespace simulation {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 class SimulationTest : public ::testing::Test {
  protected:
@@ -47,6 +50,30 @@ TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
     }
     ASSERT_EQ(transcripts[0], transcripts[1]) << "seed " << seed;
   }
+}
+
+// What is in files has a length, and a disk is full after so many bytes.
+TEST_F(SimulationTest, NothingInTheFilesIsOfThisMachineOrBuild) {
+  int records = 0, events = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Life life(DrawPlan(seed, /*with_faults=*/false), /*transcript_lines=*/0, &stacks_);
+    EXPECT_EQ(life.Run(), "");
+    MemoryFileSystem* const fs = life.disk()->memory();
+    const auto record = ReadRunRecord(fs, "/logdir").value();
+    ASSERT_TRUE(record.has_value()) << "seed " << seed;
+    EXPECT_EQ(record->build().SerializeAsString(), SimulatedBuild().SerializeAsString());
+    EXPECT_THAT(record->declared_by(), MatchesRegex("worker-[0-9] on (chief-host|host-[0-9])"));
+    EXPECT_THAT(record->canary().computed_by(), MatchesRegex("worker-[0-9] on (chief-host|host-[0-9])"));
+    ++records;
+    const std::vector<std::string> names = fs->ListDirectory("/logdir").value();
+    for (const std::string& name : names) {
+      if (!absl::StartsWith(name, "events.")) continue;
+      EXPECT_THAT(name, MatchesRegex(".*\\.chief-host(\\.[0-9]+)?"));
+      ++events;
+    }
+  }
+  EXPECT_EQ(records, 50);
+  EXPECT_GE(events, 50);
 }
 
 TEST_F(SimulationTest, WhetherALifeIsRecordedChangesNothing) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
@@ -12,6 +13,9 @@
 
 namespace lockstep {
 namespace {
+
+// Elements from which on a model's memory is given back when the canary is computed.
+constexpr int64_t kLargeModel = 2 << 20;
 
 // Keeps the digests of what a model computes, and of nothing else.
 class DigestSink : public GradientSink {
@@ -91,12 +95,9 @@ absl::Status FetchValues(const ParameterLayout& layout, const v1::OpenSessionRep
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& config, const Workload& workload,
-                                                    const v1::OpenSessionReply& session, const std::atomic<bool>& stop,
-                                                    ChiefClient* client) {
-  ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(workload.model->spec()));
+absl::StatusOr<std::vector<uint64_t>> Compute(const ParameterLayout& layout, const config::v1::RunSpec& config,
+                                              const Workload& workload, const v1::OpenSessionReply& session,
+                                              const std::atomic<bool>& stop, ChiefClient* client) {
   AlignedBuffer values(static_cast<size_t>(layout.flat_elements()) * sizeof(float));
   RETURN_IF_ERROR(FetchValues(layout, session, client, values.as<float>()));
   std::vector<const float*> variables;
@@ -109,6 +110,18 @@ absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& c
   key.seed = config.training().seed();
   RETURN_IF_ERROR(workload.model->ComputeGradients(variables, batch, key, transforms.get()));
   return sink.digests();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& config, const Workload& workload,
+                                                    const v1::OpenSessionReply& session, const std::atomic<bool>& stop,
+                                                    ChiefClient* client) {
+  ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(workload.model->spec()));
+  auto digests = Compute(layout, config, workload, session, stop, client);
+  // The steps that follow may find their values in memory of the chief's.
+  if (layout.flat_elements() >= kLargeModel) ReleaseFreedMemory();
+  return digests;
 }
 
 }  // namespace lockstep

@@ -8,7 +8,6 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/address_file.h"
-#include "lockstep/common/contract/build_info.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/worker/session/canary.h"
 #include "lockstep/worker/session/model_parts.h"
@@ -47,7 +46,7 @@ v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) co
   v1::OpenSessionRequest request;
   request.set_worker(options_.name);
   request.set_host(options_.host);
-  *request.mutable_build() = ThisBuildInfo();
+  *request.mutable_build() = options_.build;
   request.set_incarnation(incarnation_);
   request.set_changes(run_->changes());
   *request.mutable_model() = workload.model->spec();

@@ -18,6 +18,7 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/session/session_retries.h"
 #include "lockstep/worker/session/workload.h"
@@ -32,8 +33,9 @@ class WorkerSession {
   struct Options {
     // For people: shown in status and logs.
     std::string name;
-    // This machine, for people.
+    // This machine, for people, and this program.
     std::string host = HostName();
+    v1::BuildInfo build = ThisBuildInfo();
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     // Who is missing, when the chief is: its address.

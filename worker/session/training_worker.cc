@@ -14,6 +14,7 @@ WorkerSession::Options SessionOptions(const TrainingWorker::Options& options, St
   WorkerSession::Options session;
   session.name = options.name;
   session.host = options.host;
+  session.build = options.build;
   session.clock = options.clock;
   session.executor = options.executor;
   session.chief_address = options.chief_address;

@@ -15,6 +15,7 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/session/block_computer.h"
 #include "lockstep/worker/session/session.h"
@@ -32,6 +33,7 @@ class TrainingWorker {
     // As in WorkerSession::Options.
     std::string name;
     std::string host = HostName();
+    v1::BuildInfo build = ThisBuildInfo();
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     std::string chief_address;

@@ -34,7 +34,8 @@ void DeterministicPolicy::Release(uint64_t session) {
 }
 
 void DeterministicPolicy::Remove(uint64_t session) {
-  Release(session);
+  leases_.Remove(session);
+  audit_.OnReleased(session);
   roster_.Remove(session);
 }
 
@@ -53,8 +54,8 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerRoster::Next& ne
   return StepToken{step_, *block, audited || (audit_.enabled() && block->count == 1 && workers > slots_)};
 }
 
-std::vector<StepPolicy::Assignment> DeterministicPolicy::Assign(absl::Time now) {
-  std::vector<Assignment> assignments;
+StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
+  Assignments assignments;
   roster_.StartOneIfNobodyTakesPart(now);
   const bool audits = audit_.enabled() && audit_.Lacks(roster_.Count(/*silent=*/false, now));
   if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames

@@ -33,7 +33,7 @@ class DeterministicPolicy : public StepPolicy {
 
   void Update(uint64_t session, const WorkerState& worker) override { roster_.Update(session, worker); }
   void Remove(uint64_t session) override;
-  std::vector<Assignment> Assign(absl::Time now) override;
+  Assignments Assign(absl::Time now) override;
   void Release(uint64_t session) override;
   void Renew(uint64_t session, absl::Time now) override { leases_.Renew(session, now); }
   std::vector<Lease> Expire(absl::Time now) override;

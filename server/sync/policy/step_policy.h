@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -60,7 +61,8 @@ class StepPolicy {
   virtual void Remove(uint64_t session) = 0;
 
   // Tokens for those that wait, in order of preference; the machine gives each of them to its worker, and calls Update.
-  virtual std::vector<Assignment> Assign(absl::Time now) = 0;
+  using Assignments = absl::InlinedVector<Assignment, 2>;
+  virtual Assignments Assign(absl::Time now) = 0;
   // The session's token, if any, is void.
   virtual void Release(uint64_t session) = 0;
   // The worker is alive: its lease begins again.

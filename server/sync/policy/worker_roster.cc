@@ -1,15 +1,16 @@
 #include "lockstep/server/sync/policy/worker_roster.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace lockstep {
 
 void WorkerRoster::Enter(uint64_t session, const Entry& entry) {
   if (TakesPart(entry)) ++taking_part_[entry.silent];
   if (HasStarted(entry)) {
-    if (entry.waiting) waiting_[entry.silent].emplace(-entry.contributed_step, session);
+    if (entry.waiting) waiting_[entry.silent].insert({-entry.contributed_step, session});
   } else {
-    delayed_.emplace(entry.not_before_step, session);
+    delayed_.insert({entry.not_before_step, session});
     if (entry.waiting) delayed_waiting_.insert(session);
   }
 }
@@ -38,8 +39,9 @@ void WorkerRoster::Update(uint64_t session, const WorkerState& worker) {
   if (worker.last_token()) next.last_block = worker.last_token()->block;
   if (added.second || entry.heard != worker.heard()) {
     next.heard = worker.heard();
+    // Unless it has lapsed, it is watched.
+    if (added.second || entry.lapsed) lapses_.Watch(session, next.heard + patience_);
     next.lapsed = false;
-    lapses_.Watch(session, next.heard + patience_);
   }
   // As after most frames, only the time may have changed; but one taken out of line goes back.
   const bool same = !added.second && !next.waiting && next.StandsAs(entry);
@@ -57,8 +59,8 @@ void WorkerRoster::Remove(uint64_t session) {
 }
 
 void WorkerRoster::SetStep(int64_t step) {
-  std::set<uint64_t> started;
-  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= step; ++it) started.insert(it->second);
+  std::vector<uint64_t> started;
+  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= step; ++it) started.push_back(it->second);
   for (const uint64_t session : started) Leave(session, entries_.at(session));
   step_ = step;
   for (const uint64_t session : started) Enter(session, entries_.at(session));
@@ -66,7 +68,7 @@ void WorkerRoster::SetStep(int64_t step) {
 
 void WorkerRoster::StartOneIfNobodyTakesPart(absl::Time now) {
   if (delayed_waiting_.empty() || Count(/*silent=*/false, now) > 0) return;
-  const uint64_t session = *delayed_waiting_.begin();
+  const uint64_t session = delayed_waiting_.front();
   Entry& entry = entries_.at(session);
   Leave(session, entry);
   entry.not_before_step = step_;
@@ -90,13 +92,14 @@ int64_t WorkerRoster::Count(bool silent, absl::Time now) {
 
 void WorkerRoster::PutBack(uint64_t session) {
   const Entry& entry = entries_.at(session);
-  waiting_[entry.silent].emplace(-entry.contributed_step, session);
+  waiting_[entry.silent].insert({-entry.contributed_step, session});
 }
 
 absl::optional<WorkerRoster::Next> WorkerRoster::TakeNext(bool silent) {
   if (waiting_[silent].empty()) return absl::nullopt;
-  const uint64_t session = waiting_[silent].begin()->second;
-  waiting_[silent].erase(waiting_[silent].begin());
+  const auto first = waiting_[silent].front();
+  const uint64_t session = first.second;
+  waiting_[silent].erase(first);
   return Next{session, entries_.at(session).last_block};
 }
 

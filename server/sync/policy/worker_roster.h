@@ -3,20 +3,20 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/server/sync/deadline_queue.h"
+#include "lockstep/server/sync/flat_set.h"
 #include "lockstep/server/sync/worker_state.h"
 
 namespace lockstep {
 
 // Which workers take part in the steps, and which of them is the next to get a token. A worker takes part from its
 // startup delay on; while it computes, only if it was heard of within `patience`. A silent one, which did not take its
-// last token, is kept apart. Every change costs O(log N). Pure; not thread-safe.
+// last token, is kept apart. Every change costs O(log N) and a move in memory (FlatSet). Pure; not thread-safe.
 class WorkerRoster {
  public:
   WorkerRoster(absl::Duration patience, int64_t step) : patience_(patience), step_(step) {}
@@ -57,7 +57,7 @@ class WorkerRoster {
              contributed_step == other.contributed_step;
     }
   };
-  using Line = std::set<std::pair<int64_t, uint64_t>>;  // (minus the step contributed to last, session)
+  using Line = FlatSet<std::pair<int64_t, uint64_t>>;  // (minus the step contributed to last, session)
 
   bool HasStarted(const Entry& entry) const { return entry.not_before_step <= step_; }
   bool TakesPart(const Entry& entry) const {
@@ -74,8 +74,8 @@ class WorkerRoster {
   // Indexes over entries_. By [silent]:
   int64_t taking_part_[2] = {0, 0};
   Line waiting_[2];
-  std::set<std::pair<int64_t, uint64_t>> delayed_;  // (first step, session)
-  std::set<uint64_t> delayed_waiting_;
+  FlatSet<std::pair<int64_t, uint64_t>> delayed_;  // (first step, session)
+  FlatSet<uint64_t> delayed_waiting_;
 };
 
 }  // namespace lockstep

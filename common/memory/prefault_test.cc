@@ -1,0 +1,83 @@
+#include "lockstep/common/memory/prefault.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+// Memory of its own from the kernel.
+constexpr size_t kLarge = 24 << 20;
+constexpr size_t kPage = 4096;
+
+bool IsResident(const AlignedBuffer& buffer) {
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(buffer.data()) / kPage * kPage;
+  const uintptr_t bytes = reinterpret_cast<uintptr_t>(buffer.data()) + buffer.size() - begin;
+  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
+  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+}
+
+class PrefaultTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(PrefaultTest, ProvidesAllBuffers) {
+  for (const size_t bytes : {size_t{100}, size_t{5 << 20}, kLarge}) {
+    BufferPool pool(bytes, /*max_spare=*/2, /*shared=*/GetParam());
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    Prefault(Executor::Threads(), fresh).Await();
+    for (const auto& buffer : fresh) EXPECT_TRUE(IsResident(*buffer)) << bytes;
+  }
+}
+
+TEST_P(PrefaultTest, KeepsWhatIsWrittenMeanwhile) {
+  BufferPool pool(kLarge, /*max_spare=*/1, GetParam());
+  BufferPool::Buffers fresh;
+  pool.Fill(&fresh);
+  Prefault prefault(Executor::Threads(), std::move(fresh));
+  const auto used = pool.Get();
+  for (size_t i = 0; i < kLarge; i += 64) used->data()[i] = static_cast<char>(i / 64);
+  prefault.Await();
+  for (size_t i = 0; i < kLarge; i += 64) ASSERT_EQ(used->data()[i], static_cast<char>(i / 64)) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, PrefaultTest, ::testing::Bool());
+
+TEST(PrefaultLifeTest, NothingToProvideIsNoThread) {
+  Prefault none(nullptr, {});
+  none.Await();
+}
+
+// A buffer for which nobody has more use is freed, however long the Prefault lives.
+TEST(PrefaultLifeTest, LetsGoOfWhatIsProvided) {
+  for (const size_t bytes : {size_t{100}, kLarge}) {
+    BufferPool pool(bytes, /*max_spare=*/1);
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    Prefault prefault(Executor::Threads(), fresh);
+    prefault.Await();
+    EXPECT_EQ(fresh.front().use_count(), 2) << "the pool's, and the one here";
+  }
+}
+
+// Its end may come at any moment, and leaves the buffers to those who use them.
+TEST(PrefaultLifeTest, EndsWithItsOwner) {
+  BufferPool pool(kLarge, /*max_spare=*/2);
+  for (int i = 0; i < 20; ++i) {
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    const Prefault prefault(Executor::Threads(), std::move(fresh));
+    const auto used = pool.Get();
+    used->data()[kLarge - 1] = 'x';
+  }
+  EXPECT_EQ(pool.num_spare(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+#include "lockstep/tests/benchmark/model_benchmark.h"
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/tests/benchmark/contest.h"
+#include "lockstep/tests/benchmark/model_exchange.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+constexpr double kTurnSeconds = 0.1;
+constexpr double kModelBar = 1;
+constexpr double kCnnBar = 1.5;
+constexpr double kProductsBar = 1;
+
+double PerSecond(const Turn& turn) { return 1e3 / turn.milliseconds; }
+
+ExchangeSpec OneWorker(const ModelBenchmarkOptions& options) {
+  ExchangeSpec spec;
+  spec.directory = options.directory;
+  return spec;
+}
+
+// Contestant 0 against the one of the others with which the ratio is least.
+Row AgainstTheBest(const Contest& contest, const std::string& group, const std::string& what, double bar) {
+  Row best;
+  for (int other = 1; other < contest.size(); ++other) {
+    Row row;
+    row.set_group(group);
+    row.set_what(what);
+    row.set_unit("passes/s");
+    row.set_against(contest.name(other));
+    row.set_at_least(bar);
+    contest.Fill({0}, {other}, PerSecond, &row);
+    if (other == 1 || row.ratio().median() < best.ratio().median()) best = row;
+  }
+  return best;
+}
+
+absl::Status MeasureModel(const ModelBenchmarkOptions& options, const Peers& peers, const std::string& name,
+                          int64_t batch, Report* report) {
+  const bool has_formats = name == "cnn";
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("Lockstep", ModelExchange(name, batch), OneWorker(options)));
+  RETURN_IF_ERROR(contest.Enter(has_formats ? "PyTorch, NCHW" : "PyTorch",
+                                TorchModelExchange(peers, name, batch, /*channels_last=*/false), OneWorker(options)));
+  if (has_formats) {
+    RETURN_IF_ERROR(contest.Enter("PyTorch, NHWC", TorchModelExchange(peers, name, batch, /*channels_last=*/true),
+                                  OneWorker(options)));
+  }
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  const std::string what = absl::StrCat(name == "softmax" ? "softmax"
+                                        : name == "mlp"   ? "MLP"
+                                                          : "CNN",
+                                        ", batch ", batch);
+  *report->add_row() = AgainstTheBest(contest, "models", what, name == "cnn" ? kCnnBar : kModelBar);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MeasureModels(const ModelBenchmarkOptions& options, const Peers& peers, Report* report) {
+  for (const char* name : {"softmax", "mlp", "cnn"}) {
+    for (const int64_t batch : options.batches) RETURN_IF_ERROR(MeasureModel(options, peers, name, batch, report));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureProducts(const ModelBenchmarkOptions& options, const Peers& peers, Report* report) {
+  for (const int64_t batch : options.batches) {
+    Contest contest(kTurnSeconds);
+    RETURN_IF_ERROR(contest.Enter("Lockstep", ProductExchange(batch), OneWorker(options)));
+    RETURN_IF_ERROR(contest.Enter("oneDNN sgemm", OneDnnExchange(peers, batch), OneWorker(options)));
+    RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+    *report->add_row() =
+        AgainstTheBest(contest, "products", absl::StrCat("products of the MLP, batch ", batch), kProductsBar);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

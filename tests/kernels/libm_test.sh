@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Nothing that weights depend on calls a function of the C library whose last bits differ between its versions: exp,
+# log, pow, sin and the like. Those that IEEE 754 rounds in one way only (sqrt, fma, floor, ...) are no matter.
+# Usage: libm_test.sh OBJECTS, a list of object files.
+set -euo pipefail
+objects="$1"
+
+# Sources that no weight depends on.
+outside=(
+  train/learn/experiment       # how long a worker waits before it starts
+  worker/evaluation/prediction # the probabilities that `predict` writes
+)
+
+names='a?(sin|cos|tan)h?|atan2|sincos|exp(2|10|m1)?|log(2|10|1p|b)?|pow(10)?|cbrt|hypot|erfc?|[lt]gamma(_r)?|[jy][01n]'
+functions="^(${names})[fl]?\$|^__(${names})[fl]?_finite\$|^_ZGV"
+
+# calls FILE...: a line for each call of such a function, the object's path and the name.
+calls() {
+  nm --undefined-only --print-file-name --format=posix "$@" |
+    awk -v functions="${functions}" '{ sub(/:$/, "", $1); sub(/@.*/, "", $2) } $2 ~ functions { print $1, $2 }'
+}
+
+# It finds what it looks for.
+source="${TEST_TMPDIR}/calls.cc"
+printf '#include <cmath>\n%s\n%s\n' 'double f(double x) { return std::pow(x, 0.3) + std::sqrt(std::floor(x)); }' \
+  'float g(float x) { return std::sin(x); }' >"${source}"
+g++ -O2 -c -o "${source}.o" "${source}"
+found="$(calls "${source}.o" | cut -d' ' -f2 | sort | xargs)"
+[[ "${found}" == "pow sinf" ]] || { echo "found in an example: ${found}"; exit 1; }
+
+mapfile -t files <"${objects}"
+[[ ${#files[@]} -gt 300 ]] || { echo "only ${#files[@]} objects in ${objects}"; exit 1; }
+bad=""
+declare -A seen
+while read -r object function; do
+  # A folder, "_objs/", the target's name, the source's.
+  name="${object%%/_objs/*}/$(basename "${object%%.*}")"
+  if [[ " ${outside[*]} " == *" ${name} "* ]]; then
+    seen["${name}"]=1
+  else
+    bad+="${name}: ${function}"$'\n'
+  fi
+done < <(calls "${files[@]}")
+
+if [[ -n "${bad}" ]]; then
+  printf 'These call the C library; common/kernels/portable_math.h has functions of our own:\n%s' "${bad}"
+  exit 1
+fi
+for name in "${outside[@]}"; do
+  [[ -n "${seen[${name}]:-}" ]] || { echo "${name} calls none of them: take it off the list"; exit 1; }
+done
+echo "${#files[@]} objects"
