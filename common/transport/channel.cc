@@ -2,11 +2,13 @@
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "lockstep/common/transport/grpc_lifetime.h"
 #include "lockstep/common/transport/keepalive.h"
 
 namespace lockstep {
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials) {
+  KeepGrpc();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);

@@ -17,6 +17,7 @@
 #include "grpcpp/server_builder.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/transport/grpc_lifetime.h"
 #include "lockstep/common/transport/keepalive.h"
 #include "lockstep/server/rpc/call_acceptor.h"
 #include "lockstep/server/rpc/chief_methods.h"
@@ -134,6 +135,7 @@ ChiefServer::Impl::~Impl() {
 }
 
 absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& options, Chief* chief) {
+  KeepGrpc();
   auto impl = std::make_unique<Impl>(chief, options.executor);
   RETURN_IF_ERROR(impl->Listen(options.address));
   RETURN_IF_ERROR(impl->Serve(options, chief->GetRunSpec().spec().training().replicas_to_aggregate()));
