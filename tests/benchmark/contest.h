@@ -22,7 +22,7 @@ struct Turn {
   double server_cpu_milliseconds = 0;
 };
 
-// Ways of doing a step that take turns, so that all of them see the same machine. Each has processes of its own, which
+// Ways of doing a step that take turns, in another order in each round, so that all of them see the same machine. Each has processes of its own, which
 // sleep while the others run. Not thread-safe.
 class Contest {
  public:
