@@ -143,6 +143,17 @@ TEST_F(BundleReaderTest, DetectsACutAtEveryByte) {
   }
 }
 
+// OutOfRange would be a clean end of the run that is to be restored.
+TEST_F(BundleReaderTest, DetectsACutWhileItIsRead) {
+  const auto reader = BundleReader::Open(&fs_, "ckpt").value();
+  fs_.Truncate(kData, 17);
+  EXPECT_TRUE(reader->Read("a").ok());
+  for (const absl::Status& status : {reader->Read("b").status(), reader->Verify()}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kData));
+  }
+}
+
 TEST_F(BundleReaderTest, NamesTheVariableWhoseBytesAreDamaged) {
   fs_.FlipBits(kData, 17, 1);
   const auto reader = BundleReader::Open(&fs_, "ckpt").value();

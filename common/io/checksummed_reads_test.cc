@@ -60,7 +60,7 @@ TEST_F(ChecksummedReadsTest, ReadsEachByteOnce) {
 }
 
 TEST_F(ChecksummedReadsTest, AnErrorIsThatOfTheFirstPieceThatFailed) {
-  EXPECT_TRUE(absl::IsOutOfRange(ReadChecksummed({{file_.get(), 1, kLarge, nullptr}}, nullptr).status()));
+  EXPECT_TRUE(absl::IsDataLoss(ReadChecksummed({{file_.get(), 1, kLarge, nullptr}}, nullptr).status()));
   FaultyFileSystem faulty(&fs_);
   const auto file = faulty.NewRandomAccessFile("f").value();
   ThreadPool pool(3);

@@ -44,8 +44,8 @@ class RandomAccessFile {
   // one to which its modification time was copied (touch -r, cp -p, rsync -t).
   virtual uint64_t inode() const = 0;
   virtual absl::Time change_time() const = 0;
-  // Reads exactly `n` bytes at `offset` into `out`. OutOfRange when the file ends before; DataLoss when the device
-  // cannot read them (EIO), as if their checksum were wrong.
+  // Reads exactly `n` bytes at `offset` into `out`. DataLoss, as if their checksum were wrong, when the file ends
+  // before (it may have become shorter since it was opened), or when the device cannot read them (EIO).
   virtual absl::Status Read(uint64_t offset, size_t n, char* out) const = 0;
 };
 

@@ -72,7 +72,7 @@ TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
   ASSERT_TRUE((*reader)->Read(200006, 4, out).ok());
   EXPECT_EQ(absl::string_view(out, 4), " end");
   const absl::Status past_end = (*reader)->Read(200007, 4, out);
-  EXPECT_EQ(past_end.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(past_end.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(past_end.message()), HasSubstr("ends at byte 200010"));
 }
 

@@ -158,8 +158,8 @@ class PosixRandomAccessFile : public RandomAccessFile {
         return error == EIO ? absl::DataLossError(status.message()) : status;
       }
       if (got == 0) {
-        return absl::OutOfRangeError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
-                                                  ": it ends at byte ", offset + done));
+        return absl::DataLossError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
+                                                ": it ends at byte ", offset + done));
       }
       done += got;
     }

@@ -99,8 +99,8 @@ class MemoryFileSystem::Reader : public RandomAccessFile {
     MutexLock lock(&fs_->mutex_);
     const std::string& contents = file_->contents;
     if (offset > contents.size() || n > contents.size() - offset) {
-      return absl::OutOfRangeError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
-                                                ": it ends at byte ", contents.size()));
+      return absl::DataLossError(absl::StrCat("cannot read bytes ", offset, " to ", offset + n, " of ", path_,
+                                              ": it ends at byte ", contents.size()));
     }
     if (n > 0) std::memcpy(out, contents.data() + offset, n);
     return absl::OkStatus();

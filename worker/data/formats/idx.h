@@ -58,8 +58,7 @@ struct IdxOptions {
 // [0, 1] and normalized; labels are classes 0 .. the greatest label. The digest is of all images, then of all labels.
 // Without a `labels_path` the data have none (Dataset::has_labels).
 // Errors: those of IdxArray; DataLoss when the two files disagree in number or hold no example. From a read of images
-// on disk: DataLoss, which names file and image, when it has changed since; OutOfRange when the file has become
-// shorter.
+// on disk: DataLoss, which names file and image, when it has changed since, and the file when it has become shorter.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path, const IdxOptions& options);
 

@@ -122,6 +122,20 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   }
 }
 
+// OutOfRange would be the end of the input, and of the run.
+TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
+  Write("images", images_);
+  Write("labels", labels_);
+  auto dataset = Open(/*held_bytes=*/0);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  fs_.Truncate("images", 20);
+  Batch batch;
+  EXPECT_TRUE((*dataset)->Read({0}, &batch).ok());
+  const absl::Status status = (*dataset)->Read({1}, &batch);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("images: it ends at byte 20"));
+}
+
 // Checksums would take more memory than the images.
 TEST_F(IdxTest, HoldsImagesThatAreSmallerThanTheirChecksums) {
   Write("images", EncodeIdx({3, 1, 3}, "abcdefghi"));
