@@ -92,6 +92,7 @@ void InitializeProcess(const char* program) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void ReleaseFreedMemory() { malloc_trim(0); }

@@ -1,9 +1,13 @@
 #include "lockstep/common/base/process.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
@@ -40,6 +44,18 @@ TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
   EXPECT_EQ(ExitCodeOf(hang), kExitFailed);
   EXPECT_TRUE(absl::IsDeadlineExceeded(hang));
   EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
+}
+
+// As a full disk does: what a run has saved stays, and it tries again.
+TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
+  const auto write_beyond_the_limit = [] {
+    InitializeProcess("test");
+    rlimit limit = {0, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::FILE* const file = std::tmpfile();
+    std::_Exit(ftruncate(fileno(file), 1) != 0 && errno == EFBIG ? 0 : 1);
+  };
+  EXPECT_EXIT(write_beyond_the_limit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
