@@ -84,7 +84,14 @@ TEST_F(CanaryTest, AnotherActivationSeedOrClipIsAnother) {
 }
 
 TEST_F(CanaryTest, IsOfTheValuesThatTheChiefGives) {
-  // TinyModel's gradient is 1, whatever they are.
+  const config::v1::RunSpec config = Config();
+  const auto digests = Compute(config, Load(config)).value();
+  client_.canary_value = 0.5f;
+  EXPECT_NE(Compute(config, Load(config)).value(), digests);
+}
+
+TEST_F(CanaryTest, IsTheDigestOfTheGradients) {
+  // TinyModel's gradient is 1, whatever the values are.
   const Workload workload = TinyWorkload();
   const auto digests = Compute(config::v1::RunSpec(), workload);
   ASSERT_TRUE(digests.ok()) << digests.status();

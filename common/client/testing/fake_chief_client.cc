@@ -138,7 +138,7 @@ absl::StatusOr<v1::GetCanaryValuesReply> FakeChiefClient::GetCanaryValues(const 
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(calls_.open_session.back().model()));
   // One at a time.
   const ParameterLayout::Segment& segment = layout.segments()[request.first_segment()];
-  const std::vector<float> values(static_cast<size_t>(segment.elements), 0.25f);
+  const std::vector<float> values(static_cast<size_t>(segment.elements), canary_value);
   v1::GetCanaryValuesReply reply;
   v1::TensorPiece* const piece = reply.add_value();
   piece->set_variable(static_cast<uint32_t>(segment.variable));

@@ -38,6 +38,7 @@ class FakeChiefClient : public ChiefClient {
   config::v1::RunSpec config;
   // Wants the canary of a request that has none; its values are all the same number.
   bool wants_canary = false;
+  float canary_value = 0.25f;
   std::vector<std::deque<Event>> streams;
   // Of ReadVariables; when the list has ended, Unavailable.
   std::deque<absl::StatusOr<v1::ReadVariablesReply>> reads;
