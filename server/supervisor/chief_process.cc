@@ -15,7 +15,8 @@ constexpr absl::Duration kPredecessorPeriod = absl::Milliseconds(50);
 
 ChiefProcess::ChiefProcess(Options options) : options_(std::move(options)) {
   if (!options_.watch_signals) return;
-  watch_.emplace([this] { RequestStop(); }, kExitFailed,
+  // While there is no chief, as when a large checkpoint is restored, all that there is lies on the disk.
+  watch_.emplace([this] { RequestStop(); }, kExitTerminated,
                  absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit);
 }
 
@@ -63,6 +64,7 @@ absl::Status ChiefProcess::Create() {
     if (stop_requested_) return absl::CancelledError("stopped before the chief was there");
   }
   ASSIGN_OR_RETURN(chief_, Chief::Create(options_.chief));
+  if (watch_) watch_->set_second_exit_code(kExitFailed);
   MutexLock lock(&mutex_);
   running_ = chief_.get();
   if (stop_requested_) running_->RequestStop();

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/run_directory.h"
 
@@ -42,6 +44,25 @@ TEST_F(ChiefProcessTest, ASignalStopsTheChief) {
   const absl::Status status = process.Wait();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_EQ(process.ExitCode(status), kExitTerminated);
+}
+
+// Such as while a large checkpoint is restored: nothing has to be saved.
+TEST_F(ChiefProcessTest, AStopBeforeThereIsAChiefLosesNothing) {
+  const auto stop_while_the_disk_hangs = [this] {
+    HangingFileSystem hanging(&memory_);
+    hanging.Hang("logdir");
+    options_.chief.fs = &hanging;
+    // The watch ends the process at once.
+    options_.chief.config.mutable_checkpoint()->set_stop_seconds(-absl::ToDoubleSeconds(kEndingLimit));
+    ChiefProcess process(options_);
+    const auto stopping = Executor::Threads()->Start("stop", [&hanging] {
+      hanging.AwaitHanging();
+      kill(getpid(), SIGTERM);
+    });
+    process.Create().IgnoreError();
+    std::_Exit(kExitDone);
+  };
+  EXPECT_EXIT(stop_while_the_disk_hangs(), ::testing::ExitedWithCode(kExitTerminated), "");
 }
 
 TEST_F(ChiefProcessTest, AStopByTheOwnerEndsItAsASignalDoes) {
