@@ -45,8 +45,8 @@ class BundleReader : public TensorReader {
     std::string name;
     absl::Span<char> out;
   };
-  // Verifies everything, and reads variables on the way: each byte of the files once. `pool`, which may be null, shares
-  // the work. After an error the places' contents are undefined.
+  // Verifies everything, and reads variables on the way: of whole ones each byte once. `pool`, which may be null,
+  // shares the work. After an error the places' contents are undefined.
   absl::Status VerifyInto(absl::Span<const Place> places, ThreadPool* pool) const;
 
  private:
