@@ -80,8 +80,8 @@ HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool fir
 
 void GradientsAndSums(const ActivationKernel& f, int64_t rows, int64_t columns, const float* value, const float* dy,
                       float* dx, float* sums) {
-  // The sums of narrow rows stay in registers. Of wide ones row by row, so that memory is read in its order: strips that
-  // go down many rows take three times as long on an AMD EPYC.
+  // The sums of narrow rows stay in registers. Of wide ones row by row, so that memory is read in its order: strips
+  // that go down many rows take three times as long on an AMD EPYC.
   const int64_t group = columns <= 4 * kFloatLanes ? rows : 1;
   WithActivation(f, [&](auto function) HWY_ATTR {
     for (int64_t row = 0; row < rows; row += group) {

@@ -22,8 +22,8 @@ struct Turn {
   double server_cpu_milliseconds = 0;
 };
 
-// Ways of doing a step that take turns, in another order in each round, so that all of them see the same machine. Each has processes of its own, which
-// sleep while the others run. Not thread-safe.
+// Ways of doing a step that take turns, in another order in each round, so that all of them see the same machine. Each
+// has processes of its own, which sleep while the others run. Not thread-safe.
 class Contest {
  public:
   // A turn lasts about `turn_seconds`: long against a wake-up, short against what else the machine does.
