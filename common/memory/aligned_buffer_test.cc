@@ -1,13 +1,10 @@
 #include "lockstep/common/memory/aligned_buffer.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/memory/testing/residency.h"
 
 namespace lockstep {
 namespace {
@@ -38,16 +35,6 @@ TEST(AlignedBufferTest, SharedMemoryHasAHandle) {
   EXPECT_EQ(buffer.size(), 1000u);
   EXPECT_EQ(AddressOf(buffer) % kTensorAlignment, 0u);
   buffer.data()[999] = 1;
-}
-
-// True when every page is there.
-bool IsResident(const AlignedBuffer& buffer) {
-  constexpr uintptr_t kPage = 4096;
-  const uintptr_t begin = AddressOf(buffer) / kPage * kPage;
-  const uintptr_t bytes = AddressOf(buffer) + buffer.size() - begin;
-  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
-  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
-  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
 }
 
 TEST(AlignedBufferTest, PopulateTakesMemoryAndKeepsWhatIsThere) {

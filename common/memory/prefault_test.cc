@@ -1,28 +1,15 @@
 #include "lockstep/common/memory/prefault.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/memory/testing/residency.h"
 
 namespace lockstep {
 namespace {
 
 // Memory of its own from the kernel.
 constexpr size_t kLarge = 24 << 20;
-constexpr size_t kPage = 4096;
-
-bool IsResident(const AlignedBuffer& buffer) {
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(buffer.data()) / kPage * kPage;
-  const uintptr_t bytes = reinterpret_cast<uintptr_t>(buffer.data()) + buffer.size() - begin;
-  std::vector<unsigned char> pages((bytes + kPage - 1) / kPage);
-  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), bytes, pages.data()), 0);
-  return std::all_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
-}
 
 class PrefaultTest : public ::testing::TestWithParam<bool> {};
 
