@@ -230,8 +230,9 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpe
   if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
   if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
   if (!outcome->log_path.empty()) {
-    err << "the last lines of " << outcome->log_path << ":\n"
-        << LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
+    const std::string lines = LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
+    // Where the disk is full nothing was logged.
+    if (!lines.empty()) err << "the last lines of " << outcome->log_path << ":\n" << lines;
   }
   if (outcome->exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
   return outcome->exit_code;
