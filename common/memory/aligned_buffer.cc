@@ -15,9 +15,22 @@ namespace {
 constexpr size_t kPage = 4096;
 // MADV_POPULATE_WRITE, which headers before 5.14 lack.
 constexpr int kPopulateWrite = 23;
-constexpr size_t kHugePage = 2 << 20;
-// From this size on little is wasted by huge pages, and their first touch costs a tenth of that of small ones.
-constexpr size_t kHugeBuffer = 4 * kHugePage;
+// MADV_COLLAPSE, since 6.1.
+constexpr int kCollapse = 25;
+
+bool Advise(uintptr_t begin, uintptr_t end, int advice) {
+  return begin == end || madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
+}
+
+// Memory that is shared gets huge pages only by collapsing small ones, one of which has to be there. A hint: it fails
+// where the kernel cannot, or has none left.
+void ProvideHugePages(uintptr_t begin, uintptr_t end) {
+  begin = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  end = end / kHugePage * kHugePage;
+  if (begin >= end) return;
+  for (uintptr_t at = begin; at < end; at += kHugePage) Advise(at, at + kPage, kPopulateWrite);
+  Advise(begin, end, kCollapse);
+}
 
 }  // namespace
 
@@ -34,7 +47,8 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
 bool AlignedBuffer::Populate(size_t offset, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data() + offset) / kPage * kPage;
   const auto end = reinterpret_cast<uintptr_t>(data() + offset + bytes);
-  return bytes == 0 || madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite) == 0;
+  if (shared_ != nullptr && size_ >= kHugeBuffer) ProvideHugePages(begin, end);
+  return bytes == 0 || Advise(begin, end, kPopulateWrite);
 }
 
 AlignedBuffer AlignedBuffer::Shared(size_t bytes) {

@@ -27,8 +27,8 @@ class AlignedBuffer {
   // Bytes.
   size_t size() const { return size_; }
   // Has the kernel provide the memory of these bytes now, so that who writes there first does not wait for it to be
-  // cleared. Changes nothing: others may read and write meanwhile. False when the kernel does not do that (before Linux
-  // 5.14).
+  // cleared; whole huge pages among them as such, if it can. Changes nothing: others may read and write meanwhile.
+  // False when the kernel does not do that (before Linux 5.14).
   bool Populate(size_t offset, size_t bytes);
   // Null when the memory is private to this process.
   const v1::SharedMemoryHandle* handle() const { return shared_ != nullptr ? &shared_->handle() : nullptr; }

@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kHugePage = 2 << 20;
-
 uintptr_t AddressOf(const AlignedBuffer& buffer) { return reinterpret_cast<uintptr_t>(buffer.data()); }
 
 TEST(AlignedBufferTest, EveryBufferIsAlignedForTensors) {
@@ -27,6 +25,8 @@ TEST(AlignedBufferTest, EveryBufferIsAlignedForTensors) {
 TEST(AlignedBufferTest, From8MebibytesOnABufferBeginsAtAHugePage) {
   EXPECT_EQ(AddressOf(AlignedBuffer(4 * kHugePage)) % kHugePage, 0u);
   EXPECT_EQ(AddressOf(AlignedBuffer(5 * kHugePage + 1)) % kHugePage, 0u);
+  EXPECT_EQ(AddressOf(AlignedBuffer::Shared(4 * kHugePage)) % kHugePage, 0u);
+  EXPECT_EQ(AddressOf(AlignedBuffer::Shared(5 * kHugePage + 1)) % kHugePage, 0u);
 }
 
 TEST(AlignedBufferTest, SharedMemoryHasAHandle) {
@@ -47,6 +47,21 @@ TEST(AlignedBufferTest, PopulateTakesMemoryAndKeepsWhatIsThere) {
     EXPECT_TRUE(buffer.Populate(1, kBytes - 1));
     EXPECT_TRUE(IsResident(buffer));
     EXPECT_EQ(buffer.data()[5], 'x');
+  }
+}
+
+TEST(AlignedBufferTest, SharedMemoryOfAnySizeIsPopulatedToItsEnds) {
+  for (const size_t bytes : {kHugeBuffer - 1, kHugeBuffer, kHugeBuffer + 1, kHugeBuffer + 4097, 5 * kHugePage - 1}) {
+    AlignedBuffer buffer = AlignedBuffer::Shared(bytes);
+    buffer.data()[0] = 'x';
+    buffer.data()[kHugePage] = 'y';
+    buffer.data()[bytes - 1] = 'z';
+    if (!buffer.Populate(0, bytes)) GTEST_SKIP() << "the kernel has no such call";
+    EXPECT_TRUE(IsResident(buffer)) << bytes;
+    EXPECT_EQ(buffer.data()[0], 'x') << bytes;
+    EXPECT_EQ(buffer.data()[1], '\0') << bytes;
+    EXPECT_EQ(buffer.data()[kHugePage], 'y') << bytes;
+    EXPECT_EQ(buffer.data()[bytes - 1], 'z') << bytes;
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 // Less is provided in less than the time of a disk's access.
 constexpr size_t kLittle = 16 << 20;
 // What is provided in one call: as long as it takes, threads that map memory wait, and those that are started.
-constexpr size_t kPiece = 1 << 20;
+constexpr size_t kPiece = kHugePage;
 constexpr size_t kPage = 4096;
 
 // The kernel's own way is not there.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -46,6 +47,26 @@ bool IsMemoryFile(const std::string& path) {
   return length > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(length)), "/memfd:");
 }
 
+// mmap of a whole file, at a multiple of a huge page where it may be in some.
+void* MapFile(int descriptor, size_t bytes, int protection) {
+  if (bytes < kHugeBuffer) return mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
+  const size_t reserved = bytes + kHugePage;
+  void* const place = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return MAP_FAILED;
+  char* const begin = static_cast<char*>(place);
+  const size_t before = kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage;
+  void* const data = mmap(begin + before, bytes, protection, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  if (data == MAP_FAILED) {
+    munmap(begin, reserved);
+    return MAP_FAILED;
+  }
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t end = before + (bytes + page - 1) / page * page;
+  munmap(begin, before);
+  if (end < reserved) munmap(begin + end, reserved - end);
+  return data;
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(char* data, v1::SharedMemoryHandle handle, int descriptor)
@@ -70,7 +91,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes)
   if (fcntl(descriptor, F_ADD_SEALS, kSeals) != 0) return failed("fcntl");
   struct stat file;
   if (fstat(descriptor, &file) != 0) return failed("fstat");
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* const data = MapFile(descriptor, bytes, PROT_READ | PROT_WRITE);
   if (data == MAP_FAILED) return failed("mmap");
   std::move(closer).Cancel();
   v1::SharedMemoryHandle handle;
@@ -107,7 +128,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const v1::Shared
   if (handle.bytes() == 0 || static_cast<uint64_t>(file.st_size) != handle.bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("shared memory of ", handle.bytes(), " bytes has ", file.st_size));
   }
-  void* const data = mmap(nullptr, handle.bytes(), PROT_READ, MAP_SHARED, descriptor, 0);
+  void* const data = MapFile(descriptor, handle.bytes(), PROT_READ);
   if (data == MAP_FAILED) return absl::UnavailableError("no address space for shared memory");
   return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(data), handle, /*descriptor=*/-1));
 }

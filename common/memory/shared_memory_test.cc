@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -47,6 +49,26 @@ TEST(SharedMemoryTest, AMappingSeesWhatTheCreatorWrites) {
   EXPECT_TRUE(IsSameMemory((*mapping)->handle(), memory->handle()));
   memory->data()[kBytes - 1] = 7;
   EXPECT_EQ((*mapping)->data()[kBytes - 1], 7);
+}
+
+TEST(SharedMemoryTest, LargeMemoryBeginsAtAHugePageInBothAndLeavesNoAddressesBehind) {
+  const auto addresses = [] {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  };
+  size_t before = 0;
+  for (int i = 0; i < 20; ++i) {
+    const size_t bytes = kHugeBuffer + static_cast<size_t>(i) * 1000;
+    const auto memory = SharedMemory::Create(bytes).value();
+    const auto mapping = SharedMemory::Map(memory->handle()).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % kHugePage, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(mapping->data()) % kHugePage, 0u);
+    memory->data()[bytes - 1] = 7;
+    EXPECT_EQ(mapping->data()[bytes - 1], 7);
+    if (i == 0) before = addresses();
+    EXPECT_LT(addresses(), before + kHugePage);
+  }
 }
 
 TEST(SharedMemoryTest, AMappingOutlivesItsCreator) {

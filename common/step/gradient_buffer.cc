@@ -6,7 +6,11 @@ namespace lockstep {
 namespace {
 
 std::shared_ptr<AlignedBuffer> NewGradients(size_t bytes, bool shareable) {
-  return std::make_shared<AlignedBuffer>(shareable ? AlignedBuffer::Shared(bytes) : AlignedBuffer(bytes));
+  if (!shareable) return std::make_shared<AlignedBuffer>(bytes);
+  auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
+  // All of it is written at once, in small pages if nobody asks for others.
+  if (bytes >= kHugeBuffer) gradients->Populate(0, bytes);
+  return gradients;
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
 namespace lockstep {
 namespace {
 
+// What a thread provides at a time.
+constexpr size_t kProvided = 8 * kHugePage;
+
 void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
   for (size_t i = 0; i < value.size(); ++i) {
     switch (op.kind()) {
@@ -22,6 +25,20 @@ void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* vari
       default:  // MOVING_AVERAGE; ParameterLayout::Create admits no other
         variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
     }
+  }
+}
+
+// Before small pages are written to one by one.
+void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
+  const size_t pieces = (buffer->size() + kProvided - 1) / kProvided;
+  const auto provide = [buffer](int64_t i) {
+    const size_t begin = static_cast<size_t>(i) * kProvided;
+    buffer->Populate(begin, std::min(kProvided, buffer->size() - begin));
+  };
+  if (pool != nullptr) {
+    pool->ParallelFor(static_cast<int64_t>(pieces), provide);
+  } else {
+    for (size_t i = 0; i < pieces; ++i) provide(static_cast<int64_t>(i));
   }
 }
 
@@ -44,11 +61,12 @@ std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<co
   return published;
 }
 
-void ValueVersions::Renew() {
+void ValueVersions::Renew(ThreadPool* pool) {
   // What there was serves again, unless somebody has it.
   published_ = nullptr;
   values_ = nullptr;
   values_ = pool_.Get();
+  if (values_->handle() != nullptr && values_->size() >= kHugeBuffer) Provide(values_.get(), pool);
   // Who writes the variables writes nothing between them.
   int64_t end = 0;
   for (const auto& variable : layout_->variables()) {

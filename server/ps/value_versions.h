@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/buffer_pool.h"
 #include "lockstep/common/tensor/parameter_layout.h"
@@ -26,7 +27,8 @@ class ValueVersions {
   ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions, bool shared);
 
   // A current version that is not initialized: every variable is to be written, and then published by PublishCurrent.
-  void Renew();
+  // Large memory is provided by the pool's threads, by this one alone with null.
+  void Renew(ThreadPool* pool);
   // The elements of the current version from `flat_offset`. Written only to start from values that are no update's,
   // with PublishCurrent afterwards.
   float* Current(int64_t flat_offset) { return values_->as<float>() + flat_offset; }

@@ -31,7 +31,7 @@ class ValueVersionsTest : public ::testing::Test {
 
   // Current values of 0.1, published.
   void Start(ValueVersions* values) {
-    values->Renew();
+    values->Renew(/*pool=*/nullptr);
     for (const auto& variable : layout_->variables()) {
       std::fill_n(values->Current(variable.flat_offset), variable.elements, 0.1f);
     }
@@ -55,7 +55,7 @@ class ValueVersionsTest : public ::testing::Test {
 TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, /*shared=*/false);
   EXPECT_EQ(values.current(), nullptr);
-  values.Renew();
+  values.Renew(/*pool=*/nullptr);
   const AlignedBuffer* const memory = values.current().get();
   std::fill_n(values.Current(0), layout_->flat_elements(), 5.0f);
   values.PublishCurrent();

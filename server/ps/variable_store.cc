@@ -26,6 +26,19 @@ constexpr size_t kSpareVersions = 2;
 // more partial sums for up to eight slots.
 constexpr size_t kSpareSums = 2;
 
+// Looks at type and shape before it makes room for what a damaged checkpoint may have there.
+template <typename T>
+absl::StatusOr<T> ReadScalar(const BundleReader& reader, absl::string_view key) {
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
+  if (entry.dtype != DataTypeOf<T>::value || entry.shape.num_elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ",
+                                                   NameOf(entry.dtype), entry.shape.ToString(), ", expected ",
+                                                   NameOf(DataTypeOf<T>::value), "[]"));
+  }
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(key));
+  return tensor.flat<T>()[0];
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::ModelSpec& model,
@@ -81,7 +94,7 @@ absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit, bo
 
 void VariableStore::Initialize(uint64_t seed) {
   step_ = 0;
-  values_.Renew();
+  values_.Renew(/*pool=*/nullptr);
   optimizer_state_.Clear();
   estimates_.Clear();
   for (const auto& variable : layout_->variables()) {
@@ -105,31 +118,20 @@ void VariableStore::StartStateAtValues() {
 absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const BundleReader& reader) const {
   std::vector<OptimizerScalar> scalars = optimizer_->scalars();
   for (OptimizerScalar& scalar : scalars) {
-    ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(scalar.name));
-    if (tensor.dtype() != v1::DT_FLOAT || tensor.num_elements() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", scalar.name, " is ",
-                                                     NameOf(tensor.dtype()), tensor.shape().ToString(),
-                                                     ", expected a float32 scalar"));
-    }
-    scalar.value = tensor.flat<float>()[0];
+    ASSIGN_OR_RETURN(scalar.value, ReadScalar<float>(reader, scalar.name));
   }
   return scalars;
 }
 
 absl::StatusOr<int64_t> VariableStore::RestoreStep(const BundleReader& reader) const {
-  ASSIGN_OR_RETURN(const Tensor global_step, reader.Read(kGlobalStepKey));
-  if (global_step.dtype() != v1::DT_INT64 || global_step.num_elements() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ",
-                                                   NameOf(global_step.dtype()), global_step.shape().ToString(),
-                                                   ", expected an int64 scalar"));
-  }
-  const int64_t step = global_step.flat<int64_t>()[0];
+  ASSIGN_OR_RETURN(const int64_t step, ReadScalar<int64_t>(reader, kGlobalStepKey));
   if (step >= 0) return step;
   return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": global_step is ", step));
 }
 
-absl::Status VariableStore::AddPlaces(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
-  values_.Renew();
+absl::Status VariableStore::AddPlaces(const BundleReader& reader, ThreadPool* pool,
+                                      std::vector<BundleReader::Place>* places) {
+  values_.Renew(pool);
   for (const auto& variable : layout_->variables()) {
     ASSIGN_OR_RETURN(BundleReader::Place place,
                      PlaceOf(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
@@ -141,7 +143,7 @@ absl::Status VariableStore::AddPlaces(const BundleReader& reader, std::vector<Bu
 
 absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool) {
   std::vector<BundleReader::Place> places;
-  const absl::Status planned = AddPlaces(reader, &places);
+  const absl::Status planned = AddPlaces(reader, pool, &places);
   // What is damaged is not held against the model.
   if (!planned.ok()) places.clear();
   RETURN_IF_ERROR(reader.VerifyInto(places, pool));

@@ -139,7 +139,7 @@ class VariableStore {
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;
 
   // Adds to `places` where everything is to be read, into memory that is not initialized, but for what is a number.
-  absl::Status AddPlaces(const BundleReader& reader, std::vector<BundleReader::Place>* places);
+  absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places);
   absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 
