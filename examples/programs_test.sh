@@ -8,7 +8,7 @@ set -uo pipefail
 
 LOCKSTEP="$(readlink -f "$1")"
 readonly LOCKSTEP PROGRAMS=("${@:2}")
-readonly STEPS=8000 END_LIMIT_MS=2000 LIMIT_S=60
+readonly STEPS=4000 END_LIMIT_MS=2000 LIMIT_S=60
 SEED="${PROGRAMS_SEED:-$((EPOCHSECONDS % 32768))}"
 WORK="$(mktemp -d)"
 readonly SEED WORK
