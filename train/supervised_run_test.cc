@@ -12,11 +12,13 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/hooks/stop_at_step_hook.h"
 #include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/open_session.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/supervisor.h"
 
@@ -116,6 +118,23 @@ TEST_F(SupervisedRunTest, ASupervisorTrainsSavesAndWritesItsRecords) {
   const std::vector<std::string> events = EventsOf(EventFiles()[0]);
   EXPECT_EQ(events.front(), "START 0");
   EXPECT_THAT(events, Contains("CHECKPOINT 12"));
+  EXPECT_EQ(events.back(), "STOP 0");
+}
+
+TEST_F(SupervisedRunTest, ASummaryAfterTheLastStepIsBeforeTheStopOnRecord) {
+  const auto session = OpenSession(Chief()).value();
+  while (session->Run(op_).ok()) {
+  }
+  // The chief has done with the run when its record says so.
+  while (!ReadRunRecord(&fs_, logdir_).value()->finished()) std::this_thread::yield();
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  ASSERT_TRUE(session->AddSummary(summary, 12).ok());
+  ASSERT_TRUE(session->Close().ok());
+  ASSERT_EQ(EventFiles().size(), 1u);
+  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(events[events.size() - 2], "mine 12");
   EXPECT_EQ(events.back(), "STOP 0");
 }
 

@@ -79,10 +79,23 @@ void RunSummaries::OnSaved(int64_t step, const std::string& prefix) {
   if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::CHECKPOINT, step, prefix);
 }
 
+void RunSummaries::Flush() {
+  if (events_ == nullptr) return;
+  const absl::Status flushed = events_->Flush(kFlushLimit);  // which logs errors
+  MutexLock lock(&mutex_);
+  disk_is_late_ = absl::IsDeadlineExceeded(flushed);
+}
+
 void RunSummaries::OnEnd() {
   if (events_ == nullptr) return;
+  bool wait = false;
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(ended_, true)) return;
+    wait = !disk_is_late_;
+  }
   events_->WriteSessionLog(v1::SessionLog::STOP, 0);
-  events_->Flush(kFlushLimit).IgnoreError();  // logged
+  if (wait) Flush();
 }
 
 }  // namespace lockstep

@@ -18,7 +18,8 @@ namespace lockstep {
 // What a chief writes into its event file: scalars of the steps, and when the run began, was saved and ended. The tags
 // are those of TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator):
 // loss, learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec; and update_ratio, the norm of the
-// update by that of the weights. Never blocks on files, but for OnEnd. Thread-safe.
+// update by that of the weights. Never blocks on files, but for Flush and OnEnd.
+// Thread-safe.
 class RunSummaries {
  public:
   struct Options {
@@ -50,7 +51,9 @@ class RunSummaries {
   void Add(v1::Summary summary, int64_t step);
   void OnSaved(int64_t step, const std::string& prefix);
   // Writes what waits, for five seconds at most. What the disk has not taken by then may be lost; that is logged.
-  void OnEnd();
+  void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+  // No summary follows. Writes that and what waits, as Flush does, but waits for no disk that was late before. Once.
+  void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // Per second, since the last call; 0 when that was at the same instant.
@@ -70,6 +73,8 @@ class RunSummaries {
   // Of the steps from rate_step_ to examples_step_.
   int64_t examples_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t examples_step_ ABSL_GUARDED_BY(mutex_);
+  bool disk_is_late_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lockstep

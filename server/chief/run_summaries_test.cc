@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
@@ -26,7 +28,7 @@ class RunSummariesTest : public ::testing::Test {
     options.every_steps = every_steps;
     EventQueue::Options queue;
     queue.clock = &clock_;
-    auto writer = EventWriter::Create(&fs_, &clock_, "logs", "host").value();
+    auto writer = EventWriter::Create(&disk_, &clock_, "logs", "host").value();
     path_ = writer->path();
     summaries_ =
         std::make_unique<RunSummaries>(options, /*step=*/0, std::make_unique<EventQueue>(queue, std::move(writer)));
@@ -53,6 +55,7 @@ class RunSummariesTest : public ::testing::Test {
 
   SimulatedClock clock_;
   MemoryFileSystem fs_;
+  HangingFileSystem disk_{&fs_};
   std::string path_;
   std::unique_ptr<RunSummaries> summaries_;
 };
@@ -110,6 +113,31 @@ TEST_F(RunSummariesTest, LogsTheSession) {
   EXPECT_THAT(Lines(), ElementsAre("3 START ", "4 CHECKPOINT logs/model.ckpt-4", "0 STOP "));
 }
 
+TEST_F(RunSummariesTest, SummariesMayFollowAFlushAndNoneTheEnd) {
+  Start(/*every_steps=*/0);
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  summaries_->Flush();
+  summaries_->Add(summary, 4);
+  summaries_->OnEnd();
+  summaries_->OnEnd();
+  EXPECT_THAT(Lines(), ElementsAre("4 mine 0", "0 STOP "));
+}
+
+TEST_F(RunSummariesTest, TheEndWaitsForNoDiskThatWasLateBefore) {
+  Start(/*every_steps=*/0);
+  disk_.Hang("events");
+  summaries_->OnStart(0);
+  disk_.AwaitHanging();
+  std::thread flush([&] { summaries_->Flush(); });
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(5));
+  flush.join();
+  summaries_->OnEnd();  // with a simulated clock that nobody advances
+  disk_.Release();
+  EXPECT_THAT(Lines(), ElementsAre("0 START ", "0 STOP "));
+}
+
 TEST_F(RunSummariesTest, WithoutAnEventFileNothingHappens) {
   RunSummaries::Options options;
   options.clock = &clock_;
@@ -119,6 +147,7 @@ TEST_F(RunSummariesTest, WithoutAnEventFileNothingHappens) {
   EXPECT_EQ(summaries.norms_every_steps(), 0);
   summaries.OnCommit({1, 1});
   summaries.OnSaved(1, "prefix");
+  summaries.Flush();
   summaries.OnEnd();
 }
 

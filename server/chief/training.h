@@ -102,8 +102,10 @@ class Training {
   absl::StatusOr<int64_t> AwaitHeld();
   // The run cannot continue: ends the steps, and calls on_failure.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing more is written into the event file.
-  void EndEvents() { summaries_.OnEnd(); }
+  // The run has ended: its events are written, and, unless it is followed, that no more come.
+  void EndEvents() { options_.followed ? summaries_.Flush() : summaries_.OnEnd(); }
+  // The follower, too, has no summary to add any more.
+  void EndFollowersEvents() { summaries_.OnEnd(); }
 
  private:
   Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
