@@ -1,4 +1,5 @@
 // How workers' programs and the end of a run meet, with real chiefs in this process.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -79,8 +80,14 @@ class WorkerEndTest : public ::testing::Test {
     }
     opening.join();
     options_ = options;
-    // Each gets a slot of the first step.
-    while (chief_->chief()->GetStatus().worker_size() < workers) std::this_thread::yield();
+    // Each gets a slot of the first step: all have asked for one before it begins.
+    while (Asking() < workers) std::this_thread::yield();
+  }
+  // Workers whose first frame the chief has taken.
+  int64_t Asking() {
+    const v1::RunStatus run = chief_->chief()->GetStatus();
+    return std::count_if(run.worker().begin(), run.worker().end(),
+                         [](const v1::WorkerStatus& worker) { return worker.bytes_received() > 0; });
   }
   SessionOptions WorkerOptions(const std::string& name) {
     SessionOptions options;

@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_CLIENT_CHIEF_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -100,6 +101,10 @@ class ChiefClient {
     Compression compression;
     // OpenSessionReply.shared_memory: the channel shares memory with the chief if it can map this.
     absl::optional<v1::SharedMemoryHandle> chief_memory;
+    // Brief work for the thread that would sleep in AwaitToken: called there while nothing has come, again as long as
+    // it returns true. Where tensors travel over sockets it is not called: what moves them is the thread itself. May be
+    // null.
+    std::function<bool()> idle;
   };
   // Opens the Step stream of a session. `model` is what the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

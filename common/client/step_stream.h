@@ -21,6 +21,9 @@ class StepStream {
     virtual ~Receiver() = default;
     // False: the chief sends nothing more until it is sent something. An error breaks the stream off.
     virtual absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) = 0;
+    // Receive has nothing to do but to sleep. True: something brief was done instead, and there may be more, but not
+    // without end.
+    virtual bool OnIdle() { return false; }
   };
 
   virtual ~StepStream() = default;

@@ -38,6 +38,7 @@ StreamedStepChannel::StreamedStepChannel(std::unique_ptr<StepStream> stream, con
     : layout_(std::move(layout)),
       slots_(options.slots),
       sparse_(options.compression.top_k > 0),
+      idle_(options.idle),
       stream_(std::move(stream)),
       gradients_(&layout_, options.compression.gradients, SharesMemory(options)),
       frames_(FrameOptions(options, gradients_, stream_->sizes())),

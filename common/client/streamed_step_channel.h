@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_CLIENT_STREAMED_STEP_CHANNEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
 
  private:
   absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) override;
+  bool OnIdle() override { return idle_ && idle_(); }
   absl::Status CheckToken(const v1::Token& token) const;
   // Makes the estimates of the token's slots those of the assignment.
   absl::Status TakeEstimates(const StepReplyFrame& reply);
@@ -51,6 +53,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   const ParameterLayout layout_;
   const int64_t slots_;
   const bool sparse_;
+  const std::function<bool()> idle_;
   const std::unique_ptr<StepStream> stream_;
   lockstep::GradientBuffer gradients_;
   FrameBuilder frames_;

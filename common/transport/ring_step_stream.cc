@@ -55,7 +55,7 @@ absl::Status RingStepStream::Send(const StepFrame& frame, const std::shared_ptr<
       return stream_->Send(frame, memory);
     case Path::kRing:
       PutMessage(EncodeStepRequest(frame, memory), ring_.get());
-      return Flush();
+      return Flush().status();
   }
   return absl::OkStatus();
 }
@@ -72,7 +72,7 @@ absl::Status RingStepStream::Offer(const StepFrame& first, const std::shared_ptr
 }
 
 absl::Status RingStepStream::Poll(Receiver* receiver) {
-  return path_ == Path::kRing ? Flush() : stream_->Poll(receiver);
+  return path_ == Path::kRing ? Flush().status() : stream_->Poll(receiver);
 }
 
 absl::StatusOr<bool> RingStepStream::Receive(Receiver* receiver) {
@@ -100,13 +100,14 @@ absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
   RETURN_IF_ERROR(status_);
   for (absl::Status stream;;) {
     const uint32_t ticket = ring_->Ticket();
-    RETURN_IF_ERROR(Flush());
+    ASSIGN_OR_RETURN(const bool sent, Flush());
     bool more = true;
     ASSIGN_OR_RETURN(const bool taken, TakeReply(receiver, &more));
     if (!more) return true;
     if (taken) continue;
     if (interrupted_.load()) return false;
     if (!stream.ok() || cancelled_.load()) return Close();
+    if (sent && receiver->OnIdle()) continue;
     ring_->Wait(ticket, kLook);
     // What the chief had sent before the end is taken first.
     if (ring_->Ticket() == ticket) stream = stream_->Look(absl::ZeroDuration());
@@ -131,10 +132,11 @@ absl::StatusOr<bool> RingStepStream::TakeReply(Receiver* receiver, bool* more) {
   return true;
 }
 
-absl::Status RingStepStream::Flush() {
+absl::StatusOr<bool> RingStepStream::Flush() {
   RETURN_IF_ERROR(status_);
-  const absl::Status flushed = ring_->Flush().status();
-  return flushed.ok() ? flushed : Break(flushed);
+  const absl::StatusOr<bool> sent = ring_->Flush();
+  if (!sent.ok()) return Break(sent.status());
+  return *sent;
 }
 
 void RingStepStream::Drain() {

@@ -42,7 +42,8 @@ class RingStepStream : public StepStream {
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
   // Hands the next reply over, if there is one; `more` is what the receiver returned.
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
-  absl::Status Flush();
+  // Whether all that was to be sent is.
+  absl::StatusOr<bool> Flush();
   // Remembers an error of the ring, and closes.
   absl::Status Break(const absl::Status& why);
 

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,7 +11,9 @@
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/chief.h"
+#include "lockstep/server/chief/training.h"
 #include "lockstep/server/local/local_connector.h"
+#include "lockstep/server/sync/sync_replicas.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +44,7 @@ class LocalChiefClientTest : public ::testing::Test {
     client_ = LocalConnector(chief_.get()).Connect(MasterAddress()).value();
   }
   // The stream of a worker with one variable, w[2].
-  std::unique_ptr<StepChannel> Open(uint64_t incarnation = 1) {
+  std::unique_ptr<StepChannel> Open(uint64_t incarnation = 1, std::function<bool()> idle = nullptr) {
     v1::OpenSessionRequest request;
     request.set_worker("worker");
     request.set_incarnation(incarnation);
@@ -53,6 +56,7 @@ class LocalChiefClientTest : public ::testing::Test {
     options.session_id = session->session_id();
     options.generation = session->generation();
     options.compression = compression_;
+    options.idle = std::move(idle);
     auto channel = client_->OpenStepChannel(options, model_);
     EXPECT_TRUE(channel.ok()) << channel.status();
     return *std::move(channel);
@@ -139,6 +143,26 @@ TEST_F(LocalChiefClientTest, AnotherThreadInterruptsTheWaitForAToken) {
   waiter.join();
   EXPECT_FALSE(waited.ok());
   second->Leave();
+}
+
+TEST_F(LocalChiefClientTest, AWorkerWithoutATokenDoesItsIdleWork) {
+  Start("");
+  const auto let_through = [this](int64_t step) {
+    chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, step);
+  };
+  int calls = 0;
+  const auto channel = Open(1, [&] {
+    if (++calls == 3) let_through(1);
+    return calls <= 3;
+  });
+  let_through(0);
+  ASSERT_TRUE(channel->AwaitToken().ok());
+  EXPECT_EQ(calls, 0) << "there is a token at once";
+  ASSERT_TRUE(Contribute(1, 2, channel.get()).ok());
+  const auto assignment = channel->AwaitToken();
+  ASSERT_TRUE(assignment.ok()) << assignment.status();
+  EXPECT_EQ(assignment->token.step(), 1);
+  EXPECT_EQ(calls, 3) << "as long as there is no token";
 }
 
 TEST_F(LocalChiefClientTest, ACancelledStreamEndsAndALeftOneIsGone) {

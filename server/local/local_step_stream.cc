@@ -72,6 +72,7 @@ absl::StatusOr<bool> LocalStepStream::Receive(Receiver* receiver) {
   RETURN_IF_ERROR(status_);
   for (StepReplyFrame reply;;) {
     while (!connection_->NextReply(&reply)) {
+      if (receiver->OnIdle()) continue;
       const absl::StatusOr<bool> signaled = event_->Wait();
       if (!signaled.ok()) return Break(signaled.status());
       if (!*signaled) return false;

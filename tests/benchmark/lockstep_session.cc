@@ -80,7 +80,8 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
 }
 
 absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::unique_ptr<ChiefClient> client,
-                                                                       const v1::ModelSpec& model, int index) {
+                                                                       const v1::ModelSpec& model, int index,
+                                                                       std::function<bool()> idle) {
   std::unique_ptr<LockstepSession> self(new LockstepSession());
   self->client_ = std::move(client);
   v1::OpenSessionRequest request;
@@ -103,6 +104,7 @@ absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::uniq
   options.session_id = session->session_id();
   options.generation = session->generation();
   if (session->has_shared_memory()) options.chief_memory = session->shared_memory();
+  options.idle = std::move(idle);
   ASSIGN_OR_RETURN(self->channel_, self->client_->OpenStepChannel(options, model));
   self->heartbeat_.set_session_id(session->session_id());
   self->heartbeat_.set_generation(session->generation());

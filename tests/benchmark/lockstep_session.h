@@ -34,8 +34,10 @@ class LockstepSession {
   // Sends reports and gradients of the block.
   using Compute = std::function<absl::Status(const StepChannel::Assignment&)>;
 
+  // `idle`: ChiefClient::StepOptions.
   static absl::StatusOr<std::unique_ptr<LockstepSession>> Open(std::unique_ptr<ChiefClient> client,
-                                                               const v1::ModelSpec& model, int index);
+                                                               const v1::ModelSpec& model, int index,
+                                                               std::function<bool()> idle = nullptr);
 
   StepChannel* channel() { return channel_.get(); }
 

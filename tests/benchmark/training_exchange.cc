@@ -36,7 +36,9 @@ class TrainingExchangeWorker : public ExchangeWorker {
     ASSIGN_OR_RETURN(workload_, LoadWorkload(config, {}));
     ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(workload_.model->spec()));
     gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
-    ASSIGN_OR_RETURN(session_, LockstepSession::Open(std::move(client), workload_.model->spec(), index));
+    ASSIGN_OR_RETURN(session_,
+                     LockstepSession::Open(std::move(client), workload_.model->spec(), index,
+                                           [batches = workload_.batches.get()] { return batches->PrepareIfBrief(); }));
     compute_ = [this](const StepChannel::Assignment& assignment) { return ComputeBlock(assignment); };
     return session_->AwaitTheOthers(compute_);
   }

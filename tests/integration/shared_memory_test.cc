@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/tests/testing/proto_only_worker.h"
@@ -48,6 +52,31 @@ v1::SlotReport ReportOf(const ParameterLayout& layout) {
   return report;
 }
 
+std::unique_ptr<StepChannel> OpenChannel(ProtoOnlyWorker* stranger, ChiefClient* client, bool share,
+                                         std::function<bool()> idle = nullptr) {
+  stranger->Open();
+  ChiefClient::StepOptions options;
+  options.session_id = stranger->session().session_id();
+  options.generation = stranger->session().generation();
+  EXPECT_TRUE(stranger->session().has_shared_memory());
+  if (share) options.chief_memory = stranger->session().shared_memory();
+  options.idle = std::move(idle);
+  return client->OpenStepChannel(options, stranger->model()).value();
+}
+
+// A contribution of gradients that are all 0.25, but its end.
+void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChannel* channel) {
+  std::vector<v1::SlotReport> reports(static_cast<size_t>(token.slot_count()), ReportOf(layout));
+  for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token.first_slot() + static_cast<int64_t>(i));
+  EXPECT_TRUE(channel->SendReports(reports).ok());
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const auto& variable = layout.variables()[i];
+    if (!variable.spec.trainable()) continue;
+    std::fill_n(channel->GradientBuffer(static_cast<int>(i)), variable.elements, 0.25f);
+    EXPECT_TRUE(channel->SendGradient(static_cast<int>(i)).ok());
+  }
+}
+
 // What one worker's step stream has carried when it has its token for step 1.
 struct Carried {
   int64_t received = 0, sent = 0;
@@ -59,25 +88,13 @@ Carried CarriedInAStep(bool share, int64_t* model_bytes) {
   TestCluster cluster(cluster_options);
   EXPECT_TRUE(cluster.StartChief().ok());
   ProtoOnlyWorker stranger(cluster.address(), "model", 1);
-  stranger.Open();
+  const auto client = cluster.NewClient();
+  const auto channel = OpenChannel(&stranger, client.get(), share);
   const ParameterLayout layout = ParameterLayout::Create(stranger.model()).value();
   *model_bytes = layout.flat_elements() * static_cast<int64_t>(sizeof(float));
-  ChiefClient::StepOptions options;
-  options.session_id = stranger.session().session_id();
-  options.generation = stranger.session().generation();
-  EXPECT_TRUE(stranger.session().has_shared_memory());
-  if (share) options.chief_memory = stranger.session().shared_memory();
-  const auto client = cluster.NewClient();
-  const auto channel = client->OpenStepChannel(options, stranger.model()).value();
-  const auto token = channel->AwaitToken();
-  EXPECT_TRUE(token.ok()) << token.status();
-  EXPECT_TRUE(channel->SendReports({ReportOf(layout)}).ok());
-  for (size_t i = 0; i < layout.variables().size(); ++i) {
-    const auto& variable = layout.variables()[i];
-    if (!variable.spec.trainable()) continue;
-    std::fill_n(channel->GradientBuffer(static_cast<int>(i)), variable.elements, 0.25f);
-    EXPECT_TRUE(channel->SendGradient(static_cast<int>(i)).ok());
-  }
+  const auto first = channel->AwaitToken();
+  EXPECT_TRUE(first.ok()) << first.status();
+  Contribute(layout, first->token, channel.get());
   const auto next = channel->AwaitToken();
   EXPECT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(next->token.step(), 1);
@@ -96,6 +113,33 @@ TEST(SharedMemoryTest, TensorsDoNotTravel) {
   EXPECT_GT(streamed.sent, model_bytes) << "two versions of the values";
   EXPECT_LT(shared.sent, 2000);
   EXPECT_LT(shared.received, streamed.received - model_bytes / 2) << "reports travel in both";
+}
+
+TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
+  TestCluster::Options options = SharingCluster(/*slots=*/2);
+  SimulatedClock clock;  // it stands: no slot is given out again because its worker is slow
+  options.clock = &clock;
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  ProtoOnlyWorker busy(cluster.address(), "busy", 1), waiting(cluster.address(), "waiting", 2);
+  const auto client = cluster.NewClient();
+  const auto channel = OpenChannel(&busy, client.get(), /*share=*/true);
+  const auto all = channel->AwaitToken();
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->token.slot_count(), 2);
+  int calls = 0;
+  const auto work = [&] {
+    if (++calls != 3) return calls < 3;
+    // Once the chief has taken the request of the one that waits, which then has its share of the next step.
+    while (cluster.chief()->GetStatus().worker(1).bytes_received() == 0) std::this_thread::yield();
+    Contribute(ParameterLayout::Create(busy.model()).value(), all->token, channel.get());
+    EXPECT_TRUE(channel->AwaitToken().ok());
+    return true;
+  };
+  const auto next = OpenChannel(&waiting, client.get(), /*share=*/true, work)->AwaitToken();
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->token.step(), 1);
+  EXPECT_GE(calls, 3) << "as long as it has some";
 }
 
 // A stream of a stranger that has sent its first frame.

@@ -33,6 +33,10 @@ class BatchSource {
 
   // A hint that Get(step, slot) will come soon. Never blocks.
   virtual void Prefetch(int64_t step, int64_t slot) {}
+
+  // Prepares a batch that was hinted at in the caller's thread, which has nothing else to do for a moment. False when
+  // there is none, or it takes longer than a moment.
+  virtual bool PrepareIfBrief() { return false; }
 };
 
 }  // namespace lockstep

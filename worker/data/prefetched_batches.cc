@@ -5,9 +5,11 @@
 
 namespace lockstep {
 
-PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity, Executor* executor)
+PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity, Executor* executor,
+                                     Clock* clock)
     : source_(std::move(source)),
       capacity_(static_cast<size_t>(std::max(capacity, 1))),
+      clock_(clock),
       thread_(executor->Start("batches", [this] { Run(); })) {}
 
 PrefetchedBatches::~PrefetchedBatches() {
@@ -56,6 +58,14 @@ void PrefetchedBatches::Prefetch(int64_t step, int64_t slot) {
   if (HasWork()) work_.Signal();
 }
 
+bool PrefetchedBatches::PrepareIfBrief() {
+  MutexLock lock(&mutex_);
+  const auto hint = NextHint();
+  if (hint == entries_.end() || preparation_ > kBrief) return false;
+  Prepare(hint);
+  return true;
+}
+
 void PrefetchedBatches::AwaitIdle() {
   MutexLock lock(&mutex_);
   ++awaiting_idle_;
@@ -78,16 +88,23 @@ void PrefetchedBatches::Run() {
       entry = NextHint();
     }
     if (stopping_) break;
-    // Nobody erases an entry in preparation, so the iterator stays good.
-    entry->state = State::kInPreparation;
-    mutex_.Unlock();
-    absl::StatusOr<Batch> result = source_->Get(entry->step, entry->slot);
-    mutex_.Lock();
-    entry->result = std::move(result);
-    entry->state = State::kPrepared;
-    changed_.SignalAll();
+    Prepare(entry);
   }
   mutex_.Unlock();
+}
+
+void PrefetchedBatches::Prepare(std::list<Entry>::iterator hint) {
+  // Nobody erases an entry in preparation, so the iterator stays good.
+  hint->state = State::kInPreparation;
+  mutex_.Unlock();
+  const absl::Time began = clock_->Now();
+  absl::StatusOr<Batch> result = source_->Get(hint->step, hint->slot);
+  const absl::Duration took = clock_->Now() - began;
+  mutex_.Lock();
+  preparation_ = std::min(took, preparation_ + (took - preparation_) / 8);
+  hint->result = std::move(result);
+  hint->state = State::kPrepared;
+  changed_.SignalAll();
 }
 
 std::list<PrefetchedBatches::Entry>::iterator PrefetchedBatches::Find(int64_t step, int64_t slot) {

@@ -8,16 +8,21 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/worker/data/addressable_batches.h"
 #include "lockstep/worker/data/formats/synthetic.h"
 
 namespace lockstep {
 namespace {
 
-// A batch holds its address. Steps from `blocked_step` on wait in Get until Open().
+// A batch holds its address; to prepare it takes a while by the clock. Steps from `blocked_step` on wait in Get until
+// Open().
 class FakeSource : public BatchSource {
  public:
+  explicit FakeSource(SimulatedClock* clock) : clock_(*clock) {}
+
   const ExampleSpec& spec() const override { return spec_; }
 
   absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override {
@@ -25,12 +30,17 @@ class FakeSource : public BatchSource {
     ++calls_;
     changed_.SignalAll();
     while (step >= blocked_step_) changed_.Wait(&mutex_);
+    clock_.Advance(duration_);
     if (step == 13) return absl::DataLossError(absl::StrCat("slot ", slot));
     Batch batch;
     batch.size = step * 100 + slot;
     return batch;
   }
 
+  void Take(absl::Duration duration) {
+    MutexLock lock(&mutex_);
+    duration_ = duration;
+  }
   void Block(int64_t step) {
     MutexLock lock(&mutex_);
     blocked_step_ = step;
@@ -51,10 +61,12 @@ class FakeSource : public BatchSource {
 
  private:
   const ExampleSpec spec_;
+  SimulatedClock& clock_;
   Mutex mutex_;
   CondVar changed_;
   int64_t blocked_step_ ABSL_GUARDED_BY(mutex_) = INT64_MAX;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration duration_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -62,13 +74,27 @@ class FakeSource : public BatchSource {
 class PrefetchedBatchesTest : public ::testing::Test {
  protected:
   PrefetchedBatchesTest() {
-    auto fake = std::make_unique<FakeSource>();
+    auto fake = std::make_unique<FakeSource>(&clock_);
     fake_ = fake.get();
-    batches_ = std::make_unique<PrefetchedBatches>(std::move(fake));
+    batches_ = std::make_unique<PrefetchedBatches>(std::move(fake), /*capacity=*/3, Executor::Threads(), &clock_);
+  }
+  // Has the thread prepare a batch, taken at once, that takes so long.
+  void PrepareOne(absl::Duration duration) {
+    fake_->Take(duration);
+    batches_->Prefetch(1000, 0);
+    AwaitIdle();
+    EXPECT_EQ(batches_->Get(1000, 0)->size, 100000);
+  }
+  // Two hints, of which the thread prepares the first; the second waits for another.
+  void HintAtTwo() {
+    batches_->Prefetch(1, 0);
+    AwaitIdle();
+    batches_->Prefetch(2, 0);
   }
   void AwaitIdle() { batches_->AwaitIdle(); }
   int64_t hits() const { return batches_->hits(); }
 
+  SimulatedClock clock_;
   FakeSource* fake_;
   std::unique_ptr<PrefetchedBatches> batches_;
 };
@@ -139,6 +165,39 @@ TEST_F(PrefetchedBatchesTest, AHintWaitsNoLongerWhenNoBatchIsReady) {
   fake_->AwaitCalls(2);
   EXPECT_EQ(batches_->Get(2, 0)->size, 200);
   EXPECT_EQ(hits(), 2);
+}
+
+TEST_F(PrefetchedBatchesTest, ACallerThatIsIdlePreparesABriefBatch) {
+  fake_->Take(PrefetchedBatches::kBrief);
+  EXPECT_FALSE(batches_->PrepareIfBrief()) << "there is no hint";
+  HintAtTwo();
+  EXPECT_EQ(fake_->calls(), 1);
+  EXPECT_TRUE(batches_->PrepareIfBrief());
+  EXPECT_EQ(fake_->calls(), 2);
+  EXPECT_FALSE(batches_->PrepareIfBrief());
+  EXPECT_EQ(batches_->Get(2, 0)->size, 200);
+  EXPECT_EQ(hits(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, WhatTakesLongIsTheThreads) {
+  fake_->Take(PrefetchedBatches::kBrief + absl::Nanoseconds(1));
+  HintAtTwo();
+  EXPECT_FALSE(batches_->PrepareIfBrief());
+  EXPECT_EQ(fake_->calls(), 1);
+}
+
+TEST_F(PrefetchedBatchesTest, OneBatchThatTookLongerChangesNothing) {
+  PrepareOne(PrefetchedBatches::kBrief / 2);
+  fake_->Take(PrefetchedBatches::kBrief * 4);
+  HintAtTwo();
+  EXPECT_TRUE(batches_->PrepareIfBrief());
+}
+
+TEST_F(PrefetchedBatchesTest, BatchesThatTakeLongerFromNowOnAreTheThreads) {
+  PrepareOne(PrefetchedBatches::kBrief / 2);
+  for (int i = 0; i < 10; ++i) PrepareOne(PrefetchedBatches::kBrief * 4);
+  HintAtTwo();
+  EXPECT_FALSE(batches_->PrepareIfBrief());
 }
 
 TEST_F(PrefetchedBatchesTest, ARepeatedHintIsOneHint) {

@@ -20,6 +20,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/session_retries.h"
 #include "lockstep/worker/session/workload.h"
 
@@ -88,7 +89,7 @@ class WorkerSession {
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
-  ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session) const;
+  ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session, BatchSource* batches) const;
   void StartHeartbeats(const v1::OpenSessionReply& session);
 
   const Options options_;

@@ -1,5 +1,6 @@
 #include "lockstep/worker/session/session.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
 
 namespace lockstep {
@@ -57,6 +59,28 @@ TEST_F(WorkerSessionTest, OpensAStreamWithWhatTheConfigurationSays) {
   EXPECT_EQ(calls.streams[0].startup_delay_steps, 5);
   EXPECT_EQ(calls.streams[0].slots, 4);
   EXPECT_EQ(calls.streams[0].compression.top_k, 0.25);
+}
+
+TEST_F(WorkerSessionTest, ItsChannelPreparesBatchesWhileItIsIdle) {
+  class Batches : public BatchSource {
+   public:
+    const ExampleSpec& spec() const override { return spec_; }
+    absl::StatusOr<Batch> Get(int64_t, int64_t) override { return absl::UnimplementedError("not used"); }
+    bool PrepareIfBrief() override { return --hints_ >= 0; }
+
+   private:
+    const ExampleSpec spec_;
+    int hints_ = 2;
+  };
+  Workload workload = TinyWorkload();
+  workload.batches = std::make_unique<Batches>();
+  ASSERT_TRUE(session_.Connect().ok());
+  ASSERT_TRUE(session_.Open(workload).ok());
+  const std::function<bool()> idle = client_.calls().streams[0].idle;
+  ASSERT_TRUE(idle);
+  EXPECT_TRUE(idle());
+  EXPECT_TRUE(idle());
+  EXPECT_FALSE(idle());
 }
 
 TEST_F(WorkerSessionTest, SaysWhatItComputesWith) {
