@@ -22,6 +22,8 @@ namespace HWY_NAMESPACE {
 // 32 of the others.
 inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
 inline constexpr int kPanelColumns = 2 * kFloatLanes;
+// Elements in the body of the inner loop. With 16 registers GCC moves and spills sums between several of them.
+inline constexpr int kUnrolled = HWY_TARGET == HWY_AVX2 ? 1 : 4;
 
 // Where the rows of a tile stand: element e of row r is data[r * stride + e * step].
 struct TileRows {
@@ -113,7 +115,7 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
     while (ahead.count > 1 + depth / kAheadElements) ahead.Ask();
   }
   if (!kPrefetches && depth >= 16) {
-#pragma GCC unroll 4
+#pragma GCC unroll kUnrolled
     for (int64_t e = 0; e < depth; ++e) add();
     return;
   }
@@ -126,7 +128,7 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
         ahead.first_stride = ahead.then_stride;
       }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll kUnrolled
     for (int i = 0; i < kAheadElements; ++i) add();
   }
   for (; e < depth; ++e) add();
