@@ -1,6 +1,7 @@
 #include "lockstep/common/kernels/convolution.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "lockstep/common/kernels/scratch.h"
 #include "lockstep/common/kernels/targets.h"
@@ -233,7 +234,7 @@ HWY_INLINE void AddOuterProductRows(int64_t count, const TileElements& pixels, c
 // adjacent, and else all together.
 struct PatchTiles {
   explicit PatchTiles(const TileElements& patch)
-      : adjacent(patch.length >= kMostTileRows / 2),
+      : adjacent(patch.length > kMostTileRows / 2),
         runs(adjacent ? patch.runs : 1),
         length(adjacent ? patch.length : patch.runs * patch.length),
         tiles(length) {}
@@ -250,7 +251,12 @@ struct PatchTiles {
 // The gradient of some patch elements and the columns of one panel.
 class GradientBlock {
  public:
-  GradientBlock(const KernelGradientInput& input, int64_t block) : input_(input), all_tiles_(input.patch) {
+  // Floats of the sums of a block.
+  static constexpr int64_t kTotals = kBlockTiles * kMostTileRows * kPanelColumns;
+
+  // `totals`: kTotals floats, of this block alone.
+  GradientBlock(const KernelGradientInput& input, const PatchTiles& all_tiles, int64_t block, float* totals)
+      : input_(input), all_tiles_(all_tiles), totals_(totals) {
     const int64_t tile_blocks = (all_tiles_.count() + kBlockTiles - 1) / kBlockTiles;
     first_tile_ = block % tile_blocks * kBlockTiles;
     tiles_ = std::min(kBlockTiles, all_tiles_.count() - first_tile_);
@@ -260,24 +266,22 @@ class GradientBlock {
     for (int64_t i = 0; i < elements_; ++i) {
       offsets_[i] = (first + i) / input.patch.length * input.patch.run_stride + (first + i) % input.patch.length;
     }
-    thread_local Scratch scratch;
-    totals_ = scratch.Get((kBlockTiles * kMostTileRows + kBandPixels) * kPanelColumns);
-    packed_ = totals_ + kBlockTiles * kMostTileRows * kPanelColumns;
     std::fill_n(totals_, elements_ * kPanelColumns, 0.0f);
   }
 
-  void Compute(float* kernel_gradient) {
-    const int64_t gradient_size = input_.height * input_.width * input_.columns;
+  int64_t column() const { return column_; }
+
+  // `packed`: the band's gradients of the panel that begins at column().
+  void AddBand(const float* image, const Band& band, const float* packed) {
     const bool wide = input_.columns - column_ > kFloatLanes;
-    const auto add = wide
-                         ? (all_tiles_.adjacent ? &GradientBlock::AddBand<2, true> : &GradientBlock::AddBand<2, false>)
-                         : (all_tiles_.adjacent ? &GradientBlock::AddBand<1, true> : &GradientBlock::AddBand<1, false>);
-    for (int64_t i = 0; i < input_.count; ++i) {
-      ForEachBand(input_.height, input_.width, [&](const Band& band) HWY_ATTR {
-        PackGradients(input_, input_.gradients + i * gradient_size, band, column_, packed_);
-        (this->*add)(input_.images + i * input_.image_size, band);
-      });
+    if (all_tiles_.adjacent) {
+      wide ? AddTiles<2, true>(image, band, packed) : AddTiles<1, true>(image, band, packed);
+    } else {
+      wide ? AddTiles<2, false>(image, band, packed) : AddTiles<1, false>(image, band, packed);
     }
+  }
+
+  void Store(float* kernel_gradient) const {
     const Floats d;
     const int64_t count = input_.columns - column_;
     float* to = kernel_gradient + all_tiles_.begin(first_tile_) * input_.columns + column_;
@@ -290,21 +294,21 @@ class GradientBlock {
 
  private:
   template <int kVectors, bool kAdjacent>
-  void AddBand(const float* image, const Band& band) {
+  void AddTiles(const float* image, const Band& band, const float* packed) {
     image += band.y_begin * input_.row_stride + band.x_begin * input_.pixel_stride;
     const TileElements pixels{band.y_end - band.y_begin, band.x_end - band.x_begin, input_.pixel_stride,
                               input_.row_stride};
     int64_t at = 0;
     for (int64_t tile = first_tile_; tile < first_tile_ + tiles_; ++tile) {
       const int64_t size = all_tiles_.begin(tile + 1) - all_tiles_.begin(tile);
-      AddOuterProductRows<kVectors, kAdjacent>(size, pixels, image, offsets_ + at, packed_,
+      AddOuterProductRows<kVectors, kAdjacent>(size, pixels, image, offsets_ + at, packed,
                                                totals_ + at * kPanelColumns);
       at += size;
     }
   }
 
   const KernelGradientInput& input_;
-  const PatchTiles all_tiles_;
+  const PatchTiles& all_tiles_;
   int64_t first_tile_;
   int64_t tiles_;
   int64_t column_;
@@ -312,17 +316,47 @@ class GradientBlock {
   int64_t offsets_[kBlockTiles * kMostTileRows];
   // [elements][kPanelColumns]
   float* totals_;
-  // [pixels of a band][kPanelColumns]
-  float* packed_;
 };
+
+// As many as have their sums in an eighth of a second-level cache of 1 MB.
+constexpr int64_t kGroupBlocks = (128 << 10) / (GradientBlock::kTotals * static_cast<int64_t>(sizeof(float)));
 
 int64_t BlocksOnTarget(const KernelGradientInput& input) {
   const PatchTiles tiles(input.patch);
   return (tiles.count() + kBlockTiles - 1) / kBlockTiles * ((input.columns + kPanelColumns - 1) / kPanelColumns);
 }
 
-void BlockOnTarget(const KernelGradientInput& input, int64_t block, float* kernel_gradient) {
-  GradientBlock(input, block).Compute(kernel_gradient);
+// Blocks that go over the images together: each image is read once for all of them.
+void GroupOnTarget(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient) {
+  thread_local Scratch scratch;
+  float* const packed = scratch.Get(kBandPixels * kPanelColumns + (end - begin) * GradientBlock::kTotals);
+  float* totals = packed + kBandPixels * kPanelColumns;
+  const PatchTiles tiles(input.patch);
+  std::vector<GradientBlock> blocks;
+  blocks.reserve(end - begin);
+  for (int64_t block = begin; block < end; ++block, totals += GradientBlock::kTotals) {
+    blocks.emplace_back(input, tiles, block, totals);
+  }
+  const int64_t gradient_size = input.height * input.width * input.columns;
+  for (int64_t i = 0; i < input.count; ++i) {
+    ForEachBand(input.height, input.width, [&](const Band& band) HWY_ATTR {
+      int64_t packed_column = -1;
+      for (GradientBlock& block : blocks) {
+        if (block.column() != packed_column) {
+          packed_column = block.column();
+          PackGradients(input, input.gradients + i * gradient_size, band, packed_column, packed);
+        }
+        block.AddBand(input.images + i * input.image_size, band, packed);
+      }
+    });
+  }
+  for (const GradientBlock& block : blocks) block.Store(kernel_gradient);
+}
+
+void RangeOnTarget(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient) {
+  for (; begin < end; begin += kGroupBlocks) {
+    GroupOnTarget(input, begin, std::min(begin + kGroupBlocks, end), kernel_gradient);
+  }
 }
 
 }  // namespace
@@ -336,7 +370,7 @@ namespace lockstep {
 HWY_EXPORT(PackOnTarget);
 HWY_EXPORT(PatchesOnTarget);
 HWY_EXPORT(BlocksOnTarget);
-HWY_EXPORT(BlockOnTarget);
+HWY_EXPORT(RangeOnTarget);
 
 void PackPanels(const Matrix& b, float* panels) { PackPanelRows(b, 0, b.rows, panels); }
 
@@ -353,8 +387,8 @@ int64_t NumKernelGradientBlocks(const KernelGradientInput& input) {
   return HWY_DYNAMIC_DISPATCH(BlocksOnTarget)(input);
 }
 
-void KernelGradientBlock(const KernelGradientInput& input, int64_t block, float* kernel_gradient) {
-  HWY_DYNAMIC_DISPATCH(BlockOnTarget)(input, block, kernel_gradient);
+void KernelGradientBlocks(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient) {
+  HWY_DYNAMIC_DISPATCH(RangeOnTarget)(input, begin, end, kernel_gradient);
 }
 
 }  // namespace lockstep

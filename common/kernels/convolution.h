@@ -55,13 +55,13 @@ struct KernelGradientInput {
   TileElements patch;
 };
 
-// Blocks of the kernel's gradient that KernelGradientBlock computes one at a time, on the current target.
+// Blocks that the kernel's gradient is cut into, on the current target.
 int64_t NumKernelGradientBlocks(const KernelGradientInput& input);
 
-// One block of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer product of the patch
-// and the gradient. Pixels are summed in bands of at most 192, each a chain of fused multiply-adds, then the bands in
-// order.
-void KernelGradientBlock(const KernelGradientInput& input, int64_t block, float* kernel_gradient);
+// Blocks [begin, end) of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer product of
+// the patch and the gradient. Pixels are summed in bands of at most 192, each a chain of fused multiply-adds, then the
+// bands in order. Each block has the same bits whatever others are computed with it; several read the images together.
+void KernelGradientBlocks(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient);
 
 }  // namespace lockstep
 

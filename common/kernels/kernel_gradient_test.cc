@@ -19,7 +19,7 @@ struct Case {
   int64_t count, height, width, filters, channels, kernel_y, kernel_x, stride_y, stride_x;
 };
 
-// Images and gradients, and what KernelGradientBlock is given for them.
+// Images and gradients, and what KernelGradientBlocks is given for them.
 struct Operands {
   explicit Operands(const Case& c, std::vector<float> (*random)(int64_t, uint64_t) = RandomIntegers) {
     // A column and a row more than the windows reach.
@@ -52,11 +52,14 @@ struct Operands {
   KernelGradientInput input;
 };
 
-ResultArray Compute(const Operands& operands) {
+// `together`: blocks of one call.
+ResultArray Compute(const Operands& operands, int64_t together = std::numeric_limits<int64_t>::max()) {
   ResultArray result(operands.patch_size() * operands.input.columns);
   // Backwards, as if threads took turns.
-  for (int64_t block = NumKernelGradientBlocks(operands.input); block-- > 0;) {
-    KernelGradientBlock(operands.input, block, result.data());
+  for (int64_t end = NumKernelGradientBlocks(operands.input); end > 0;) {
+    const int64_t begin = end - std::min(end, together);
+    KernelGradientBlocks(operands.input, begin, end, result.data());
+    end = begin;
   }
   EXPECT_TRUE(result.borders_intact());
   return result;
@@ -144,6 +147,17 @@ TEST(KernelGradientTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
       }
     }
     ForEachTarget([&] { ASSERT_EQ(Compute(operands).values(), absl::MakeConstSpan(expected)); });
+  }
+}
+
+TEST(KernelGradientTest, ABlockHasTheSameBitsWhateverIsComputedWithIt) {
+  // From 3 blocks of 14 rows and 32 columns to 65 of 6 and 16: more than go over the images together.
+  for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
+    const Operands operands(c, RandomFloats);
+    ForEachTarget([&] {
+      const ResultArray whole = Compute(operands);
+      for (const int64_t together : {1, 2, 5}) EXPECT_EQ(Compute(operands, together).values(), whole.values());
+    });
   }
 }
 

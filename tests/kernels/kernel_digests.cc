@@ -125,7 +125,7 @@ void Convolutions() {
       const KernelGradientInput input{images.data(), (height + 2) * row, dy.data(), 2,    height, width,
                                       filters,       channels,           row,       patch};
       std::vector<float> gradient(9 * channels * filters);
-      for (int64_t i = 0; i < NumKernelGradientBlocks(input); ++i) KernelGradientBlock(input, i, gradient.data());
+      KernelGradientBlocks(input, 0, NumKernelGradientBlocks(input), gradient.data());
       gradients.Add(gradient);
     }
   }

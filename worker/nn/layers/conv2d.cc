@@ -77,8 +77,10 @@ class Conv2dOp : public LayerOp {
     input.row_stride = geometry_.y.stride * padded_.row_size();
     input.patch = patch_;
     float* kernel_gradient = gradients->Buffer(options_.kernel);
-    pass.compute->ParallelFor(NumKernelGradientBlocks(input),
-                              [&](int64_t block) { KernelGradientBlock(input, block, kernel_gradient); });
+    const int64_t blocks = NumKernelGradientBlocks(input);
+    const int64_t share = (blocks + pass.compute->threads() - 1) / pass.compute->threads();
+    pass.compute->ParallelRanges(
+        blocks, share, [&](int64_t begin, int64_t end) { KernelGradientBlocks(input, begin, end, kernel_gradient); });
     gradients->Final(options_.kernel);
     if (input_gradients[0] == nullptr) return;
     input_gradient_.Compute(pass.compute, pass.batch, output_gradient, pass.values[options_.kernel],
