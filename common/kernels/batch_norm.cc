@@ -14,26 +14,30 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
+// 64 channels, if that is not too much for the registers: strips that are narrower than a row do not read memory in its
+// order.
+constexpr int kStripVectors = kFloatLanes < 16 ? 8 : 4;
+
 template <class Strip>
 HWY_INLINE void MomentsOfStrip(const Strip& strip, int64_t rows, int64_t columns, const float* x, float* means,
                                float* squares) {
   const FloatVector count = hn::Set(Floats(), static_cast<float>(rows));
   auto mean = ZeroStrip<Strip::kVectors>();
   for (int64_t at = 0; at < rows * columns; at += columns) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < Strip::kVectors; ++v) mean.vectors[v] = hn::Add(mean[v], strip.Load(x + at, v));
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < Strip::kVectors; ++v) mean.vectors[v] = hn::Div(mean[v], count);
   auto square = ZeroStrip<Strip::kVectors>();
   for (int64_t at = 0; at < rows * columns; at += columns) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < Strip::kVectors; ++v) {
       const FloatVector distance = hn::Sub(strip.Load(x + at, v), mean[v]);
       square.vectors[v] = hn::MulAdd(distance, distance, square[v]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < Strip::kVectors; ++v) {
     strip.Store(mean[v], means, v);
     strip.Store(square[v], squares, v);
@@ -41,7 +45,8 @@ HWY_INLINE void MomentsOfStrip(const Strip& strip, int64_t rows, int64_t columns
 }
 
 void Moments(int64_t rows, int64_t columns, const float* x, float* means, float* squares) {
-  ForEachStrip(columns, [&](const auto& strip) HWY_ATTR { MomentsOfStrip(strip, rows, columns, x, means, squares); });
+  ForEachStrip<kStripVectors>(
+      columns, [&](const auto& strip) HWY_ATTR { MomentsOfStrip(strip, rows, columns, x, means, squares); });
 }
 
 // A strip of ChannelNumbers, in registers.
@@ -62,7 +67,7 @@ HWY_INLINE void NormalizeStrip(Function function, const Strip& strip, int64_t ro
                                const ChannelNumbers& numbers, const float* x, float* y) {
   const Channels<Strip::kVectors> channels(strip, numbers);
   for (int64_t at = 0; at < rows * columns; at += columns) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < Strip::kVectors; ++v) {
       const FloatVector distance = hn::Sub(strip.Load(x + at, v), channels.mean[v]);
       strip.Store(function.Value(hn::MulAdd(distance, channels.scale[v], channels.shift[v])), y + at, v);
@@ -73,8 +78,8 @@ HWY_INLINE void NormalizeStrip(Function function, const Strip& strip, int64_t ro
 void Normalized(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                 const float* x, float* y) {
   WithActivation(f, [&](auto function) HWY_ATTR {
-    ForEachStrip(columns,
-                 [&](const auto& strip) HWY_ATTR { NormalizeStrip(function, strip, rows, columns, channels, x, y); });
+    ForEachStrip<kStripVectors>(
+        columns, [&](const auto& strip) HWY_ATTR { NormalizeStrip(function, strip, rows, columns, channels, x, y); });
   });
 }
 
@@ -86,7 +91,7 @@ HWY_INLINE void GradientSumsOfStrip(Function function, const Strip& strip, int64
   auto product = ZeroStrip<Strip::kVectors>();
   auto sum = ZeroStrip<Strip::kVectors>();
   for (int64_t at = 0; at < rows * columns; at += columns) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < Strip::kVectors; ++v) {
       const FloatVector distance = hn::Sub(strip.Load(x + at, v), channels.mean[v]);
       FloatVector value;
@@ -101,7 +106,7 @@ HWY_INLINE void GradientSumsOfStrip(Function function, const Strip& strip, int64
       product.vectors[v] = hn::MulAdd(dz, distance, product[v]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < Strip::kVectors; ++v) {
     strip.Store(product[v], products, v);
     strip.Store(sum[v], sums, v);
@@ -112,7 +117,7 @@ template <NormGradientMode kMode>
 void GradientSumsInMode(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                         const float* x, const float* y, float* dy, float* products, float* sums) {
   WithActivation(f, [&](auto function) HWY_ATTR {
-    ForEachStrip(columns, [&](const auto& strip) HWY_ATTR {
+    ForEachStrip<kStripVectors>(columns, [&](const auto& strip) HWY_ATTR {
       GradientSumsOfStrip<kMode>(function, strip, rows, columns, channels, x, y, dy, products, sums);
     });
   });
@@ -141,7 +146,7 @@ HWY_INLINE void InputGradientOfStrip(Function function, const Strip& strip, int6
   const auto offset = LoadStrip(strip, offsets);
   const auto slope = LoadStrip(strip, slopes);
   for (int64_t at = 0; at < rows * columns; at += columns) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < Strip::kVectors; ++v) {
       const FloatVector distance = hn::Sub(strip.Load(x + at, v), channels.mean[v]);
       const FloatVector z = hn::MulAdd(distance, channels.scale[v], channels.shift[v]);
@@ -155,7 +160,7 @@ HWY_INLINE void InputGradientOfStrip(Function function, const Strip& strip, int6
 void InputGradient(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                    const float* offset, const float* slope, const float* x, const float* dy, float* dx) {
   WithActivation(f, [&](auto function) HWY_ATTR {
-    ForEachStrip(columns, [&](const auto& strip) HWY_ATTR {
+    ForEachStrip<kStripVectors>(columns, [&](const auto& strip) HWY_ATTR {
       InputGradientOfStrip(function, strip, rows, columns, channels, offset, slope, x, dy, dx);
     });
   });

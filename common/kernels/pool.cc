@@ -71,24 +71,29 @@ HWY_INLINE void ForEachPosition(const WindowGeometry& g, const Window& window, B
 
 using Words = hn::RebindToSigned<Floats>;
 
+// Winners are kept as bits of floats.
+HWY_INLINE FloatVector BitsOf(int32_t number) { return hn::BitCast(Floats(), hn::Set(Words(), number)); }
+
 void MaxPool(const WindowGeometry& g, const float* x, int32_t* winners, float* y) {
-  const Words di;
-  const Floats d;
   ForEachWindow(g, [&](const Window& window, const auto& strip) HWY_ATTR {
+    constexpr int kVectors = std::decay_t<decltype(strip)>::kVectors;
     const int64_t first = (window.rows.begin * g.x.input + window.columns.begin) * g.channels;
-    for (int v = 0; v < strip.kVectors; ++v) {
-      FloatVector largest = strip.Load(x + first, v);
-      auto winner = hn::Zero(di);
-      ForEachPosition(g, window, [&](int64_t offset, int32_t number) HWY_ATTR {
+    StripVectors<kVectors> largest = LoadStrip(strip, x + first);
+    StripVectors<kVectors> winner = ZeroStrip<kVectors>();
+    ForEachPosition(g, window, [&](int64_t offset, int32_t number) HWY_ATTR {
+      const FloatVector bits = BitsOf(number);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
         const FloatVector value = strip.Load(x + offset, v);
-        const auto larger = hn::Or(hn::Gt(value, largest), hn::IsNaN(value));
-        largest = hn::IfThenElse(larger, value, largest);
-        winner = hn::IfThenElse(hn::RebindMask(di, larger), hn::Set(di, number), winner);
-      });
-      strip.Store(largest, y + window.output, v);
-      if (winners != nullptr) {
-        strip.Store(hn::BitCast(d, winner), reinterpret_cast<float*>(winners) + window.output, v);
+        const auto larger = hn::Or(hn::Gt(value, largest[v]), hn::IsNaN(value));
+        largest.vectors[v] = hn::IfThenElse(larger, value, largest[v]);
+        winner.vectors[v] = hn::IfThenElse(larger, bits, winner[v]);
       }
+    });
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      strip.Store(largest[v], y + window.output, v);
+      if (winners != nullptr) strip.Store(winner[v], reinterpret_cast<float*>(winners) + window.output, v);
     }
   });
 }
@@ -98,15 +103,18 @@ void MaxGradient(const WindowGeometry& g, const int32_t* winners, const float* d
   const bool add = !Disjoint(g);
   ClearUnlessCovered(g, dx);
   ForEachWindow(g, [&](const Window& window, const auto& strip) HWY_ATTR {
-    for (int v = 0; v < strip.kVectors; ++v) {
-      const FloatVector gradient = strip.Load(dy + window.output, v);
-      const auto winner = hn::BitCast(di, strip.Load(reinterpret_cast<const float*>(winners) + window.output, v));
-      ForEachPosition(g, window, [&](int64_t offset, int32_t number) HWY_ATTR {
-        const auto won = hn::RebindMask(Floats(), hn::Eq(winner, hn::Set(di, number)));
-        const FloatVector part = hn::IfThenElseZero(won, gradient);
+    constexpr int kVectors = std::decay_t<decltype(strip)>::kVectors;
+    const StripVectors<kVectors> gradient = LoadStrip(strip, dy + window.output);
+    const StripVectors<kVectors> winner = LoadStrip(strip, reinterpret_cast<const float*>(winners) + window.output);
+    ForEachPosition(g, window, [&](int64_t offset, int32_t number) HWY_ATTR {
+      const auto place = hn::Set(di, number);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const auto won = hn::RebindMask(Floats(), hn::Eq(hn::BitCast(di, winner[v]), place));
+        const FloatVector part = hn::IfThenElseZero(won, gradient[v]);
         strip.Store(add ? hn::Add(strip.Load(dx + offset, v), part) : part, dx + offset, v);
-      });
-    }
+      }
+    });
   });
 }
 

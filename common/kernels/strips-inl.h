@@ -38,11 +38,15 @@ struct PartStrip {
   HWY_INLINE void Store(FloatVector x, float* row, int) const { StorePart(x, Floats(), row + column, count); }
 };
 
-// Calls body(strip) for strips that cover [0, columns).
-template <typename Body>
+// Calls body(strip) for strips that cover [0, columns), none of more than kMost vectors: 4 or 8.
+template <int kMost = 4, typename Body>
 HWY_INLINE void ForEachStrip(int64_t columns, Body body) {
   int64_t column = 0;
+  if constexpr (kMost == 8) {
+    for (; column + 8 * kFloatLanes <= columns; column += 8 * kFloatLanes) body(FullStrip<8>{column});
+  }
   for (; column + 4 * kFloatLanes <= columns; column += 4 * kFloatLanes) body(FullStrip<4>{column});
+  for (; column + 2 * kFloatLanes <= columns; column += 2 * kFloatLanes) body(FullStrip<2>{column});
   for (; column + kFloatLanes <= columns; column += kFloatLanes) body(FullStrip<1>{column});
   if (column < columns) body(PartStrip{column, columns - column});
 }
@@ -57,14 +61,14 @@ struct StripVectors {
 template <typename Strip>
 HWY_INLINE StripVectors<Strip::kVectors> LoadStrip(const Strip& strip, const float* row) {
   StripVectors<Strip::kVectors> result;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < Strip::kVectors; ++v) result.vectors[v] = strip.Load(row, v);
   return result;
 }
 template <int kVectors>
 HWY_INLINE StripVectors<kVectors> ZeroStrip() {
   StripVectors<kVectors> result;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) result.vectors[v] = hn::Zero(Floats());
   return result;
 }
