@@ -5,11 +5,28 @@
 namespace lockstep {
 namespace {
 
-std::shared_ptr<AlignedBuffer> NewGradients(size_t bytes, bool shareable) {
+// What is trained gets a gradient at once, in small pages if nobody asks for others; a frozen variable that fills huge
+// pages may never get one.
+void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
+  size_t begin = 0;
+  size_t end = 0;
+  for (const ParameterLayout::Variable& variable : layout.variables()) {
+    if (!variable.spec.trainable()) continue;
+    const size_t at = static_cast<size_t>(variable.flat_offset) * sizeof(float);
+    if (at > end + kHugePage) {
+      gradients->Populate(begin, end - begin);
+      begin = at;
+    }
+    end = at + static_cast<size_t>(variable.elements) * sizeof(float);
+  }
+  gradients->Populate(begin, end - begin);
+}
+
+std::shared_ptr<AlignedBuffer> NewGradients(const ParameterLayout& layout, bool shareable) {
+  const size_t bytes = static_cast<size_t>(layout.flat_elements()) * sizeof(float);
   if (!shareable) return std::make_shared<AlignedBuffer>(bytes);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
-  // All of it is written at once, in small pages if nobody asks for others.
-  if (bytes >= kHugeBuffer) gradients->Populate(0, bytes);
+  if (bytes >= kHugeBuffer) ProvideTrainable(layout, gradients.get());
   return gradients;
 }
 
@@ -18,7 +35,7 @@ std::shared_ptr<AlignedBuffer> NewGradients(size_t bytes, bool shareable) {
 GradientBuffer::GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable)
     : layout_(*layout),
       type_(type),
-      gradients_(NewGradients(static_cast<size_t>(layout->flat_elements()) * sizeof(float), shareable)),
+      gradients_(NewGradients(*layout, shareable)),
       offered_(gradients_->handle() != nullptr) {
   if (type_ == v1::DT_FLOAT) return;
   encoded_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(uint16_t));

@@ -7,6 +7,7 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/memory/testing/residency.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,31 @@ TEST_F(GradientBufferTest, SharedPiecesSayWhereTheyLie) {
   EXPECT_EQ(piece.shared->offset, (layout_.variables()[1].flat_offset + 2) * sizeof(float));
   EXPECT_EQ(piece.shared->bytes, 3 * sizeof(float));
   EXPECT_FALSE(gradients.Piece(1, 2, 3, /*in_place=*/false).shared.has_value());
+}
+
+TEST_F(GradientBufferTest, WhatIsFrozenTakesNoMemory) {
+  v1::ModelSpec model;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(variables { name: "before" dtype: DT_FLOAT shape: 1000000 }
+           variables { name: "first" dtype: DT_FLOAT shape: 1000000 trainable: true }
+           variables { name: "mean" dtype: DT_FLOAT shape: 64 }
+           variables { name: "second" dtype: DT_FLOAT shape: 1000000 trainable: true }
+           variables { name: "between" dtype: DT_FLOAT shape: 16000000 }
+           variables { name: "third" dtype: DT_FLOAT shape: 1000 trainable: true }
+           variables { name: "after" dtype: DT_FLOAT shape: 16000000 })pb",
+      &model));
+  const ParameterLayout layout = ParameterLayout::Create(model).value();
+  GradientBuffer gradients(&layout, v1::DT_FLOAT, /*shareable=*/true);
+  if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
+  const auto pages = [&](int variable) {
+    return ResidentPages(gradients.Variable(variable),
+                         static_cast<size_t>(layout.variables()[variable].elements) * sizeof(float));
+  };
+  if (pages(5) == 0) GTEST_SKIP() << "the kernel has no such call";
+  constexpr size_t kPage = 4096;
+  for (const int trainable : {1, 3}) EXPECT_GE(pages(trainable), 1000000 * sizeof(float) / kPage);
+  // But for a page that it shares with what is trained.
+  for (const int frozen : {0, 4, 6}) EXPECT_LE(pages(frozen), 2u) << frozen;
 }
 
 TEST_F(GradientBufferTest, MemoryThatNobodyHoldsIsUsedAgain) {

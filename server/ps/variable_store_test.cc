@@ -1,9 +1,5 @@
 #include "lockstep/server/ps/variable_store.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -18,6 +14,7 @@
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/memory/prefault.h"
+#include "lockstep/common/memory/testing/residency.h"
 #include "lockstep/common/tensor/rounding.h"
 #include "lockstep/server/ps/initializer.h"
 
@@ -50,14 +47,6 @@ config::v1::OptimizerConfig Optimizer(const std::string& text) {
 }
 
 constexpr char kAdam[] = "adam {} learning_rate { initial: 0.1 }";
-
-// Every page of the buffer has memory. It must begin with a page.
-bool IsResident(const AlignedBuffer& buffer) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> pages((buffer.size() + page - 1) / page);
-  EXPECT_EQ(mincore(const_cast<char*>(buffer.data()), buffer.size(), pages.data()), 0);
-  return std::all_of(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; });
-}
 
 class VariableStoreTest : public ::testing::Test {
  protected:

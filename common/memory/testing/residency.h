@@ -1,12 +1,16 @@
 #ifndef LOCKSTEP_COMMON_MEMORY_TESTING_RESIDENCY_H_
 #define LOCKSTEP_COMMON_MEMORY_TESTING_RESIDENCY_H_
 
+#include <cstddef>
+
 #include "lockstep/common/memory/aligned_buffer.h"
 
 namespace lockstep {
 
 // True when the kernel has provided every page of the buffer.
 bool IsResident(const AlignedBuffer& buffer);
+// How many pages the kernel has provided for these bytes.
+size_t ResidentPages(const void* data, size_t bytes);
 
 }  // namespace lockstep
 
