@@ -196,7 +196,7 @@ absl::Status ChiefSession::RequestStop(const std::string& reason) {
 
 absl::Status ChiefSession::AwaitEnd() {
   absl::Status ended = ending_.Await();
-  if (training() != nullptr) training()->EndFollowersEvents();
+  process_.chief()->EndFollowersEvents();
   // Once: later the file may be that of the next chief.
   if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
   address_file_.reset();

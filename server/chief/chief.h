@@ -121,6 +121,8 @@ class Chief {
   absl::Status AwaitModel() ABSL_LOCKS_EXCLUDED(mutex_);
   // After AwaitModel; the same for good.
   Training* training() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The program has no summary to add any more: the event file ends, unless the logdir is another chief's by now.
+  void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the run well as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
   // save. The step is in the run's record before it counts, so that no later life goes beyond. Errors:
   // FailedPrecondition before the model is known; those of the file system, and the run goes on; Unknown when the disk

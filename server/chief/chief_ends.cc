@@ -89,6 +89,16 @@ absl::Status Chief::FinishRun(Training* training) {
   return status;
 }
 
+void Chief::EndFollowersEvents() {
+  Training* training = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    if (!life_.lost_logdir().ok()) return;
+    training = training_.get();
+  }
+  if (training != nullptr) training->EndFollowersEvents();
+}
+
 void Chief::NoteFinished() {
   absl::Status status = history_.directory() == nullptr ? absl::OkStatus() : CheckOwned();
   if (status.ok()) status = history_.Update([](v1::RunRecord* record) { record->set_finished(true); });

@@ -28,6 +28,8 @@
 #include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/chief/training.h"
+#include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/v1/data.pb.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -39,6 +41,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Starts what writes checkpoints over time only when it is told to.
 class HeldSaves : public Executor {
@@ -88,6 +91,7 @@ class ChiefTest : public ::testing::Test {
     options.logdir = logdir_;
     options.write_events = write_events_;
     options.config = config_;
+    options.followed = followed_;
     options.share_memory = share_memory_;
     options.executor = executor_;
     options.housekeeping_period = absl::ZeroDuration();
@@ -199,6 +203,7 @@ class ChiefTest : public ::testing::Test {
   Executor* executor_ = Executor::Threads();
   std::string logdir_ = "logdir";
   bool write_events_ = true;
+  bool followed_ = false;
   bool share_memory_ = false;
   config::v1::RunSpec config_;
   // Of each life of the chief: 1, 2, ...
@@ -628,7 +633,7 @@ TEST_F(ChiefTest, TrainsToTheEndAndSaysGoodbye) {
   for (const char* event : {"CHECKPOINT 0", "CHECKPOINT 10", "loss 2", "loss 10"}) {
     EXPECT_THAT(events, ::testing::Contains(event));
   }
-  EXPECT_THAT(events, ::testing::Not(::testing::Contains("loss 3")));
+  EXPECT_THAT(events, Not(Contains("loss 3")));
 }
 
 TEST_F(ChiefTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
@@ -1175,6 +1180,38 @@ TEST_F(ChiefTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   chief_.reset();
   EXPECT_EQ(Files(), files);
   EXPECT_EQ(ReadCheckpointState(&memory_, "logdir").value()->model_checkpoint_path(), "logdir/model.ckpt-7");
+}
+
+TEST_F(ChiefTest, TheEventsOfAFollowedRunEndWithItsFollower) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  chief_->EndFollowersEvents();  // nothing, before there is a model
+  worker_ = Connect(OpenSession("worker-0")->session_id());
+  chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
+  ASSERT_TRUE(worker_->Ask().ok());
+  TrainTo(3);
+  chief_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+  EXPECT_THAT(Events(0), AllOf(Contains("CHECKPOINT 3"), Not(Contains("STOP 0"))));
+  chief_->EndFollowersEvents();
+  EXPECT_EQ(Events(0).back(), "STOP 0");
+}
+
+TEST_F(ChiefTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  worker_ = Connect(OpenSession("worker-0")->session_id());
+  chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
+  ASSERT_TRUE(worker_->Ask().ok());
+  TrainTo(3);
+  ASSERT_TRUE(memory_.Remove("logdir/lock").ok());
+  const auto successor = RunDirectory::Open(&memory_, "logdir").value();
+  EXPECT_FALSE(chief_->Save().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Wait()));
+  chief_->EndFollowersEvents();
+  worker_.reset();
+  chief_.reset();
+  EXPECT_THAT(Events(0), AllOf(Contains("START 0"), Not(Contains("STOP 0"))));
 }
 
 TEST_F(ChiefTest, GoesOnWhenItCannotSeeWhetherItsLogdirIsItsOwn) {

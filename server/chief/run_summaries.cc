@@ -28,7 +28,8 @@ void RunSummaries::Add(v1::Summary summary, int64_t step) {
   v1::Event event;
   event.set_step(step);
   *event.mutable_summary() = std::move(summary);
-  events_->Write(std::move(event));
+  MutexLock lock(&mutex_);
+  if (!ended_) events_->Write(std::move(event));
 }
 
 void RunSummaries::OnCommit(const Update& update) {
@@ -37,6 +38,8 @@ void RunSummaries::OnCommit(const Update& update) {
   const auto write = [&](absl::string_view tag, double value) {
     events_->WriteScalar(tag, static_cast<float>(value), update.step);
   };
+  MutexLock lock(&mutex_);
+  if (ended_) return;
   const Rates rates = TakeRates(update.step);
   write("loss", update.mean_loss);
   write("learning_rate", update.learning_rate);
@@ -60,7 +63,6 @@ void RunSummaries::SetExamplesPerStep(int64_t examples, int64_t step) {
 }
 
 RunSummaries::Rates RunSummaries::TakeRates(int64_t step) {
-  MutexLock lock(&mutex_);
   CountExamples(step);
   const absl::Time now = options_.clock->Now();
   const double seconds = absl::ToDoubleSeconds(now - rate_time_);
@@ -76,7 +78,9 @@ RunSummaries::Rates RunSummaries::TakeRates(int64_t step) {
 }
 
 void RunSummaries::OnSaved(int64_t step, const std::string& prefix) {
-  if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::CHECKPOINT, step, prefix);
+  if (events_ == nullptr) return;
+  MutexLock lock(&mutex_);
+  if (!ended_) events_->WriteSessionLog(v1::SessionLog::CHECKPOINT, step, prefix);
 }
 
 void RunSummaries::Flush() {
@@ -93,8 +97,8 @@ void RunSummaries::OnEnd() {
     MutexLock lock(&mutex_);
     if (std::exchange(ended_, true)) return;
     wait = !disk_is_late_;
+    events_->WriteSessionLog(v1::SessionLog::STOP, 0);
   }
-  events_->WriteSessionLog(v1::SessionLog::STOP, 0);
   if (wait) Flush();
 }
 

@@ -19,7 +19,7 @@ namespace lockstep {
 // are those of TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator):
 // loss, learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec; and update_ratio, the norm of the
 // update by that of the weights. Never blocks on files, but for Flush and OnEnd.
-// Thread-safe.
+// After OnEnd nothing is written. Thread-safe.
 class RunSummaries {
  public:
   struct Options {
@@ -48,11 +48,11 @@ class RunSummaries {
   void OnCommit(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
   // From `step` on, which was committed last.
   void SetExamplesPerStep(int64_t examples, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Add(v1::Summary summary, int64_t step);
-  void OnSaved(int64_t step, const std::string& prefix);
+  void Add(v1::Summary summary, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnSaved(int64_t step, const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes what waits, for five seconds at most. What the disk has not taken by then may be lost; that is logged.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
-  // No summary follows. Writes that and what waits, as Flush does, but waits for no disk that was late before. Once.
+  // The last record. Writes it and what waits, as Flush does, but waits for no disk that was late before. Once.
   void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -61,7 +61,7 @@ class RunSummaries {
     double steps = 0;
     double examples = 0;
   };
-  Rates TakeRates(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  Rates TakeRates(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountExamples(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -124,6 +124,17 @@ TEST_F(RunSummariesTest, SummariesMayFollowAFlushAndNoneTheEnd) {
   EXPECT_THAT(Lines(), ElementsAre("4 mine 0", "0 STOP "));
 }
 
+TEST_F(RunSummariesTest, WhatComesAfterTheEndIsNotWritten) {
+  Start(/*every_steps=*/1);
+  summaries_->OnEnd();
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  summaries_->Add(summary, 4);
+  summaries_->OnSaved(4, "logs/model.ckpt-4");
+  summaries_->OnCommit({5, 1});
+  EXPECT_THAT(Lines(), ElementsAre("0 STOP "));
+}
+
 TEST_F(RunSummariesTest, TheEndWaitsForNoDiskThatWasLateBefore) {
   Start(/*every_steps=*/0);
   disk_.Hang("events");

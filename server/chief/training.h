@@ -104,7 +104,7 @@ class Training {
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
   void EndEvents() { options_.followed ? summaries_.Flush() : summaries_.OnEnd(); }
-  // The follower, too, has no summary to add any more.
+  // The follower has no summary to add any more, either.
   void EndFollowersEvents() { summaries_.OnEnd(); }
 
  private:
