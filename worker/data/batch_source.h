@@ -35,7 +35,7 @@ class BatchSource {
   virtual void Prefetch(int64_t step, int64_t slot) {}
 
   // Prepares a batch that was hinted at in the caller's thread, which has nothing else to do for a moment. False when
-  // there is none, or it takes longer than a moment.
+  // there is none, or batches take longer than a moment; one that does so all of a sudden holds the caller up.
   virtual bool PrepareIfBrief() { return false; }
 };
 

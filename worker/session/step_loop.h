@@ -28,8 +28,8 @@ class StepLoop {
 
   // The answer to a heartbeat of the session; returns whether it shows that the session brings something.
   bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes Run return: at once, unless the worker has begun to send a contribution, which is ended first. A second call
-  // aborts that, too. Every later Run returns Cancelled.
+  // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
+  // first. A second call aborts the contribution, too. Every later Run returns Cancelled.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // False: what is being computed is not wanted any more.

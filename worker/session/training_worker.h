@@ -57,8 +57,8 @@ class TrainingWorker {
   // WorkerSession::RequestEnd.
   absl::Status RequestEnd(const std::string& reason) { return session_.RequestEnd(reason); }
 
-  // Makes Run return: at once, unless the worker has begun to send a contribution, which is ended first. A second call
-  // aborts that, too.
+  // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
+  // first. A second call aborts the contribution, too.
   void RequestStop();
 
   // Slots computed so far.
