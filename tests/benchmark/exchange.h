@@ -22,6 +22,9 @@ struct ExchangeSpec {
   bool unix_socket = false;
   // Lockstep's workers share memory with the chief; the others do not know of it.
   bool share_memory = false;
+  // All processes on one processor: where they do nothing at the same time, so that the time does not depend on whether
+  // the scheduler puts both ends on the same one.
+  bool one_processor = false;
   // Of the chief.
   int step_threads = 2;
   // For the unix socket; exists.
@@ -63,7 +66,8 @@ Exchange StaggeredExchange(absl::Duration stagger);
 // Blocking sockets, a thread of the server for each worker; pieces of 256 KiB are summed as they arrive.
 Exchange RawExchange();
 // The same over bare gRPC: a stream for each worker by the generic API on completion queues, messages of 256 KiB that
-// refer to the memory, and what is received is summed where it lies. What Lockstep takes beyond it is Lockstep's own.
+// refer to the memory; what is received is summed where it lies, and each piece of the values goes out as soon as it is
+// applied. What Lockstep takes beyond it is Lockstep's own.
 Exchange StreamExchange();
 // A protobuf message with a bytes field in a unary call.
 Exchange NaiveExchange();

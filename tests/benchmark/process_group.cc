@@ -1,6 +1,7 @@
 #include "lockstep/tests/benchmark/process_group.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -116,8 +117,19 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   Exit(absl::OkStatus());
 }
 
+// The threads that this one starts stay there, too.
+void StayOnOneProcessor() {
+  cpu_set_t processors;
+  if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return;
+  int first = 0;
+  while (first < CPU_SETSIZE && !CPU_ISSET(first, &processors)) ++first;
+  CPU_ZERO(&processors);
+  CPU_SET(first, &processors);
+  sched_setaffinity(0, sizeof(processors), &processors);
+}
+
 // Forks a process that runs `body` with its end of a socket pair.
-absl::Status Fork(const std::function<void(int)>& body, pid_t* pid, int* control) {
+absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body, pid_t* pid, int* control) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return absl::InternalError("no socket pair");
   std::fflush(nullptr);
@@ -129,6 +141,7 @@ absl::Status Fork(const std::function<void(int)>& body, pid_t* pid, int* control
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != ends[1]) close(fd);
     }
+    if (spec.one_processor) StayOnOneProcessor();
     body(ends[1]);
   }
   close(ends[1]);
@@ -150,9 +163,9 @@ size_t BytesOf(const v1::ModelSpec& model) {
 
 absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Start(const Exchange& exchange, const ExchangeSpec& spec) {
   std::unique_ptr<ProcessGroup> group(new ProcessGroup());
-  const auto add = [&group](const std::function<void(int)>& body) {
+  const auto add = [&group, &spec](const std::function<void(int)>& body) {
     group->processes_.emplace_back();
-    return Fork(body, &group->processes_.back().pid, &group->processes_.back().control);
+    return Fork(spec, body, &group->processes_.back().pid, &group->processes_.back().control);
   };
   RETURN_IF_ERROR(add([&](int control) { ServerMain(exchange, spec, control); }));
   Answer hello;

@@ -61,6 +61,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   spec.workers = workers;
   spec.unix_socket = wire == Wire::kUnix;
   spec.share_memory = wire == Wire::kSharedMemory;
+  spec.one_processor = bytes < kMegabyte && workers == 1;
   spec.directory = options.directory;
   spec.step_threads = options.step_threads;
   Contest contest(kTurnSeconds);
@@ -69,7 +70,7 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   if (!options.alone && bytes < kMegabyte) {
     RETURN_IF_ERROR(contest.Enter("gRPC round trip", RoundTripExchange(), spec));
   }
-  if (!options.alone && bytes >= kMegabyte) RETURN_IF_ERROR(contest.Enter("bare gRPC stream", StreamExchange(), spec));
+  if (!options.alone) RETURN_IF_ERROR(contest.Enter("bare gRPC stream", StreamExchange(), spec));
   if (!options.alone && options.naive) RETURN_IF_ERROR(contest.Enter("protobuf stub", NaiveExchange(), spec, 3));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   for (int i = options.alone ? 0 : 1; i < contest.size(); ++i) {
@@ -80,7 +81,6 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
     row->set_against(i == 0 ? "" : contest.name(i));
     SetBar(bytes, contest.name(i), workers, row);
     contest.Fill({0}, {i}, Milliseconds, row);
-    if (i > 1) continue;
     Row* const cpu = report->add_row();
     cpu->set_group("step CPU");
     cpu->set_what(row->what());

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/tests/benchmark/exchange.h"
 #include "lockstep/tests/benchmark/plain_channel.h"
@@ -73,22 +73,18 @@ void AddTo(float* to, const grpc::ByteBuffer& message) {
   });
 }
 
-class StreamServer;
-
 // A worker's stream, with a queue and a thread of its own.
 struct Connection {
   enum Tag : intptr_t { kAccepted = 1, kRead, kWritten };
 
-  Connection(StreamServer* owner, int number) : server(owner), index(number) {}
-
-  StreamServer* const server;
-  const int index;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};
   grpc::ByteBuffer received;
-  size_t num_received = 0;
-  size_t num_written = 0;
+  int64_t num_received = 0;
+  // Guarded by the server's mutex.
+  int64_t num_written = 0;
+  bool writing = false;
 };
 
 class StreamServer : public ExchangeServer {
@@ -100,8 +96,10 @@ class StreamServer : public ExchangeServer {
     server->values_ = AlignedBuffer(bytes);
     server->sum_ = AlignedBuffer(bytes);
     std::memset(server->values_.data(), 0, bytes);
-    server->arrived_ = std::vector<std::atomic<int>>(NumPieces(bytes));
-    server->added_ = std::vector<std::atomic<int>>(NumPieces(bytes));
+    {
+      MutexLock lock(&server->mutex_);
+      server->pieces_.resize(NumPieces(bytes));
+    }
     server->address_ = spec.unix_socket ? absl::StrCat("unix:", spec.directory, "/stream") : "127.0.0.1:0";
     int port = 0;
     grpc::ServerBuilder builder;
@@ -109,7 +107,7 @@ class StreamServer : public ExchangeServer {
     builder.RegisterAsyncGenericService(&server->service_);
     builder.SetMaxReceiveMessageSize(-1);
     for (int i = 0; i < spec.workers; ++i) {
-      server->connections_.push_back(std::make_unique<Connection>(server.get(), i));
+      server->connections_.push_back(std::make_unique<Connection>());
       server->connections_.back()->queue = builder.AddCompletionQueue();
     }
     server->server_ = builder.BuildAndStart();
@@ -128,7 +126,12 @@ class StreamServer : public ExchangeServer {
   std::string address() const override { return address_; }
 
  private:
-  size_t num_pieces() const { return arrived_.size(); }
+  struct PieceState {
+    // Contributions that wait for the last one.
+    std::vector<grpc::ByteBuffer> held;
+    // Steps.
+    int64_t num_applied = 0;
+  };
 
   void Serve(Connection* c) {
     void* tag;
@@ -140,62 +143,71 @@ class StreamServer : public ExchangeServer {
           OnPiece(c);
           break;
         case Connection::kWritten:
-          if (++c->num_written < num_pieces()) Write(c);
+          SetWritten(c);
           continue;
       }
       c->stream.Read(&c->received, reinterpret_cast<void*>(Connection::kRead));
     }
   }
 
-  void Write(Connection* c) {
-    c->stream.Write(Piece(values_, c->num_written), reinterpret_cast<void*>(Connection::kWritten));
-  }
-
   void OnPiece(Connection* c) {
-    const size_t piece = c->num_received++;
-    float* const sum = sum_.as<float>() + piece * kPieceBytes / sizeof(float);
-    // The first is copied, the others are added where they lie, one after the other.
-    const int before = arrived_[piece].fetch_add(1);
-    if (before == 0) {
-      CopyTo(sum, c->received);
-    } else {
-      while (added_[piece].load(std::memory_order_acquire) < before) std::this_thread::yield();
-      AddTo(sum, c->received);
+    size_t piece = 0;
+    std::vector<grpc::ByteBuffer> contributions;
+    {
+      MutexLock lock(&mutex_);
+      piece = static_cast<size_t>(c->num_received++) % pieces_.size();
+      std::vector<grpc::ByteBuffer>& held = pieces_[piece].held;
+      held.emplace_back();
+      held.back().Swap(&c->received);
+      if (held.size() < static_cast<size_t>(workers_)) return;
+      contributions.swap(held);
     }
-    c->received.Clear();
-    if (before + 1 < workers_) {
-      added_[piece].fetch_add(1, std::memory_order_release);
-    } else {
-      arrived_[piece] = 0;
-      added_[piece] = 0;
-      Apply(piece);
+    Apply(piece, contributions);
+    {
+      MutexLock lock(&mutex_);
+      ++pieces_[piece].num_applied;
     }
-    if (c->num_received < num_pieces()) return;
-    c->num_received = 0;
-    if (finished_.fetch_add(1) + 1 < workers_) return;
-    finished_ = 0;
-    for (const auto& connection : connections_) {
-      connection->num_written = 0;
-      Write(connection.get());
-    }
+    for (const auto& connection : connections_) WriteNext(connection.get());
   }
 
-  void Apply(size_t piece) {
+  void Apply(size_t piece, const std::vector<grpc::ByteBuffer>& contributions) {
     const size_t first = piece * kPieceBytes / sizeof(float);
     const size_t end = std::min(values_.size() / sizeof(float), first + kPieceBytes / sizeof(float));
     float* const values = values_.as<float>();
-    const float* const sum = sum_.as<float>();
+    float* const sum = sum_.as<float>();
+    CopyTo(sum + first, contributions[0]);
+    for (size_t i = 1; i < contributions.size(); ++i) AddTo(sum + first, contributions[i]);
     const float divisor = static_cast<float>(workers_);
     for (size_t i = first; i < end; ++i) values[i] -= sum[i] / divisor * 0.01f;
+  }
+
+  void SetWritten(Connection* c) {
+    {
+      MutexLock lock(&mutex_);
+      c->writing = false;
+    }
+    WriteNext(c);
+  }
+
+  // The next piece goes out as soon as it is applied and nothing else is under way.
+  void WriteNext(Connection* c) {
+    size_t piece = 0;
+    {
+      MutexLock lock(&mutex_);
+      piece = static_cast<size_t>(c->num_written) % pieces_.size();
+      const int64_t steps = c->num_written / static_cast<int64_t>(pieces_.size());
+      if (c->writing || pieces_[piece].num_applied == steps) return;
+      c->writing = true;
+      ++c->num_written;
+    }
+    c->stream.Write(Piece(values_, piece), reinterpret_cast<void*>(Connection::kWritten));
   }
 
   int workers_ = 1;
   std::string address_;
   AlignedBuffer values_, sum_;
-  // Of each piece: contributions that came, and those that are added.
-  std::vector<std::atomic<int>> arrived_, added_;
-  // Workers whose gradients are in.
-  std::atomic<int> finished_{0};
+  Mutex mutex_;
+  std::vector<PieceState> pieces_ ABSL_GUARDED_BY(mutex_);
   grpc::AsyncGenericService service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unique_ptr<grpc::Server> server_;
