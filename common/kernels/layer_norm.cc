@@ -89,7 +89,9 @@ void RowsGradientOnTarget(int64_t rows, int64_t columns, const float* gamma, con
     const float g_mean = SumRow(columns, g) / size;
     const float product_mean = SumRow(columns,
                                       [&](int64_t c, int64_t count) HWY_ATTR {
-                                        const Eight distance = SubtractEight(LoadEight(x + c, count, 0), row_mean);
+                                        Eight distance = SubtractEight(LoadEight(x + c, count, 0), row_mean);
+                                        // A mean times its inverse may be infinite.
+                                        if (count < 8) distance = KeepFirst(distance, count);
                                         return MultiplyEight(g(c, count), MultiplyEight(distance, row_inverse));
                                       }) /
                                size;

@@ -136,5 +136,15 @@ TEST(LayerNormKernelTest, TheGradientMayReplaceThatOfTheOutput) {
   });
 }
 
+// Whatever the row's mean is: columns behind the last one do not count.
+TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradientHoweverLargeItIs) {
+  const float gamma = 1, mean = 3e38f, inverse = 10, dy = 0;
+  ForEachTarget([&] {
+    float dx = 1;
+    NormalizeRowsGradient(1, 1, &gamma, {&mean, &inverse}, &mean, &dy, &dx);
+    EXPECT_EQ(dx, 0);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep
