@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -123,6 +124,85 @@ TEST(ActivationKernelTest, NothingIsWrittenBehindTheLastElement) {
       const std::vector<float> x = RandomFloats(size, 1);
       ApplyActivation(kAll[3], size, x.data(), y.data());
       ASSERT_TRUE(y.borders_intact()) << size;
+    }
+  });
+}
+
+float ValueOf(const ActivationKernel& f, float x) {
+  ApplyActivation(f, 1, &x, &x);
+  return x;
+}
+float GradientOf(const ActivationKernel& f, float value, float dy) {
+  ApplyActivationGradient(f, 1, &value, &dy, &dy);
+  return dy;
+}
+
+// By themselves and in any row, elements have the same bits.
+TEST(ActivationKernelTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const ActivationKernel& f = c.OneOf(kAll);
+    const int64_t size = c.Size(0, 300);
+    const std::vector<float> x = c.Numbers(size);
+    const std::vector<float> dy = c.Numbers(size);
+    const bool in_place = c.OneIn(2);
+    float* const y = in_place ? c.InOut(x) : c.Output(size);
+    ApplyActivation(f, size, in_place ? y : c.Input(x), y);
+    float* const dx = in_place ? c.InOut(dy) : c.Output(size);
+    ApplyActivationGradient(f, size, c.Input(x), in_place ? dx : c.Input(dy), dx);
+    for (int64_t i = 0; i < size; ++i) {
+      ASSERT_PRED2(SameFloats, y[i], ValueOf(f, x[i])) << i;
+      ASSERT_PRED2(SameFloats, dx[i], GradientOf(f, x[i], dy[i])) << i;
+    }
+  });
+}
+
+TEST(ActivationKernelTest, TargetsAgreeOnRandomRowsWithBiases) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const ActivationKernel& f = c.OneOf(kAll);
+    const int64_t rows = c.Size(1, 20), columns = c.Size(1, 140), stride = columns + c.Between(0, 3);
+    const bool in_place = c.OneIn(2), has_bias = !c.OneIn(4);
+    const std::vector<float> before = c.Numbers((rows - 1) * stride + columns);
+    const std::vector<float> bias = c.Numbers(columns);
+    float* const sum = c.InOut(before);
+    float* const y = in_place ? sum : c.Output(rows, columns, stride);
+    AddBiasAndActivateRows(f, rows, columns, stride, has_bias ? c.Input(bias) : nullptr, sum, y);
+    for (size_t i = 0; i < before.size(); ++i) {
+      const auto column = static_cast<int64_t>(i) % stride;
+      if (column >= columns) {
+        ASSERT_PRED2(SameFloats, sum[i], before[i]) << i;
+        continue;
+      }
+      const float expected = has_bias ? before[i] + bias[column] : before[i];
+      ASSERT_PRED2(SameFloats, sum[i], in_place ? ValueOf(f, expected) : expected) << i;
+      ASSERT_PRED2(SameFloats, y[i], ValueOf(f, expected)) << i;
+    }
+  });
+}
+
+TEST(ActivationKernelTest, TargetsAgreeOnSumsOfRandomShapes) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const ActivationKernel& f = c.OneOf(kAll);
+    const int64_t rows = c.Size(1, 40), columns = c.Size(1, 140);
+    const std::vector<float> value = c.Numbers(rows * columns);
+    const std::vector<float> dy = c.Numbers(rows * columns);
+    const bool in_place = c.OneIn(2), has_sums = !c.OneIn(4);
+    float* const dx = in_place ? c.InOut(dy) : c.Output(rows * columns);
+    float* const sums = has_sums ? c.Output(columns) : nullptr;
+    float* const plain = c.Output(columns);
+    ActivationGradientAndSums(f, rows, columns, c.Input(value), in_place ? dx : c.Input(dy), dx, sums);
+    SumColumns(rows, columns, c.Input(dy), plain);
+    std::vector<float> expected(columns), expected_plain(dy.begin(), dy.begin() + columns);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const float gradient = GradientOf(f, value[i], dy[i]);
+      ASSERT_PRED2(SameFloats, dx[i], gradient) << i;
+      expected[i % columns] += gradient;
+      if (i >= columns) expected_plain[i % columns] += dy[i];
+    }
+    for (int64_t i = 0; i < columns; ++i) {
+      if (has_sums) {
+        ASSERT_PRED2(SameFloats, sums[i], expected[i]) << i;
+      }
+      ASSERT_PRED2(SameFloats, plain[i], expected_plain[i]) << i;
     }
   });
 }

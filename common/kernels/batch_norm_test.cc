@@ -5,8 +5,10 @@
 
 #include "Eigen/Core"
 #include "gtest/gtest.h"
+#include "lockstep/common/kernels/activation.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -94,6 +96,75 @@ TEST(BatchNormKernelTest, TheGradientStaysUnlessItIsToBeStored) {
   SumNormGradients(kRelu, NormGradientMode::kFromInput, 3, 5, p.channels(), p.x.data(), nullptr, dy.data(),
                    products.data(), sums.data());
   EXPECT_EQ(dy, p.dy);
+}
+
+// What the header says of each channel, one element at a time.
+struct ChannelReference {
+  float mean, scale, shift;
+
+  float Distance(float x) const { return x - mean; }
+  float Z(float x) const { return std::fma(Distance(x), scale, shift); }
+  static float Value(const ActivationKernel& f, float z) {
+    ApplyActivation(f, 1, &z, &z);
+    return z;
+  }
+  static float Gradient(const ActivationKernel& f, float value, float dy) {
+    ApplyActivationGradient(f, 1, &value, &dy, &dy);
+    return dy;
+  }
+};
+
+TEST(BatchNormKernelTest, TargetsAgreeOnRandomShapes) {
+  const ActivationKernel all[] = {{ActivationType::kIdentity},        {ActivationType::kRelu},
+                                  {ActivationType::kLeakyRelu, 0.2f}, {ActivationType::kTanh},
+                                  {ActivationType::kSigmoid},         {ActivationType::kGelu}};
+  const NormGradientMode modes[] = {NormGradientMode::kFromInput, NormGradientMode::kFromInputAndStore,
+                                    NormGradientMode::kFromOutputAndStore};
+  ForEachRandomCase(600, [&](RandomCase& c) {
+    const ActivationKernel& f = c.OneOf(all);
+    const NormGradientMode mode = c.OneOf(modes);
+    const int64_t rows = c.Size(1, 40), columns = c.Size(1, 140), size = rows * columns;
+    const std::vector<float> mean = c.Numbers(columns), scale = c.Numbers(columns), shift = c.Numbers(columns);
+    const std::vector<float> offset = c.Numbers(columns), slope = c.Numbers(columns);
+    const std::vector<float> x = c.Numbers(size), y = c.Numbers(size), dy = c.Numbers(size);
+    const ChannelNumbers channels{c.Input(mean), c.Input(scale), c.Input(shift)};
+    const float* const x_input = c.Input(x);
+    float* const normal = c.Output(size);
+    float* const means = c.Output(columns);
+    float* const squares = c.Output(columns);
+    float* const dz = c.InOut(dy);
+    float* const products = c.Output(columns);
+    float* const sums = c.Output(columns);
+    const bool in_place = c.OneIn(2);
+    float* const dx = in_place ? c.InOut(dy) : c.Output(size);
+    NormalizeColumns(f, rows, columns, channels, x_input, normal);
+    ColumnMeansAndSquares(rows, columns, x_input, means, squares);
+    SumNormGradients(f, mode, rows, columns, channels, x_input,
+                     mode == NormGradientMode::kFromOutputAndStore ? c.Input(y) : nullptr, dz, products, sums);
+    NormInputGradient(f, rows, columns, channels, c.Input(offset), c.Input(slope), x_input, in_place ? dx : c.Input(dy),
+                      dx);
+    for (int64_t column = 0; column < columns; ++column) {
+      const ChannelReference channel{mean[column], scale[column], shift[column]};
+      float x_sum = 0, square = 0, product = 0, sum = 0;
+      for (int64_t i = column; i < size; i += columns) {
+        const float z = channel.Z(x[i]);
+        const float gradient = channel.Gradient(f, mode == NormGradientMode::kFromOutputAndStore ? y[i] : z, dy[i]);
+        x_sum += x[i];
+        product = std::fma(gradient, channel.Distance(x[i]), product);
+        sum += gradient;
+        ASSERT_PRED2(SameFloats, normal[i], channel.Value(f, z)) << i;
+        ASSERT_PRED2(SameFloats, dz[i], mode == NormGradientMode::kFromInput ? dy[i] : gradient) << i;
+        const float taken = std::fma(channel.Distance(x[i]), slope[column], offset[column]);
+        ASSERT_PRED2(SameFloats, dx[i], channel.scale * channel.Gradient(f, z, dy[i]) - taken) << i;
+      }
+      const float x_mean = x_sum / static_cast<float>(rows);
+      for (int64_t i = column; i < size; i += columns) square = std::fma(x[i] - x_mean, x[i] - x_mean, square);
+      ASSERT_PRED2(SameFloats, means[column], x_mean) << column;
+      ASSERT_PRED2(SameFloats, squares[column], square) << column;
+      ASSERT_PRED2(SameFloats, products[column], product) << column;
+      ASSERT_PRED2(SameFloats, sums[column], sum) << column;
+    }
+  });
 }
 
 }  // namespace

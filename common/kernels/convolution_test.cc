@@ -1,5 +1,6 @@
 #include "lockstep/common/kernels/convolution.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -107,6 +109,57 @@ TEST(ConvolutionTest, PanelsMayBePackedInPartsOfTheirRows) {
     PackPanelRows({data.data(), 3, 37, transposed.stride, true}, 0, 7, parts);
     PackPanelRows({data.data() + 3, 4, 37, transposed.stride, true}, 3, 7, parts);
     for (int64_t i = 0; i < 7 * 64; ++i) ASSERT_EQ(parts[i], whole[i]) << i;
+  });
+}
+
+// Panels that are packed in two parts, of a matrix that may be transposed and have gaps.
+const float* RandomPanels(RandomCase* c, const Operands& o) {
+  const bool transposed = c->OneIn(2);
+  const int64_t rows = o.patch_size();
+  const int64_t lines = transposed ? o.columns : rows;
+  const int64_t length = transposed ? rows : o.columns;
+  const int64_t stride = length + c->Between(0, 3);
+  std::vector<float> values((lines - 1) * stride + length);
+  for (int64_t e = 0; e < rows * o.columns; ++e) {
+    const int64_t row = e / o.columns, column = e % o.columns;
+    values[transposed ? column * stride + row : row * stride + column] = o.matrix[e];
+  }
+  Matrix matrix{c->Input(values), rows, o.columns, stride, transposed};
+  // Not a result: its form is the target's.
+  float* const panels = const_cast<float*>(c->Input(std::vector<float>(rows * PaddedColumns(o.columns))));
+  if (c->OneIn(2)) {
+    PackPanels(matrix, panels);
+    return panels;
+  }
+  const int64_t first = c->Between(0, rows);
+  matrix.rows = first;
+  PackPanelRows(matrix, 0, rows, panels);
+  matrix.data += transposed ? first : first * stride;
+  matrix.rows = rows - first;
+  PackPanelRows(matrix, first, rows, panels);
+  return panels;
+}
+
+TEST(ConvolutionTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(300, [](RandomCase& c) {
+    Case shape{c.Size(1, 6),    c.Size(1, 40),  c.Size(1, 40), c.Between(1, 4), c.Between(1, 4), 1,
+               c.Between(1, 3), c.Between(1, 3)};
+    const int64_t patch = shape.kernel_y * shape.kernel_x * shape.channels;
+    shape.filters = c.Size(1, std::max<int64_t>(1, std::min<int64_t>(80, 200000 / (shape.rows * shape.width * patch))));
+    Operands o(shape);
+    o.images = c.Numbers(static_cast<int64_t>(o.images.size()));
+    o.matrix = c.Numbers(static_cast<int64_t>(o.matrix.size()));
+    o.bias = c.Numbers(o.columns);
+    const bool with_bias = c.OneIn(2);
+    const int64_t pixel = o.columns + c.Between(0, 3), pixels = shape.rows * shape.width;
+    float* const result = c.Output(pixels, o.columns, pixel);
+    MultiplyPatches(c.Input(o.images), o.from, o.patch, RandomPanels(&c, o), o.columns,
+                    with_bias ? c.Input(o.bias) : nullptr, result,
+                    {shape.rows, shape.width, shape.width * pixel, pixel});
+    const std::vector<float> expected = o.Expected(with_bias);
+    for (int64_t i = 0; i < pixels * o.columns; ++i) {
+      ASSERT_PRED2(SameFloats, result[i / o.columns * pixel + i % o.columns], expected[i]) << i;
+    }
   });
 }
 

@@ -7,6 +7,7 @@
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -62,6 +63,28 @@ TEST_P(DropoutKernelTest, EveryByteOfTheMaskIsTheSameOnEveryTarget) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rates, DropoutKernelTest, testing::Values(0.0f, 0.1f, 0.5f, 0.9f));
+
+TEST(DropoutKernelRandomTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(1000, [](RandomCase& c) {
+    const int64_t size = c.Size(0, 400), bytes = (size + 7) / 8;
+    const DropoutRule rule{static_cast<int32_t>(c.Between(0, 1 << 24)), c.Positive(1)};
+    const std::vector<uint32_t> bits = c.Integers<uint32_t>(bytes * 8);
+    const std::vector<float> x = c.Numbers(size);
+    uint8_t* const kept = c.Output<uint8_t>(bytes);
+    float* const y = c.Output(size);
+    DropElements(rule, size, c.Input(bits), c.Input(x), kept, y);
+    const bool in_place = c.OneIn(2);
+    float* const dx = in_place ? c.InOut(x) : c.Output(size);
+    DropoutGradient(rule.scale, size, c.Input(std::vector<uint8_t>(kept, kept + bytes)), in_place ? dx : c.Input(x),
+                    dx);
+    for (int64_t i = 0; i < size; ++i) {
+      const bool keeps = static_cast<int32_t>(bits[i] >> 8) >= rule.lowest_kept;
+      ASSERT_EQ((kept[i / 8] >> (i % 8) & 1) != 0, keeps) << i;
+      ASSERT_PRED2(SameFloats, y[i], keeps ? x[i] * rule.scale : 0.0f) << i;
+      ASSERT_PRED2(SameFloats, dx[i], y[i]) << i;
+    }
+  });
+}
 
 }  // namespace
 }  // namespace lockstep

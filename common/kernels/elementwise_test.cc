@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -67,6 +68,33 @@ TEST(ElementwiseTest, PenaltyGradientsAreTheRoundedOnesOnEveryTarget) {
       });
     }
   }
+}
+
+TEST(ElementwiseTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(1000, [](RandomCase& c) {
+    const int64_t size = c.Size(0, 500);
+    const std::vector<float> x = c.Numbers(size), y = c.Numbers(size);
+    const bool in_place = c.OneIn(2);
+    float* const z = in_place ? c.InOut(y) : c.Output(size);
+    AddElements(size, c.Input(x), in_place ? z : c.Input(y), z);
+    const PenaltySums sums = SumPenalties(size, c.Input(x));
+    c.Result(sums.absolute);
+    c.Result(sums.squares);
+    const float l1 = c.OneIn(2) ? 0 : c.Positive(1), l2 = c.Positive(1);
+    float* const g = c.InOut(y);
+    AddPenaltyGradient(l1, l2, size, c.Input(x), g);
+    std::vector<float> absolute(8), squares(8);
+    for (int64_t i = 0; i < size; ++i) {
+      absolute[i % 8] += std::abs(x[i]);
+      squares[i % 8] = std::fma(x[i], x[i], squares[i % 8]);
+      ASSERT_PRED2(SameFloats, z[i], x[i] + y[i]) << i;
+      const float fused = std::fma(l2, x[i], y[i]);
+      const float sign = x[i] > 0 ? l1 : x[i] < 0 ? -l1 : 0.0f;
+      ASSERT_PRED2(SameFloats, g[i], l1 == 0 ? fused : fused + sign) << i;
+    }
+    ASSERT_PRED2(SameFloats, sums.absolute, InTheDocumentedOrder(absolute));
+    ASSERT_PRED2(SameFloats, sums.squares, InTheDocumentedOrder(squares));
+  });
 }
 
 }  // namespace

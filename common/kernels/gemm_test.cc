@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -21,6 +22,7 @@ std::vector<float> Random(int64_t size, uint64_t stream) {
 
 // A matrix with gaps between its rows, or columns when transposed.
 struct Operand {
+  Operand() = default;
   Operand(int64_t rows, int64_t columns, bool transposed, uint64_t stream)
       : values(Random((transposed ? columns * (rows + 3) : rows * (columns + 3)), stream)),
         matrix{values.data(), rows, columns, (transposed ? rows : columns) + 3, transposed} {}
@@ -135,6 +137,45 @@ TEST(GemmTest, ANotANumberStaysInItsRow) {
         } else {
           EXPECT_EQ(after[i * 18 + j], before[i * 18 + j]);
         }
+      }
+    }
+  });
+}
+
+// Of a random case: with gaps, up to the last element.
+struct RandomOperand {
+  RandomOperand(RandomCase* c, int64_t rows, int64_t columns) {
+    const bool transposed = c->OneIn(2);
+    const int64_t lines = transposed ? columns : rows;
+    const int64_t length = transposed ? rows : columns;
+    const int64_t stride = length + c->Between(0, 3);
+    operand.values = c->Numbers((lines - 1) * stride + length);
+    operand.matrix = {c->Input(operand.values), rows, columns, stride, transposed};
+  }
+  Operand operand;
+};
+
+TEST(GemmTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(250, [](RandomCase& c) {
+    const int64_t rows = c.Size(1, 210), inner = c.Size(1, 850);
+    const int64_t columns = c.Size(1, std::max<int64_t>(1, std::min<int64_t>(290, 400000 / (rows * inner))));
+    const RandomOperand a(&c, rows, inner), b(&c, inner, columns);
+    const int64_t stride = columns + c.Between(0, 3);
+    float* const whole = c.Output(rows, columns, stride);
+    Multiply(a.operand.matrix, b.operand.matrix, whole, stride);
+    Tile tile{c.Between(0, rows - 1), c.Between(0, columns - 1), 0, 0};
+    tile.rows = c.Size(1, rows - tile.row);
+    tile.columns = c.Size(1, columns - tile.column);
+    float* const part = c.Output(tile.rows, tile.columns, stride);
+    MultiplyPart(a.operand.matrix, b.operand.matrix, tile, part - tile.row * stride - tile.column, stride);
+    const std::vector<float> expected = ReferenceProduct(a.operand, b.operand);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const int64_t row = i / columns, column = i % columns;
+      ASSERT_PRED2(SameFloats, whole[row * stride + column], expected[i]) << row << ", " << column;
+      if (row >= tile.row && row < tile.row + tile.rows && column >= tile.column &&
+          column < tile.column + tile.columns) {
+        const float actual = part[(row - tile.row) * stride + column - tile.column];
+        ASSERT_PRED2(SameFloats, actual, expected[i]) << row << ", " << column;
       }
     }
   });

@@ -8,6 +8,7 @@
 #include "lockstep/common/kernels/convolution.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -120,30 +121,35 @@ TEST(KernelGradientTest, ImagesMayHaveMoreThanOneBandOfPixels) {
 }
 
 // One chain of fused multiply-adds for each band, and one sum of the bands of all images.
+float ChainsOfBands(const Operands& operands, int64_t element, int64_t column) {
+  const KernelGradientInput& input = operands.input;
+  const int64_t columns = std::min(input.width, kBandPixels);
+  const int64_t rows = kBandPixels / columns;
+  float total = 0;
+  for (int64_t i = 0; i < input.count; ++i) {
+    for (int64_t top = 0; top < input.height; top += rows) {
+      for (int64_t left = 0; left < input.width; left += columns) {
+        float band = 0;
+        for (int64_t y = top; y < std::min(input.height, top + rows); ++y) {
+          for (int64_t x = left; x < std::min(input.width, left + columns); ++x) {
+            band = std::fma(operands.x(i, y, x, element), operands.dy(i, y, x, column), band);
+          }
+        }
+        total += band;
+      }
+    }
+  }
+  return total;
+}
+
 TEST(KernelGradientTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
   for (const Case& c :
        {Case{2, 15, 14, 3, 1, 2, 2, 1, 1}, Case{1, 3, 300, 2, 1, 1, 1, 1, 1}, Case{2, 15, 14, 37, 9, 2, 2, 1, 1}}) {
     const Operands operands(c, RandomFloats);
     std::vector<float> expected;
-    const int64_t columns = std::min(c.width, kBandPixels);
-    const int64_t rows = kBandPixels / columns;
     for (int64_t element = 0; element < operands.patch_size(); ++element) {
       for (int64_t filter = 0; filter < c.filters; ++filter) {
-        float total = 0;
-        for (int64_t i = 0; i < c.count; ++i) {
-          for (int64_t top = 0; top < c.height; top += rows) {
-            for (int64_t left = 0; left < c.width; left += columns) {
-              float band = 0;
-              for (int64_t y = top; y < std::min(c.height, top + rows); ++y) {
-                for (int64_t x = left; x < std::min(c.width, left + columns); ++x) {
-                  band = std::fma(operands.x(i, y, x, element), operands.dy(i, y, x, filter), band);
-                }
-              }
-              total += band;
-            }
-          }
-        }
-        expected.push_back(total);
+        expected.push_back(ChainsOfBands(operands, element, filter));
       }
     }
     ForEachTarget([&] { ASSERT_EQ(Compute(operands).values(), absl::MakeConstSpan(expected)); });
@@ -167,6 +173,40 @@ TEST(KernelGradientTest, ANotANumberStaysInItsColumn) {
   ForEachTarget([&] {
     const ResultArray result = Compute(operands);
     for (int64_t i = 0; i < 4 * 3; ++i) EXPECT_EQ(std::isnan(result.values()[i]), i % 3 == 1) << i;
+  });
+}
+
+TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(250, [](RandomCase& c) {
+    // Of bounded work: wide images, or many channels.
+    const bool wide = c.OneIn(2);
+    Case shape{c.Between(1, 3), c.Size(1, wide ? 15 : 5), c.Size(1, wide ? 250 : 12), 1, c.Size(1, wide ? 4 : 40), 0, 0,
+               c.Between(1, 3), c.Between(1, 3)};
+    shape.kernel_y = c.Between(1, 4);
+    shape.kernel_x = c.Between(1, 4);
+    const int64_t products =
+        shape.count * shape.height * shape.width * shape.channels * shape.kernel_y * shape.kernel_x;
+    shape.filters = c.Size(1, std::max<int64_t>(1, std::min<int64_t>(80, 300000 / products)));
+    Operands operands(shape);
+    operands.images = c.Numbers(static_cast<int64_t>(operands.images.size()));
+    operands.gradients = c.Numbers(static_cast<int64_t>(operands.gradients.size()));
+    // Up to the last patch.
+    operands.images.resize(
+        (shape.count - 1) * operands.input.image_size + (shape.height - 1) * operands.input.row_stride +
+        (shape.width - 1) * operands.input.pixel_stride +
+        (operands.input.patch.runs - 1) * operands.input.patch.run_stride + operands.input.patch.length);
+    operands.input.images = c.Input(operands.images);
+    operands.input.gradients = c.Input(operands.gradients);
+    float* const result = c.Output(operands.patch_size() * shape.filters);
+    // The number of blocks is the target's.
+    const int64_t blocks = NumKernelGradientBlocks(operands.input);
+    const int64_t together = c.Size(1, 20);
+    for (int64_t begin = 0; begin < blocks; begin += together) {
+      KernelGradientBlocks(operands.input, begin, std::min(blocks, begin + together), result);
+    }
+    for (int64_t i = 0; i < operands.patch_size() * shape.filters; ++i) {
+      ASSERT_PRED2(SameFloats, result[i], ChainsOfBands(operands, i / shape.filters, i % shape.filters)) << i;
+    }
   });
 }
 

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -29,20 +30,28 @@ float SumOfRow(const std::vector<float>& terms) {
 
 struct Inputs {
   explicit Inputs(int64_t columns)
-      : columns(columns),
+      : rows(kRows),
+        columns(columns),
         x(RandomFloats(kRows * columns, 1)),
         dy(RandomFloats(kRows * columns, 2)),
         gamma(RandomFloats(columns, 3)),
         beta(RandomFloats(columns, 4)) {}
+  Inputs(RandomCase* c, int64_t rows, int64_t columns)
+      : rows(rows),
+        columns(columns),
+        x(c->Numbers(rows * columns)),
+        dy(c->Numbers(rows * columns)),
+        gamma(c->Numbers(columns)),
+        beta(c->Numbers(columns)) {}
   float size() const { return static_cast<float>(columns); }
 
-  int64_t columns;
+  int64_t rows, columns;
   std::vector<float> x, dy, gamma, beta;
 };
 
 struct Results {
-  explicit Results(int64_t columns)
-      : means(kRows), inverses(kRows), y(kRows * columns), dx(kRows * columns), products(columns), sums(columns) {}
+  Results(int64_t rows, int64_t columns)
+      : means(rows), inverses(rows), y(rows * columns), dx(rows * columns), products(columns), sums(columns) {}
 
   std::vector<float> means, inverses, y, dx, products, sums;
 };
@@ -63,8 +72,8 @@ float RowVariance(const Inputs& in, int64_t row, float mean) {
 
 // One operation after the other, as the header says.
 Results Reference(const Inputs& in) {
-  Results r(in.columns);
-  for (int64_t row = 0; row < kRows; ++row) {
+  Results r(in.rows, in.columns);
+  for (int64_t row = 0; row < in.rows; ++row) {
     r.means[row] = RowMean(in, row);
     r.inverses[row] = 1.0f / std::sqrt(RowVariance(in, row, r.means[row]) + kEpsilon);
     std::vector<float> normal(in.columns), g(in.columns), products(in.columns);
@@ -99,7 +108,7 @@ Results Actual(const Inputs& in) {
   const RowMoments moments{means.data(), inverses.data()};
   NormalizeRowsGradient(kRows, in.columns, in.gamma.data(), moments, in.x.data(), in.dy.data(), dx.data());
   SumRowNormGradients(kRows, in.columns, moments, in.x.data(), in.dy.data(), products.data(), sums.data());
-  Results r(in.columns);
+  Results r(kRows, in.columns);
   r.means = ValuesOf(means);
   r.inverses = ValuesOf(inverses);
   r.y = ValuesOf(y);
@@ -143,6 +152,39 @@ TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradientHoweverLargeItIs) {
     float dx = 1;
     NormalizeRowsGradient(1, 1, &gamma, {&mean, &inverse}, &mean, &dy, &dx);
     EXPECT_EQ(dx, 0);
+  });
+}
+
+void ExpectSame(const float* actual, const std::vector<float>& expected) {
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_PRED2(SameFloats, actual[i], expected[i]) << i;
+}
+
+TEST(LayerNormKernelTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const int64_t rows = c.Size(1, 20), columns = c.Size(1, 300), size = rows * columns;
+    const Inputs in(&c, rows, columns);
+    const float* const gamma = c.Input(in.gamma);
+    const float* const x = c.Input(in.x);
+    float* const means = c.Output(rows);
+    float* const inverses = c.Output(rows);
+    float* const y = c.Output(size);
+    NormalizeRows(rows, columns, kEpsilon, gamma, c.Input(in.beta), x, means, inverses, y);
+    const RowMoments moments{c.Input(std::vector<float>(means, means + rows)),
+                             c.Input(std::vector<float>(inverses, inverses + rows))};
+    const bool in_place = c.OneIn(2);
+    const float* const dy = c.Input(in.dy);
+    float* const products = c.Output(columns);
+    float* const sums = c.Output(columns);
+    SumRowNormGradients(rows, columns, moments, x, dy, products, sums);
+    float* const dx = in_place ? c.InOut(in.dy) : c.Output(size);
+    NormalizeRowsGradient(rows, columns, gamma, moments, x, in_place ? dx : dy, dx);
+    const Results expected = Reference(in);
+    ExpectSame(means, expected.means);
+    ExpectSame(inverses, expected.inverses);
+    ExpectSame(y, expected.y);
+    ExpectSame(products, expected.products);
+    ExpectSame(sums, expected.sums);
+    ExpectSame(dx, expected.dx);
   });
 }
 

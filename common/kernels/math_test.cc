@@ -10,6 +10,7 @@
 #include "Eigen/Core"
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -124,6 +125,19 @@ TEST(MathTest, ANumbersResultDoesNotDependOnItsPlace) {
       for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(Apply(f, x[i]), y[i]) << x[i];
     });
   }
+}
+
+TEST(MathTest, TargetsAgreeOnRandomShapes) {
+  const Function all[] = {ExpOf, LogOf, TanhOf, SigmoidOf};
+  ForEachRandomCase(1000, [&](RandomCase& c) {
+    const Function f = c.OneOf(all);
+    const int64_t size = c.Size(0, 300);
+    const std::vector<float> x = c.Numbers(size);
+    const bool in_place = c.OneIn(2);
+    float* const y = in_place ? c.InOut(x) : c.Output(size);
+    f(size, in_place ? y : c.Input(x), y);
+    for (int64_t i = 0; i < size; ++i) ASSERT_PRED2(SameFloats, y[i], Apply(f, x[i])) << i;
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "lockstep/common/kernels/philox_blocks.h"
 #include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -23,22 +24,37 @@ std::vector<uint32_t> Words() {
   return words;
 }
 
+// Expects the pairs of `words` from the scalar functions.
+void ExpectPairs(const uint32_t* words, const double* first, const double* second) {
+  for (int i = 0; i < kNormalPairs; ++i) {
+    const uint32_t* const pair = words + 2 * i;
+    const double u = (static_cast<double>(pair[0]) + 1.0) * 0x1p-32;
+    const double angle = 2.0 * M_PI * static_cast<double>(pair[1]) * 0x1p-32;
+    const double radius = std::sqrt(-2.0 * portable::Log(u));
+    const double expected[] = {radius * portable::Cos(angle), radius * portable::Sin(angle)};
+    ASSERT_EQ(std::memcmp(&first[i], &expected[0], sizeof(double)), 0) << pair[0] << " " << pair[1];
+    ASSERT_EQ(std::memcmp(&second[i], &expected[1], sizeof(double)), 0) << pair[0] << " " << pair[1];
+  }
+}
+
 TEST(NormalNumbersTest, ArePairsOfThePortableFunctions) {
   const std::vector<uint32_t> words = Words();
   ForEachTarget([&] {
     for (size_t begin = 0; begin < words.size(); begin += 2 * kNormalPairs) {
       double first[kNormalPairs], second[kNormalPairs];
       NormalPairs(&words[begin], first, second);
-      for (int i = 0; i < kNormalPairs; ++i) {
-        const uint32_t* const pair = &words[begin + 2 * i];
-        const double u = (static_cast<double>(pair[0]) + 1.0) * 0x1p-32;
-        const double angle = 2.0 * M_PI * static_cast<double>(pair[1]) * 0x1p-32;
-        const double radius = std::sqrt(-2.0 * portable::Log(u));
-        const double expected[] = {radius * portable::Cos(angle), radius * portable::Sin(angle)};
-        ASSERT_EQ(std::memcmp(&first[i], &expected[0], sizeof(double)), 0) << pair[0] << " " << pair[1];
-        ASSERT_EQ(std::memcmp(&second[i], &expected[1], sizeof(double)), 0) << pair[0] << " " << pair[1];
-      }
+      ExpectPairs(&words[begin], first, second);
     }
+  });
+}
+
+TEST(NormalNumbersTest, TargetsAgreeOnRandomWords) {
+  ForEachRandomCase(500, [](RandomCase& c) {
+    const std::vector<uint32_t> words = c.Integers<uint32_t>(2 * kNormalPairs);
+    double* const first = c.Output<double>(kNormalPairs);
+    double* const second = c.Output<double>(kNormalPairs);
+    NormalPairs(c.Input(words), first, second);
+    ExpectPairs(words.data(), first, second);
   });
 }
 

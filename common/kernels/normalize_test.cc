@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +57,25 @@ TEST(NormalizeTest, FloatsBecomeTheRoundedQuotients) {
       for (int64_t i = 0; i < size; ++i) ASSERT_EQ(y[i], (x[i] - 0.286f) / 0.353f) << i;
     });
   }
+}
+
+TEST(NormalizeTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(1000, [](RandomCase& c) {
+    const int64_t size = c.Size(0, 800);
+    const float about[] = {1, 1e-3f, 1e-39f, 1e20f};
+    const float mean = c.OneIn(4) ? 0 : c.FiniteNumbers(1)[0];
+    const float stddev = c.OneIn(4) ? 1 : c.Positive(c.OneOf(about));
+    const std::vector<uint8_t> bytes = c.Integers<uint8_t>(size);
+    const std::vector<float> values = c.Numbers(size);
+    float* const of_bytes = c.Output(size);
+    NormalizeBytes({mean, stddev}, size, c.Input(bytes), of_bytes);
+    float* const of_values = c.InOut(values);
+    NormalizeFloats(mean, stddev, size, of_values);
+    for (int64_t i = 0; i < size; ++i) {
+      ASSERT_PRED2(SameFloats, of_bytes[i], (static_cast<float>(bytes[i]) / 255.0f - mean) / stddev) << i;
+      ASSERT_PRED2(SameFloats, of_values[i], (values[i] - mean) / stddev) << i;
+    }
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/philox_block.h"
 #include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -31,6 +32,22 @@ TEST(PhiloxBlocksTest, EveryTargetHasTheBitsOfOneBlockAtATime) {
       });
     }
   }
+}
+
+TEST(PhiloxBlocksTest, TargetsAgreeOnRandomStreams) {
+  ForEachRandomCase(1000, [](RandomCase& c) {
+    const std::vector<uint64_t> key_and_stream = c.Integers<uint64_t>(2);
+    // Often where the lower half of the number overflows.
+    uint64_t first = c.Integers<uint64_t>(1)[0];
+    if (c.OneIn(2)) first = (first | 0xFFFFFFFF) - static_cast<uint64_t>(c.Between(0, 40));
+    const int64_t size = c.Size(0, 500);
+    uint32_t* const out = c.Output<uint32_t>(size);
+    FillPhiloxBlocks(key_and_stream[0], key_and_stream[1], first, size, out);
+    for (int64_t i = 0; i < size; ++i) {
+      const uint64_t block = first + static_cast<uint64_t>(i / 4);
+      ASSERT_EQ(out[i], PhiloxBlock(key_and_stream[0], key_and_stream[1], block)[i % 4]) << i;
+    }
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -117,6 +118,94 @@ TEST(PoolKernelTest, ANotANumberWins) {
       for (int c = 0; c < 21; ++c) EXPECT_TRUE(std::isnan(y[c]));
     });
   }
+}
+
+// A window that begins or ends inside of the input, wherever it is.
+SlidingWindow RandomSlide(RandomCase* c) {
+  SlidingWindow w;
+  w.input = c->Size(1, 20);
+  w.size = c->Between(1, 5);
+  w.stride = c->Between(1, 6);
+  w.padding = c->Between(0, w.size - 1);
+  w.output = c->Between(1, (w.input - 1 + w.padding) / w.stride + 1);
+  return w;
+}
+
+// The elements of the window of output i in the input, row by row.
+std::vector<int64_t> WindowOf(const WindowGeometry& g, int64_t i) {
+  const int64_t top = g.y.first(i / g.channels / g.x.output);
+  const int64_t left = g.x.first(i / g.channels % g.x.output);
+  std::vector<int64_t> window;
+  for (int64_t y = std::max<int64_t>(0, top); y < std::min(g.y.input, top + g.y.size); ++y) {
+    for (int64_t x = std::max<int64_t>(0, left); x < std::min(g.x.input, left + g.x.size); ++x) {
+      window.push_back((y * g.x.input + x) * g.channels + i % g.channels);
+    }
+  }
+  return window;
+}
+
+TEST(PoolKernelTest, TargetsAgreeOnRandomShapes) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const WindowGeometry g{RandomSlide(&c), RandomSlide(&c), c.Size(1, 70)};
+    const Sizes sizes(g);
+    const std::vector<float> x = c.Numbers(sizes.input), dy = c.Numbers(sizes.output);
+    const float* const x_input = c.Input(x);
+    const float* const dy_input = c.Input(dy);
+    int32_t* const winners = c.Output<int32_t>(sizes.output);
+    float* const largest = c.Output(sizes.output);
+    float* const alone = c.Output(sizes.output);
+    float* const mean = c.Output(sizes.output);
+    float* const largest_dx = c.Output(sizes.input);
+    float* const mean_dx = c.Output(sizes.input);
+    MaxPoolImage(g, x_input, winners, largest);
+    MaxPoolImage(g, x_input, nullptr, alone);
+    AveragePoolImage(g, x_input, mean);
+    MaxPoolGradient(g, c.Input(std::vector<int32_t>(winners, winners + sizes.output)), dy_input, largest_dx);
+    AveragePoolGradient(g, dy_input, mean_dx);
+
+    // A position in one window alone gets its part, others the sum of theirs.
+    const bool disjoint = g.y.stride >= g.y.size && g.x.stride >= g.x.size;
+    std::vector<float> expected_largest_dx(sizes.input), expected_mean_dx(sizes.input);
+    const auto add = [&](float part, float* dx) { *dx = disjoint ? part : *dx + part; };
+    for (int64_t i = 0; i < sizes.output; ++i) {
+      const std::vector<int64_t> window = WindowOf(g, i);
+      const auto count = static_cast<float>(window.size());
+      float sum = 0;
+      size_t winner = 0;
+      for (size_t k = 0; k < window.size(); ++k) {
+        sum += x[window[k]];
+        if (x[window[k]] > x[window[winner]] || std::isnan(x[window[k]])) winner = k;
+        add(dy[i] / count, &expected_mean_dx[window[k]]);
+      }
+      for (size_t k = 0; k < window.size(); ++k) add(k == winner ? dy[i] : 0, &expected_largest_dx[window[k]]);
+      ASSERT_EQ(winners[i], static_cast<int32_t>(winner)) << i;
+      ASSERT_PRED2(SameFloats, largest[i], x[window[winner]]) << i;
+      ASSERT_PRED2(SameFloats, alone[i], largest[i]) << i;
+      ASSERT_PRED2(SameFloats, mean[i], sum / count) << i;
+    }
+    for (int64_t i = 0; i < sizes.input; ++i) {
+      ASSERT_PRED2(SameFloats, largest_dx[i], expected_largest_dx[i]) << i;
+      ASSERT_PRED2(SameFloats, mean_dx[i], expected_mean_dx[i]) << i;
+    }
+  });
+}
+
+TEST(PoolKernelTest, TargetsAgreeOnMeansOfRandomRows) {
+  ForEachRandomCase(600, [](RandomCase& c) {
+    const int64_t rows = c.Size(1, 60), columns = c.Size(1, 140);
+    const std::vector<float> x = c.Numbers(rows * columns), dy = c.Numbers(columns);
+    float* const y = c.Output(columns);
+    float* const dx = c.Output(rows * columns);
+    MeanOfRows(rows, columns, c.Input(x), y);
+    MeanOfRowsGradient(rows, columns, c.Input(dy), dx);
+    const auto count = static_cast<float>(rows);
+    std::vector<float> sums(columns);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      sums[i % columns] += x[i];
+      ASSERT_PRED2(SameFloats, dx[i], dy[i % columns] / count) << i;
+    }
+    for (int64_t i = 0; i < columns; ++i) ASSERT_PRED2(SameFloats, y[i], sums[i] / count) << i;
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "lockstep/common/kernels/rounding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 
 namespace lockstep {
 namespace {
@@ -110,6 +112,49 @@ TEST(RoundingKernelTest, FindsWhatIsNotFiniteAnywhere) {
       }
     }
     EXPECT_TRUE(AllValuesFinite(0, nullptr));
+  });
+}
+
+// The bytes of `numbers` at any alignment.
+template <typename T>
+const char* RandomBytes(RandomCase* c, const std::vector<T>& numbers) {
+  const auto* const from = reinterpret_cast<const char*>(numbers.data());
+  std::vector<char> bytes(from, from + numbers.size() * sizeof(T));
+  const int64_t behind = c->Between(0, 3), before = c->Between(0, 3);
+  bytes.insert(bytes.begin(), before, 0);
+  bytes.insert(bytes.end(), behind, 0);
+  return c->Input(bytes) + before;
+}
+
+TEST(RoundingKernelTest, TargetsAgreeOnRandomShapes) {
+  const ShortFloat types[] = {ShortFloat::kBfloat16, ShortFloat::kHalf};
+  ForEachRandomCase(1000, [&](RandomCase& c) {
+    const ShortFloat type = c.OneOf(types);
+    const int64_t n = c.Size(0, 300);
+    const std::vector<float> x = c.Numbers(n), y = c.Numbers(n);
+    const std::vector<uint16_t> shorts = c.Integers<uint16_t>(n);
+    uint16_t* const encoded = c.Output<uint16_t>(n);
+    EncodeShort(type, n, c.Input(x), encoded);
+    float* const rounded = c.InOut(x);
+    RoundToShort(type, n, rounded);
+    float* const decoded = c.Output(n);
+    DecodeShort(type, n, RandomBytes(&c, shorts), decoded);
+    float* const decoded_sum = c.InOut(y);
+    DecodeAndAddShort(type, n, RandomBytes(&c, shorts), decoded_sum);
+    float* const sum = c.InOut(y);
+    AddFloats(n, RandomBytes(&c, x), sum);
+    const bool finite = AllValuesFinite(n, c.Input(x));
+    ASSERT_EQ(finite, std::all_of(x.begin(), x.end(), [](float v) { return std::isfinite(v); }));
+    for (int64_t i = 0; i < n; ++i) {
+      float back;
+      DecodeShort(type, 1, reinterpret_cast<const char*>(&encoded[i]), &back);
+      ASSERT_EQ(encoded[i], Encoded(type, {x[i]})[0]) << i;
+      ASSERT_PRED2(SameFloats, rounded[i], back) << i;
+      DecodeShort(type, 1, reinterpret_cast<const char*>(&shorts[i]), &back);
+      ASSERT_PRED2(SameFloats, decoded[i], back) << i;
+      ASSERT_PRED2(SameFloats, decoded_sum[i], y[i] + decoded[i]) << i;
+      ASSERT_PRED2(SameFloats, sum[i], y[i] + x[i]) << i;
+    }
   });
 }
 

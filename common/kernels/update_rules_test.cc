@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/common/kernels/testing/random_case.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 
 namespace lockstep {
@@ -141,6 +142,109 @@ TEST(UpdateRulesTest, AveragesMoveByTheirShare) {
     std::vector<float> result(37);
     UpdateMovingAverage(37, 0.01f, value.data(), average.data(), result.data());
     for (int i = 0; i < 37; ++i) ASSERT_EQ(result[i], average[i] - (average[i] - value[i]) * 0.01f) << i;
+  });
+}
+
+// A rule with random numbers.
+template <typename Rule>
+Rule RandomRule(RandomCase* c);
+template <>
+SgdRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f)};
+}
+template <>
+MomentumRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.4f), c->OneIn(2)};
+}
+template <>
+AdagradRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f)};
+}
+template <>
+AdadeltaRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(1e-6f)};
+}
+template <>
+RmsPropRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f), c->Positive(1e-6f), c->OneIn(2)};
+}
+template <>
+AdamRule RandomRule(RandomCase* c) {
+  const float weight_decay = c->OneIn(2) ? 0 : c->Positive(0.01f);
+  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f), c->Positive(1e-7f), weight_decay, 0.1f};
+}
+template <>
+FtrlRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.3f), c->Positive(0.3f)};
+}
+
+int States(const SgdRule&) { return 0; }
+int States(const MomentumRule&) { return 1; }
+int States(const AdagradRule&) { return 1; }
+int States(const AdadeltaRule&) { return 2; }
+int States(const RmsPropRule& rule) { return rule.centered ? 3 : 2; }
+int States(const AdamRule&) { return 2; }
+int States(const FtrlRule&) { return 2; }
+
+// Each element has the bits that it has by itself, or in a part of the array where this is large.
+template <typename Rule>
+void TryRandomCase(RandomCase* c) {
+  const Rule rule = RandomRule<Rule>(c);
+  const int states = States(rule);
+  const bool large = c->OneIn(200);
+  const int64_t n = large ? kStreamedElements + c->Size(0, 100) : c->Size(0, 300);
+  const float divisors[] = {1, 2, 3, 7, 0.25f, 0x1p-120f};
+  std::vector<float> gradient = c->Numbers(n), value = c->Numbers(n), state[kMostUpdateStates];
+  for (std::vector<float>& s : state) s = c->Numbers(n);
+
+  UpdateArrays arrays;
+  arrays.n = n;
+  arrays.gradient_divisor = c->OneOf(divisors);
+  arrays.gradient = c->Input(gradient);
+  const auto place = [&](const std::vector<float>& from, const float** in, float** out) {
+    const bool in_place = c->OneIn(2);
+    *out = in_place ? c->InOut(from) : c->Output(n);
+    *in = in_place ? *out : c->Input(from);
+  };
+  place(value, &arrays.value_in, &arrays.value_out);
+  for (int k = 0; k < states; ++k) place(state[k], &arrays.state_in[k], &arrays.state_out[k]);
+  Update(rule, arrays);
+
+  const int64_t part = large ? 997 : 1;
+  for (int64_t at = 0; at < n; at += part) {
+    UpdateArrays one;
+    one.n = std::min(part, n - at);
+    one.gradient_divisor = arrays.gradient_divisor;
+    one.gradient = &gradient[at];
+    one.value_in = one.value_out = &value[at];
+    for (int k = 0; k < states; ++k) one.state_in[k] = one.state_out[k] = &state[k][at];
+    Update(rule, one);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    ASSERT_PRED2(SameFloats, arrays.value_out[i], value[i]) << i;
+    for (int k = 0; k < states; ++k) ASSERT_PRED2(SameFloats, arrays.state_out[k][i], state[k][i]) << k << " " << i;
+  }
+}
+
+TEST(UpdateRulesTest, TargetsAgreeOnRandomShapes) {
+  using Try = void (*)(RandomCase*);
+  const Try rules[] = {TryRandomCase<SgdRule>,      TryRandomCase<MomentumRule>, TryRandomCase<AdagradRule>,
+                       TryRandomCase<AdadeltaRule>, TryRandomCase<RmsPropRule>,  TryRandomCase<AdamRule>,
+                       TryRandomCase<FtrlRule>};
+  ForEachRandomCase(1500, [&](RandomCase& c) { c.OneOf(rules)(&c); });
+}
+
+TEST(UpdateRulesTest, TargetsAgreeOnAveragesOfRandomShapes) {
+  ForEachRandomCase(500, [](RandomCase& c) {
+    const int64_t n = c.Size(0, 300);
+    const float share = c.Positive(0.1f);
+    const std::vector<float> value = c.Numbers(n), average = c.Numbers(n);
+    const bool in_place = c.OneIn(2);
+    float* const result = in_place ? c.InOut(average) : c.Output(n);
+    UpdateMovingAverage(n, share, c.Input(value), in_place ? result : c.Input(average), result);
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_PRED2(SameFloats, result[i], average[i] - (average[i] - value[i]) * share) << i;
+    }
   });
 }
 
