@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -107,6 +109,23 @@ void Products() {
   digest.Print("products");
 }
 
+// The parts of a product that several threads compute.
+void ProductParts() {
+  const int64_t rows = 70, inner = 450, columns = 90;
+  const std::vector<float> a = Numbers(rows * inner, 32);
+  const std::vector<float> b = Numbers(inner * columns, 33);
+  Digest digest;
+  for (const bool b_transposed : {false, true}) {
+    const Matrix right = b_transposed ? Transposed(b.data(), inner, columns) : RowMajor(b.data(), inner, columns);
+    std::vector<float> c(rows * columns);
+    for (const Tile& tile : {Tile{0, 0, 3, 90}, Tile{3, 0, 67, 17}, Tile{3, 17, 50, 60}}) {
+      MultiplyPart(RowMajor(a.data(), rows, inner), right, tile, c.data(), columns);
+    }
+    digest.Add(c);
+  }
+  digest.Print("product_parts");
+}
+
 void Convolutions() {
   Digest values, gradients;
   for (const int64_t channels : {1, 5, 32}) {
@@ -131,6 +150,24 @@ void Convolutions() {
   }
   values.Print("convolutions");
   gradients.Print("kernel_gradients");
+}
+
+// Of panels that are packed in two parts; their form is the target's, the results are not.
+void PackedParts() {
+  const int64_t rows = 7, filters = 37, pixels = 23;
+  const std::vector<float> kernel = Numbers(rows * filters, 34);
+  const std::vector<float> images = Numbers(pixels + rows - 1, 35);
+  Digest digest;
+  for (const int64_t first : {0, 3, 7}) {
+    Aligned panels(rows * PaddedColumns(filters));
+    PackPanelRows({kernel.data(), first, filters, rows, true}, 0, rows, panels.data());
+    PackPanelRows({kernel.data() + first, rows - first, filters, rows, true}, first, rows, panels.data());
+    std::vector<float> result(pixels * filters);
+    MultiplyPatches(images.data(), {1, pixels, 0, 1}, {1, rows, 1, 0}, panels.data(), filters, nullptr, result.data(),
+                    {1, pixels, 0, filters});
+    digest.Add(result);
+  }
+  digest.Print("packed_parts");
 }
 
 void Functions() {
@@ -172,13 +209,16 @@ void PortableFunctions() {
   digest.Print("portable_functions");
 }
 
+constexpr ActivationType kActivations[] = {ActivationType::kIdentity,  ActivationType::kRelu,
+                                           ActivationType::kLeakyRelu, ActivationType::kTanh,
+                                           ActivationType::kSigmoid,   ActivationType::kGelu};
+
 void Activations() {
   const int64_t rows = 31, columns = 77;
   const std::vector<float> x = Numbers(rows * columns, 7);
   const std::vector<float> dy = Numbers(rows * columns, 8);
   Digest digest;
-  for (const ActivationType type : {ActivationType::kIdentity, ActivationType::kRelu, ActivationType::kLeakyRelu,
-                                    ActivationType::kTanh, ActivationType::kSigmoid, ActivationType::kGelu}) {
+  for (const ActivationType type : kActivations) {
     const ActivationKernel f{type, 0.2f};
     std::vector<float> sum = x, y(x.size()), dx(x.size()), sums(columns);
     AddBiasAndActivateRows(f, rows, columns, columns, dy.data(), sum.data(), y.data());
@@ -188,6 +228,21 @@ void Activations() {
     digest.Add(sums);
   }
   digest.Print("activations");
+}
+
+void PlainActivations() {
+  const int64_t rows = 13, columns = 77, size = rows * columns;
+  const std::vector<float> x = Numbers(size, 36);
+  Digest digest;
+  for (const ActivationType type : kActivations) {
+    const ActivationKernel f{type, 0.2f};
+    std::vector<float> y(size), dx(size), sums(columns);
+    ApplyActivation(f, size, x.data(), y.data());
+    ApplyActivationGradient(f, size, type == ActivationType::kGelu ? x.data() : y.data(), x.data(), dx.data());
+    SumColumns(rows, columns, dx.data(), sums.data());
+    for (const std::vector<float>* part : {&y, &dx, &sums}) digest.Add(*part);
+  }
+  digest.Print("plain_activations");
 }
 
 void Inputs() {
@@ -254,6 +309,24 @@ void Rounding() {
   digest.Print("rounding");
 }
 
+void Decoding() {
+  std::vector<uint16_t> numbers(65536);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint16_t>(i);
+  std::vector<float> out(numbers.size());
+  Digest digest;
+  for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
+    DecodeShort(type, 65536, reinterpret_cast<const char*>(numbers.data()), out.data());
+    digest.Add(out);
+    // Which runs of them are finite.
+    std::vector<uint32_t> finite;
+    for (int64_t begin = 0; begin < 65536; begin += 37) {
+      finite.push_back(AllValuesFinite(std::min<int64_t>(37, 65536 - begin), &out[begin]) ? 1 : 0);
+    }
+    digest.Add(finite);
+  }
+  digest.Print("decoding");
+}
+
 void Losses() {
   Digest digest;
   for (const int64_t size : {1, 10, 33}) {
@@ -301,6 +374,30 @@ void BatchNorm() {
   digest.Print("batch_norm");
 }
 
+// With every activation and every way to its gradient.
+void BatchNormActivations() {
+  const int64_t rows = 19, columns = 43;
+  const std::vector<float> x = Numbers(rows * columns, 37);
+  const std::vector<float> channels = Numbers(5 * columns, 38);
+  const ChannelNumbers numbers{&channels[0], &channels[columns], &channels[2 * columns]};
+  Digest digest;
+  for (const ActivationType type : kActivations) {
+    const ActivationKernel f{type, 0.2f};
+    std::vector<float> y(x.size()), dx(x.size());
+    NormalizeColumns(f, rows, columns, numbers, x.data(), y.data());
+    digest.Add(y);
+    for (const NormGradientMode mode :
+         {NormGradientMode::kFromInput, NormGradientMode::kFromInputAndStore, NormGradientMode::kFromOutputAndStore}) {
+      std::vector<float> dy = Numbers(rows * columns, 39), sums(2 * columns);
+      SumNormGradients(f, mode, rows, columns, numbers, x.data(), y.data(), dy.data(), &sums[0], &sums[columns]);
+      NormInputGradient(f, rows, columns, numbers, &channels[3 * columns], &channels[4 * columns], x.data(), dy.data(),
+                        dx.data());
+      for (const std::vector<float>* part : {&dy, &sums, &dx}) digest.Add(*part);
+    }
+  }
+  digest.Print("batch_norm_activations");
+}
+
 void Pools() {
   const int64_t channels = 37;
   const WindowGeometry geometry{{9, 3, 2, 1, 5}, {7, 2, 2, 0, 3}, channels};
@@ -340,7 +437,7 @@ void RandomNumbers() {
     const std::vector<float> x = Numbers(1003, 25);
     std::vector<float> y(x.size()), dx(x.size());
     std::vector<uint8_t> kept(126);
-    DropElements({1 << 22, 4.0f / 3}, 1003, bits.data(), x.data(), kept.data(), y.data());
+    DropElements(DropoutRule{1 << 22, 4.0f / 3}, 1003, bits.data(), x.data(), kept.data(), y.data());
     DropoutGradient(4.0f / 3, 1003, kept.data(), x.data(), dx.data());
     dropped.Add(kept.data(), kept.size());
     dropped.Add(y);
@@ -386,6 +483,46 @@ void Elementwise() {
   digest.Print("elementwise");
 }
 
+// Zeros, infinities, NaN and numbers at the ends of the range, in every place of a vector.
+void SpecialNumbers() {
+  const float infinity = std::numeric_limits<float>::infinity(), largest = std::numeric_limits<float>::max();
+  const float special[] = {0.0f,      -0.0f,    infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
+                           1e-45f,    -1e-45f,  3e-39f,   1.2e-38f,  largest,
+                           -largest,  88.8f,    -88.8f,   -104.0f,   7.99f,
+                           65519.99f, 65520.0f, 1e20f,    1e-20f};
+  const int64_t count = std::size(special), size = 17 * count + 5;
+  std::vector<float> x(size), other(size), y(size);
+  for (int64_t i = 0; i < size; ++i) {
+    x[i] = special[i % count];
+    other[i] = special[(i * 7 + i / count) % count];
+  }
+  Digest digest;
+  for (void (*const f)(int64_t, const float*, float*) : {ExpOf, LogOf, TanhOf, SigmoidOf}) {
+    f(size, x.data(), y.data());
+    digest.Add(y);
+  }
+  for (const ActivationType type : kActivations) {
+    ApplyActivation({type, 0.2f}, size, x.data(), y.data());
+    digest.Add(y);
+    ApplyActivationGradient({type, 0.2f}, size, x.data(), other.data(), y.data());
+    digest.Add(y);
+  }
+  AddElements(size, x.data(), other.data(), y.data());
+  AddPenaltyGradient(0.3f, 0.7f, size, x.data(), y.data());
+  digest.Add(y);
+  for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
+    std::vector<uint16_t> numbers(size);
+    EncodeShort(type, size, x.data(), numbers.data());
+    digest.Add(numbers);
+  }
+  const WindowGeometry geometry{{1, 1, 1, 0, 1}, {count, 2, 1, 0, count - 1}, 17};
+  std::vector<int32_t> winners((count - 1) * 17);
+  MaxPoolImage(geometry, x.data(), winners.data(), y.data());
+  digest.Add(y);
+  digest.Add(winners.data(), winners.size() * sizeof(int32_t));
+  digest.Print("special_numbers");
+}
+
 int Run() {
   const std::string error = TargetError();
   if (!error.empty()) {
@@ -394,20 +531,26 @@ int Run() {
   }
   std::fprintf(stderr, "%s\n", TargetName(CurrentTarget()));
   Products();
+  ProductParts();
   Convolutions();
+  PackedParts();
   Functions();
   PortableFunctions();
   Activations();
+  PlainActivations();
   Inputs();
   Updates();
   Rounding();
+  Decoding();
   Losses();
   BatchNorm();
+  BatchNormActivations();
   Pools();
   RowMeans();
   RandomNumbers();
   LayerNorm();
   Elementwise();
+  SpecialNumbers();
   return 0;
 }
 
