@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks which folder may depend on which: proto <- common <- {server, worker} <- train <- {cli, tests, examples}, where
-# server and worker never meet, only a few folders know gRPC, and only the executor makes threads. Asks Bazel for the targets
-# and the sources for their includes (system headers need no dependency to be found). Prints each offending edge, and what
-# //:library, which is all of Lockstep for other workspaces, lacks.
+# server and worker never meet, only a few folders know gRPC, only the executor makes threads, and the sources of kernels
+# include Highway and the standard library alone. Asks Bazel for the targets and the sources for their includes (system
+# headers need no dependency to be found). Prints each offending edge, and what //:library, which is all of Lockstep for
+# other workspaces, lacks.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -23,13 +24,18 @@ includes() {
 # which other headers may bring along.
 thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/executor\\.cc$)'
 
+# Where kernels are, and what these may include: one another, Highway, and headers of C++, whose names have no suffix.
+kernels='^common/kernels/[^/]*\\.(h|cc)$'
+kernel_includes='^(common/kernels/[^/]*|hwy/.*|[a-z_]+)$'
+
 thread_names() {
   git ls-files '*.h' '*.cc' | xargs -r grep -lE 'std::(thread|jthread|async)\b' | sed 's/$/ thread/'
 }
 
 # Reads "from to" lines; prints those that break the order.
 offending() {
-  awk -v grpc_folders="${grpc_folders}" -v thread_users="${thread_users}" -v what="$1" '
+  awk -v grpc_folders="${grpc_folders}" -v thread_users="${thread_users}" \
+    -v kernels="${kernels}" -v kernel_includes="${kernel_includes}" -v what="$1" '
     BEGIN {
       allowed["proto"] = "proto"
       allowed["common"] = "common proto"
@@ -53,6 +59,7 @@ offending() {
       if (from == "cli" && $2 ~ /^\/\/examples:[^:]*\.textproto$/) next
       if (to in ours && index(" " allowed[from] " ", " " to " ") == 0) print what ": " $1 " -> " $2
       if (($2 ~ /^@com_github_grpc_grpc/ || $2 ~ /^grpc/) && $1 !~ grpc_folders) print what ": " $1 " -> " $2
+      if ($1 ~ kernels && $1 !~ /_test\.cc$/ && $2 !~ kernel_includes) print what ": " $1 " -> " $2
       if ($2 ~ /^(thread|future)$/ && $1 !~ thread_users) print what ": " $1 " -> " $2
     }'
 }
