@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <vector>
 
 #include "Eigen/Core"
@@ -72,6 +74,48 @@ TEST(ActivationKernelTest, GradientsAreTheSlopesOfEigen) {
       EXPECT_LT((far * (ToArray(dx) - 2 * slope)).abs().maxCoeff(), 1e-5) << static_cast<int>(f.type);
     });
   }
+}
+
+// In double, without the cancellation of 1 + tanh: x s and its slope, with s = (1 + tanh u) / 2.
+struct ExactGelu {
+  explicit ExactGelu(double x)
+      : u(std::sqrt(M_2_PI) * (x + 0.044715 * x * x * x)),
+        s(1 / (1 + std::exp(-2 * u))),
+        value(x * s),
+        slope(s + x * 2 * s * (1 - s) * std::sqrt(M_2_PI) * (1 + 3 * 0.044715 * x * x)) {}
+  double u, s, value, slope;
+};
+
+// Every 4099th number, and the worst of all.
+TEST(ActivationKernelTest, TheErrorsOfGeluAreWithinTheirBoundsAndReachThem) {
+  std::vector<float> x = {3.90165329f, 4.14379311f, 4.79164505f};
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
+    const auto word = static_cast<uint32_t>(bits);
+    float value;
+    std::memcpy(&value, &word, sizeof(value));
+    if (std::abs(value) < 0x1p64f) x.push_back(value);
+  }
+  const std::vector<float> dy(x.size(), 1.0f);
+  ForEachTarget([&] {
+    const std::vector<float> y = Values({ActivationType::kGelu}, x);
+    std::vector<float> dx(x.size());
+    ApplyActivationGradient({ActivationType::kGelu}, static_cast<int64_t>(x.size()), x.data(), dy.data(), dx.data());
+    double places = 0, relative = 0, slope = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const ExactGelu exact(x[i]);
+      slope = std::max(slope, std::abs(dx[i] - exact.slope));
+      const double error = std::abs(y[i] - exact.value);
+      if (std::abs(exact.value) < std::numeric_limits<float>::min()) continue;
+      relative = std::max(relative, error / std::abs(x[i]));
+      if (x[i] > 0) places = std::max(places, error / std::ldexp(1.0, std::ilogb(exact.value) - 23));
+    }
+    EXPECT_LT(places, 3.1);
+    EXPECT_GT(places, 3);
+    EXPECT_LT(relative, 2.1e-7);
+    EXPECT_GT(relative, 2e-7);
+    EXPECT_LT(slope, 3.9e-6);
+    EXPECT_GT(slope, 3.8e-6);
+  });
 }
 
 // Of a matrix of each shape: the gradient, and the sums of its columns.

@@ -11,8 +11,8 @@ namespace lockstep {
 //   function   largest error, in units of the result's last place
 //   e^x        1.3, where the result is a normal number
 //   ln x       0.9, for normal x
-//   tanh x     4.6
-//   sigmoid    2.5 for x > -87: 1 / (1 + e^-x)
+//   tanh x     4.9
+//   sigmoid    3.2 for x > -87: 1 / (1 + e^-x)
 void ExpOf(int64_t size, const float* x, float* y);
 void LogOf(int64_t size, const float* x, float* y);
 void TanhOf(int64_t size, const float* x, float* y);
