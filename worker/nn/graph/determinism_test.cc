@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/kernels/testing/each_target.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/testing/gradient_check.h"
 
@@ -91,6 +92,16 @@ TEST(DeterminismTest, TheNumberOfThreadsDoesNotChangeTheBits) {
         EXPECT_TRUE(Results(two.get(), sample, size) == expected) << sample.name << " " << size;
         EXPECT_TRUE(Results(five.get(), sample, size) == expected) << sample.name << " " << size;
       }
+    }
+  }
+}
+
+// What the layers make of kernels, too: how much of a product each thread is given, what is packed how, and when.
+TEST(DeterminismTest, TheInstructionSetDoesNotChangeTheBits) {
+  for (const Sample& sample : Samples()) {
+    for (const int64_t size : sample.batches) {
+      SCOPED_TRACE(absl::StrCat(sample.name, " ", size));
+      ExpectSameBitsOnEachTarget([&] { return Results(MakeModel(sample, 2).get(), sample, size); });
     }
   }
 }
