@@ -107,6 +107,17 @@ double Expm1OfDouble(double x) {
   return Plus(Scaled(PlusSmaller({1, 0}, power.rest), PowerOfTwo(power.k)), {-1, 0}).high;
 }
 
+// (e^2|x| - 1) / (e^2|x| + 1), with the sign of x.
+double TanhOfDouble(double x) {
+  const double size = std::abs(x);
+  if (!(size >= 0x1p-28)) return x;  // NaN, too.
+  if (size > 20) return std::copysign(1.0, x);
+  const Power power = PowerOf({2 * size, 0});
+  DoublePair e = power.rest;
+  if (power.k != 0) e = Plus(Scaled(PlusSmaller({1, 0}, power.rest), PowerOfTwo(power.k)), {-1, 0});
+  return std::copysign(Quotient(e, Plus(e, {2, 0})).high, x);
+}
+
 double LogOfDouble(double x) {
   if (x == 0) return -kInfinity;
   if (!(x > 0)) return kNan;
@@ -160,6 +171,7 @@ double Log(double x) { return HWY_NAMESPACE::LogOfDouble(x); }
 double Log1p(double x) { return HWY_NAMESPACE::Log1pOfDouble(x); }
 double Sin(double x) { return std::abs(x) < 0x1p-28 ? x : HWY_NAMESPACE::SinOf(x, 0); }
 double Cos(double x) { return HWY_NAMESPACE::SinOf(x, 1); }
+double Tanh(double x) { return HWY_NAMESPACE::TanhOfDouble(x); }
 double Pow(double x, double y) { return HWY_NAMESPACE::PowOfDoubles(x, y); }
 
 }  // namespace portable

@@ -106,6 +106,13 @@ TEST(PortableMathTest, SinesAreWithinTheBound) {
   }
 }
 
+TEST(PortableMathTest, HyperbolicTangentsAreWithinTheBound) {
+  for (const auto& points : {Evenly(-1, 1), Evenly(-25, 25), Evenly(18, 21), ByMagnitude(kSmallest, 1),
+                             ByMagnitude(1e-9, -1e-7), ByMagnitude(0.1, -kLargest)}) {
+    ExpectExact(portable::Tanh, tanhq, points);
+  }
+}
+
 double g_power = 0;
 
 TEST(PortableMathTest, PowersAreWithinTheBound) {
@@ -143,6 +150,8 @@ TEST(PortableMathTest, TheEndsOfTheRangeAreThoseOfC) {
     ExpectSame(portable::Log1p(x), std::log1p(x), x);
     ExpectSame(portable::Sin(x), std::sin(x), x);
     ExpectSame(portable::Cos(x), std::cos(x), x);
+    // The C library's own may err by two units.
+    ExpectSame(portable::Tanh(x), static_cast<double>(tanhq(static_cast<Quad>(x))), x);
   }
   EXPECT_EQ(portable::Log(1), 0);
   EXPECT_EQ(portable::Exp(709.78271289338397), std::exp(709.78271289338397));

@@ -193,7 +193,7 @@ void PortableFunctions() {
   for (const float number : Numbers(2003, 31)) x.push_back(static_cast<double>(number) * (1 + 0x1p-30 * number));
   std::vector<double> y(x.size());
   for (double (*const f)(double) :
-       {portable::Exp, portable::Expm1, portable::Log, portable::Log1p, portable::Sin, portable::Cos}) {
+       {portable::Exp, portable::Expm1, portable::Log, portable::Log1p, portable::Sin, portable::Cos, portable::Tanh}) {
     for (size_t i = 0; i < x.size(); ++i) y[i] = f(x[i]);
     digest.Add(y);
   }

@@ -1,5 +1,5 @@
 // A program of another workspace (workspace_test.sh): trains a model of its own, which computes with Eigen, and one of
-// the built-in layers for some steps of plain gradient descent, and prints the bits of their weights.
+// the built-in layers for some steps of gradient descent with a falling rate, and prints the bits of their weights.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "Eigen/Core"
 #include "google/protobuf/text_format.h"
+#include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/model_registry.h"
 
@@ -141,10 +142,11 @@ absl::Status Train(const std::string& name, const char* text) {
     for (Tensor& tensor : weights) values.push_back(tensor.flat<float>().data());
     const absl::Status status = (*model)->ComputeGradients(values, batch, {1, step, 0}, &gradients);
     if (!status.ok()) return status;
+    const auto rate = static_cast<float>(0.1 * lockstep::portable::Exp(-0.05 * static_cast<double>(step)));
     for (size_t variable = 0; variable < weights.size(); ++variable) {
       const absl::Span<float> w = weights[variable].flat<float>();
       const float* g = gradients.of(variable);
-      for (size_t i = 0; i < w.size(); ++i) w[i] -= 0.1f * g[i];
+      for (size_t i = 0; i < w.size(); ++i) w[i] -= rate * g[i];
     }
   }
   printf("%s: loss %.9g, weights %016llx\n", name.c_str(), gradients.loss(),

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A workspace outside of this tree that depends on this one, and has no flag of its own: its program, with a model of its
 # own, must train to the bits of the same program that was built here.
-# Usage: workspace_test.sh HERE SOURCE LABEL [CONFIG]: HERE was built here from SOURCE; LABEL is what the program links. One
-# that is the command line with a model trains CONFIG; another prints its bits itself.
+# Usage: workspace_test.sh HERE SOURCE LABEL,... [CONFIG]: HERE was built here from SOURCE; the labels are what the program
+# links. One that is the command line with a model trains CONFIG; another prints its bits itself.
 set -euo pipefail
-here="$1" source="$2" label="$3" config="${4:-}"
+here="$1" source="$2" labels="\"${3//,/\", \"}\"" config="${4:-}"
 tree="$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)"
 # Bazel keeps what it makes in TEST_TMPDIR.
 export TEST_TMPDIR="${TEST_TMPDIR:-$(mktemp -d)}"
@@ -38,14 +38,14 @@ cc_binary(
     name = "program",
     srcs = ["program.cc"],
     copts = LOCKSTEP_COPTS,
-    deps = ["${label}"],
+    deps = [${labels}],
 )
 
 cc_binary(
     name = "without_flags",
     srcs = ["program.cc"],
     copts = [flag for flag in LOCKSTEP_COPTS if not flag.startswith("-march")],
-    deps = ["${label}"],
+    deps = [${labels}],
 )
 BUILD
 
