@@ -1,11 +1,10 @@
 // An input and a metric of one's own: points on two spirals that wind around each other, and the Brier score of what a
 // model says of them, the mean of (probability - label)^2.
-#include <cmath>
-
 #include "absl/strings/numbers.h"
 #include "lockstep/cli/lockstep_program.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/worker/data/dataset_registry.h"
 #include "lockstep/worker/evaluation/metric_registry.h"
 
@@ -37,8 +36,9 @@ REGISTER_DATASET("spirals", [](const DatasetRequest& request) -> absl::StatusOr<
   Philox(request.seed, StableHash(request.split)).FillUniform(xy);
   for (int64_t i = 0; i < 2 * size; i += 2) {
     const float radius = 0.2f + 0.8f * xy[i], angle = 6 * radius + 1.57f * (i % 4) + 0.6f * xy[i + 1];
-    xy[i] = radius * std::cos(angle);
-    xy[i + 1] = radius * std::sin(angle);
+    // Not the functions of <cmath>, whose last bits are the C library's and the processor's.
+    xy[i] = static_cast<float>(radius * portable::Cos(angle));
+    xy[i + 1] = static_cast<float>(radius * portable::Sin(angle));
   }
   return std::make_unique<Spirals>(ExampleSpec{v1::DT_FLOAT, Shape({2}), v1::DT_INT32, Shape(), 2}, std::move(points));
 });
@@ -48,7 +48,10 @@ class Brier : public Metric {
     const auto logits = input.predictions.flat<float>();
     const auto labels = input.batch.labels.flat<int32_t>();
     if (logits.size() != labels.size()) return absl::InvalidArgumentError("the Brier score is of one output");
-    for (size_t i = 0; i < logits.size(); ++i) sum_ += std::pow(1 / (1 + std::exp(-logits[i])) - labels[i], 2);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double error = 1 / (1 + portable::Exp(-logits[i])) - labels[i];
+      sum_ += error * error;
+    }
     examples_ += input.batch.size;
     return absl::OkStatus();
   }

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # The weights are the same on every kind of processor.
-readonly DIGEST=5892a89bda2b4f819099632f362d3385b4e72f51df3a49e0ffcdca7db0864e2e
+readonly DIGEST=af3113c696cac266dbdf55e155e80987a793580275867407fd8885e45f9ae2f2
 
 program=examples/own_input
 config=examples/own_input.textproto

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/cli/lockstep_program.h"
+#include "lockstep/common/kernels/portable_math.h"
 #include "lockstep/worker/nn/model_registry.h"
 
 namespace lockstep {
@@ -42,21 +43,25 @@ class AdditiveModel : public Model {
     variable->set_trainable(true);
     variable->mutable_initializer()->mutable_constant()->set_value(value);
   }
+  // Not the functions of <cmath>, whose last bits are the C library's and the processor's.
+  static float Exp(float x) { return static_cast<float>(portable::Exp(x)); }
+  static float Tanh(float x) { return static_cast<float>(portable::Tanh(x)); }
+
   // Returns the mean cross-entropy; writes the logits and adds up its gradients where they are wanted.
   float Pass(VariableValues values, const Batch& batch, float* logits, float* const* gradients) {
     double loss = 0;
     for (int64_t example = 0; example < batch.size; ++example) {
       const float* x = batch.features.flat<float>().data() + example * features_;
       float logit = values[0][0];
-      for (int64_t i = 0; i < features_; ++i) logit += values[1][i] * std::tanh(values[2][i] * x[i]);
+      for (int64_t i = 0; i < features_; ++i) logit += values[1][i] * Tanh(values[2][i] * x[i]);
       const float label = static_cast<float>(batch.labels.flat<int32_t>()[example]);
-      loss += std::max(logit, 0.0f) - logit * label + std::log1p(std::exp(-std::abs(logit)));
+      loss += std::max(logit, 0.0f) - logit * label + portable::Log1p(portable::Exp(-std::abs(logit)));
       if (logits != nullptr) logits[example] = logit;
       if (gradients == nullptr) continue;
-      const float error = (1 / (1 + std::exp(-logit)) - label) / batch.size;
+      const float error = (1 / (1 + Exp(-logit)) - label) / batch.size;
       gradients[0][0] += error;
       for (int64_t i = 0; i < features_; ++i) {
-        const float bent = std::tanh(values[2][i] * x[i]);
+        const float bent = Tanh(values[2][i] * x[i]);
         gradients[1][i] += error * bent;
         gradients[2][i] += error * values[1][i] * x[i] * (1 - bent * bent);
       }

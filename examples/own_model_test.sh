@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # The weights are the same on every kind of processor.
-readonly DIGEST=b9bd699b3791300feda826cec43c0b1ec7ccb70e454537629dd5315933dbd8c8
+readonly DIGEST=00e278c4c6219b5970107cfb07e47c041c1c019ea9262e599c66989417ba34eb
 
 program=examples/own_model
 config=examples/own_model.textproto
