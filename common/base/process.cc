@@ -68,10 +68,6 @@ int ExitCodeOf(const absl::Status& status) {
 }
 
 void InitializeProcess(const char* program) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    std::fprintf(stderr, "%s: this processor has no AVX2 and FMA, which Lockstep is compiled for\n", program);
-    std::_Exit(kExitBadConfiguration);
-  }
   const std::string target_error = TargetError();
   if (!target_error.empty()) {
     std::fprintf(stderr, "%s: %s\n", program, target_error.c_str());

@@ -39,9 +39,9 @@ bool IsDiskHang(const absl::Status& status);
 
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE, and no
-// SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. Ends the process with a line when the processor lacks
-// the instructions that everything is compiled for (AVX2 and FMA), or those that the environment variable
-// LOCKSTEP_TARGET names (common/kernels/target.h).
+// SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. Ends the process with TargetError() when there is one
+// (common/kernels/target.h). What everything is compiled for was checked before main
+// (common/kernels/required_instructions.h).
 void InitializeProcess(const char* program);
 
 // Gives what was freed, and what InitializeProcess has the C library keep, back to the kernel: after something large

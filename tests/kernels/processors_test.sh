@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# On a processor without what everything is compiled for, programs end with a sentence and exit code 2, not with SIGILL;
+# they run in an emulator (qemu-user). Without it the test is skipped; where CI is true it fails.
+# Usage: processors_test.sh LOCKSTEP PROGRAM...
+set -euo pipefail
+lockstep="$1"
+ulimit -c 0
+
+if ! command -v qemu-x86_64 >/dev/null; then
+  echo "SKIPPED: qemu-x86_64 is missing (apt-get install qemu-user)"
+  [[ "${CI:-}" != true ]]
+  exit
+fi
+
+# expect PROCESSOR CODE TEXT COMMAND...: exit code, and a line at the end of what the program prints.
+expect() {
+  local processor="$1" code="$2" text="$3" output status=0
+  shift 3
+  output="$(qemu-x86_64 -cpu "${processor}" "$@" 2>&1)" || status=$?
+  [[ "${status}" == "${code}" && "${output}" == *"${text}" ]] && return
+  printf '%s on %s\n  expected: %s, exit code %s\n  is:       %s, exit code %s\n' "$*" "${processor}" "${text}" "${code}" \
+    "${output}" "${status}"
+  exit 1
+}
+
+# refused PROCESSOR WHAT COMMAND...
+refused() {
+  expect "$1" 2 "$3: this processor has no $2, which Lockstep is compiled for (x86-64-v3)" "${@:3}"
+}
+
+for program in "$@"; do
+  refused Nehalem AVX2 "${program}"
+  refused Haswell,-fma FMA "${program}" --version
+done
+refused Nehalem AVX2 "${lockstep}" run a.textproto
+
+expect Haswell 0 ", AVX2" "${lockstep}" --version
+# Without BMI1 the emulated C library does not get as far.
+for feature in avx2=AVX2 avx=AVX bmi2=BMI2 f16c=F16C abm=LZCNT movbe=MOVBE popcnt=POPCNT "xsave=AVX registers that the system saves"; do
+  refused "Haswell,-${feature%=*}" "${feature#*=}" "${lockstep}" --version
+done
