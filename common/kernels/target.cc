@@ -23,6 +23,13 @@ constexpr Name kNames[] = {
     {KernelTarget::kAvx2, HWY_AVX2, "avx2", "AVX2"},
     {KernelTarget::kNeon, HWY_NEON, "neon", "NEON"},
 };
+// What this object is compiled for, which the processor has (required_instructions.h), even where Highway does not find
+// it: Highway's AVX2 is one with AES.
+constexpr int64_t kStatic = HWY_STATIC_TARGET;
+static_assert((kStatic & (HWY_AVX3 | HWY_AVX2 | HWY_NEON)) != 0, "The flags are not those of .bazelrc.");
+
+// Of those that the kernels are compiled for, what Highway finds or UseTarget() has set.
+int64_t Supported() { return (HWY_SUPPORTED_TARGETS & HWY_TARGETS) | kStatic; }
 
 const Name& NameOf(KernelTarget target) {
   return *std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& name) { return name.target == target; });
@@ -52,20 +59,19 @@ const AtStart& Start() {
 }  // namespace
 
 std::vector<KernelTarget> AvailableTargets() {
-  static const int64_t supported = HWY_SUPPORTED_TARGETS;
+  static const int64_t supported = Supported();
   std::vector<KernelTarget> targets;
   for (const Name& name : kNames) {
-    if ((supported & HWY_TARGETS & name.bit) != 0) targets.push_back(name.target);
+    if ((supported & name.bit) != 0) targets.push_back(name.target);
   }
   return targets;
 }
 
 KernelTarget CurrentTarget() {
-  const int64_t supported = HWY_SUPPORTED_TARGETS;
-  for (const Name& name : kNames) {
-    if ((supported & HWY_TARGETS & name.bit) != 0) return name.target;
-  }
-  return AvailableTargets().empty() ? kNames[0].target : AvailableTargets()[0];
+  const int64_t supported = Supported();
+  return std::find_if(std::begin(kNames), std::end(kNames),
+                      [&](const Name& name) { return (supported & name.bit) != 0; })
+      ->target;
 }
 
 const char* TargetName(KernelTarget target) { return NameOf(target).text; }
@@ -73,6 +79,7 @@ const char* TargetName(KernelTarget target) { return NameOf(target).text; }
 std::string TargetError() { return Start().error; }
 
 std::string TargetNameError(const std::string& name, const std::vector<KernelTarget>& available) {
+  if (available.empty()) return "this processor has none of AVX2, AVX-512 and NEON, one of which the kernels need";
   if (name.empty()) return "";
   for (const Name& known : kNames) {
     if (name != known.variable) continue;

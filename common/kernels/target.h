@@ -9,7 +9,7 @@ namespace lockstep {
 // A vector instruction set that the kernels are compiled for. All of them give the same bits.
 enum class KernelTarget { kAvx2, kAvx512, kNeon };
 
-// Those that this processor can run, the fastest first. Empty where it lacks all of them.
+// Those that this processor can run, the fastest first.
 std::vector<KernelTarget> AvailableTargets();
 
 // The one that the kernels use: the fastest, or the one that the environment variable LOCKSTEP_TARGET named when the
@@ -20,8 +20,8 @@ KernelTarget CurrentTarget();
 const char* TargetName(KernelTarget target);
 
 // Why the kernels cannot run as asked, in a sentence: LOCKSTEP_TARGET names none of "avx2", "avx512" and "neon", or one
-// that this processor lacks. Empty when all is well, as it is without LOCKSTEP_TARGET or with an empty one. Programs
-// end with it before they compute.
+// that this processor lacks; or it lacks all of them. Empty when all is well, as it is without LOCKSTEP_TARGET or with
+// an empty one. Programs end with it before they compute.
 std::string TargetError();
 
 // What TargetError() would say of `name` in LOCKSTEP_TARGET on a processor with `available`.

@@ -1,6 +1,7 @@
 #include "lockstep/common/kernels/target.h"
 
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -39,6 +40,12 @@ TEST(TargetTest, EveryAvailableTargetMayBeNamed) {
 
 TEST(TargetTest, ATargetThatTheProcessorLacksIsAnError) {
   EXPECT_EQ(TargetNameError("avx512", kAvx2Alone), "LOCKSTEP_TARGET is avx512, but this processor has no AVX-512");
+}
+
+TEST(TargetTest, AProcessorWithoutAnyTargetIsAnErrorWhateverIsNamed) {
+  const std::string error = "this processor has none of AVX2, AVX-512 and NEON, one of which the kernels need";
+  EXPECT_EQ(TargetNameError("", {}), error);
+  EXPECT_EQ(TargetNameError("avx2", {}), error);
 }
 
 TEST(TargetTest, AnyOtherNameIsAnError) {

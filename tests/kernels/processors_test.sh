@@ -34,7 +34,10 @@ for program in "$@"; do
 done
 refused Nehalem AVX2 "${lockstep}" run a.textproto
 
-expect Haswell 0 ", AVX2" "${lockstep}" --version
+# x86-64-v3 is without AES.
+for processor in Haswell Haswell,-aes; do
+  expect "${processor}" 0 ", AVX2" "${lockstep}" --version
+done
 # Without BMI1 the emulated C library does not get as far.
 for feature in avx2=AVX2 avx=AVX bmi2=BMI2 f16c=F16C abm=LZCNT movbe=MOVBE popcnt=POPCNT "xsave=AVX registers that the system saves"; do
   refused "Haswell,-${feature%=*}" "${feature#*=}" "${lockstep}" --version
