@@ -102,7 +102,9 @@ std::string VersionOf(const v1::BuildInfo& build) {
 }
 
 std::string BuildLine(const v1::RunStatus& status) {
-  return absl::StrCat(VersionOf(status.build()), ", arithmetic version ", status.build().arithmetic_version(),
+  const v1::BuildInfo& build = status.build();
+  return absl::StrCat(VersionOf(build), ", arithmetic version ", build.arithmetic_version(),
+                      build.instruction_set().empty() ? "" : absl::StrCat(", ", build.instruction_set()),
                       status.host().empty() ? "" : absl::StrCat(", on ", status.host()));
 }
 

@@ -91,15 +91,18 @@ TEST(StatusReportTest, ShowsTheBuildOfTheChief) {
   EXPECT_NE(StatusReport(StatusOf("build { version: '1.2.3' revision: '1a2b3c4' arithmetic_version: 4 }"))
                 .find("build          1.2.3 (revision 1a2b3c4), arithmetic version 4\n"),
             std::string::npos);
+  EXPECT_NE(StatusReport(StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 instruction_set: 'AVX2' }"))
+                .find("build          1.2.3, arithmetic version 4, AVX2, on a\n"),
+            std::string::npos);
 }
 
 TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
   const std::string report = StatusReport(
       StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 } worker { name: 'w' host: 'b' build { "
-               "version: '1.2.3' revision: '1a2b3c4' compiler: 'GCC 12.2.0' instruction_set: 'AVX2, FMA' } }"));
+               "version: '1.2.3' revision: '1a2b3c4' compiler: 'GCC 12.2.0' instruction_set: 'AVX-512' } }"));
   EXPECT_NE(report.find("build          1.2.3, arithmetic version 4, on a\n"), std::string::npos) << report;
   EXPECT_NE(report.find("\n\nWORKER  HOST  BUILD                     COMPILER    INSTRUCTIONS\n"
-                        "w       b     1.2.3 (revision 1a2b3c4)  GCC 12.2.0  AVX2, FMA\n"),
+                        "w       b     1.2.3 (revision 1a2b3c4)  GCC 12.2.0  AVX-512\n"),
             std::string::npos)
       << report;
 }
