@@ -2,22 +2,45 @@
 
 #include <isa-l/crc64.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
-namespace lockstep {
+#include "lockstep/common/kernels/rounding.h"
 
-uint64_t GradientDigest(absl::Span<const float> values) {
-  // ISA-L inverts before and after, and does not write to what it reads.
-  const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
-  return crc64_ecma_refl(0, bytes, values.size() * sizeof(float));
+namespace lockstep {
+namespace {
+
+// Elements that are digested together; they are still in the first-level cache when they are looked at.
+constexpr size_t kBlock = 2048;
+
+// ISA-L inverts before and after, so that digests of parts follow one another, and does not write to what it reads.
+uint64_t Continue(uint64_t digest, const float* values, size_t size) {
+  return crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(values), size * sizeof(float));
 }
 
-void UnifyNaNs(absl::Span<float> values) {
+void CopyWithOneNaN(absl::Span<const float> values, float* out) {
   constexpr uint32_t kNaN = 0x7fc00000;
-  for (float& value : values) {
-    if (std::isnan(value)) std::memcpy(&value, &kNaN, sizeof(value));
+  float nan;
+  std::memcpy(&nan, &kNaN, sizeof(nan));
+  std::transform(values.begin(), values.end(), out, [nan](float x) { return std::isnan(x) ? nan : x; });
+}
+
+}  // namespace
+
+uint64_t GradientDigest(absl::Span<const float> values) {
+  uint64_t digest = 0;
+  for (size_t at = 0; at < values.size(); at += kBlock) {
+    const absl::Span<const float> block = values.subspan(at, kBlock);
+    uint64_t next = Continue(digest, block.data(), block.size());
+    if (!AllValuesFinite(static_cast<int64_t>(block.size()), block.data())) {
+      float copy[kBlock];
+      CopyWithOneNaN(block, copy);
+      next = Continue(digest, copy, block.size());
+    }
+    digest = next;
   }
+  return digest;
 }
 
 }  // namespace lockstep

@@ -8,12 +8,10 @@
 namespace lockstep {
 
 // The digest by which two copies of a gradient are compared, and the canary's: CRC-64/XZ (ECMA-182, reflected, inverted
-// before and after) of the little-endian bytes. Any one run of up to 64 wrong bits changes it; of other differences one
-// in 2^64 does not. Not for secrets.
+// before and after) of the little-endian bytes, every NaN as 0x7fc00000: which of them a processor makes is not agreed.
+// Any one run of up to 64 wrong bits changes it, from NaN to NaN excepted; of other differences one in 2^64 does not.
+// Not for secrets.
 uint64_t GradientDigest(absl::Span<const float> values);
-
-// Writes the one NaN that the canary knows (0x7fc00000) over every NaN: which of them a processor makes is not agreed.
-void UnifyNaNs(absl::Span<float> values);
 
 }  // namespace lockstep
 

@@ -1,6 +1,7 @@
 #include "lockstep/worker/session/block_gradients.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <string>
@@ -179,6 +180,34 @@ TEST(BlockGradientsTest, TopKComparesEachSegmentWithItsOwnEstimate) {
   expected.append(reinterpret_cast<const char*>(&difference), sizeof(difference));
   EXPECT_EQ(channel.later_segments.at(kSegment), expected);
   EXPECT_EQ(estimate[kSegment + 3], 6);
+}
+
+uint64_t DigestOfGradientWith(uint32_t bits) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(true);
+  BlockGradients sink(&layout, &wanted);
+  RecordingChannel channel;
+  v1::Token token;
+  token.set_slot_count(1);
+  token.set_digest(true);
+  sink.BeginBlock(&channel, token);
+  sink.BeginSlot(0);
+  EXPECT_TRUE(sink.OnLoss(1));
+  std::memcpy(sink.GradientBuffer(0), Gradient(0).data(), kElements * sizeof(float));
+  std::memcpy(sink.GradientBuffer(0) + 2, &bits, sizeof(bits));
+  sink.OnGradient(0);
+  sink.EndBlock();
+  EXPECT_EQ(std::memcmp(channel.buffer.as<float>() + 2, &bits, sizeof(bits)), 0) << "what is sent stays as it is";
+  EXPECT_EQ(channel.digests.size(), 1u);
+  return channel.digests.at(0);
+}
+
+// Processors differ in the sign of a NaN that they make.
+TEST(BlockGradientsTest, DigestsEveryNaNAlike) {
+  const uint64_t digest = DigestOfGradientWith(0x7fc00000);
+  EXPECT_EQ(DigestOfGradientWith(0xffc00000), digest);
+  EXPECT_EQ(DigestOfGradientWith(0x7f800001), digest);
+  EXPECT_NE(DigestOfGradientWith(0x7f800000), digest) << "an infinity";
 }
 
 TEST(BlockGradientsTest, TellsTheModelWhenNobodyWantsTheGradients) {

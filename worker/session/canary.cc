@@ -28,19 +28,13 @@ class DigestSink : public GradientSink {
         updates_(layout->update_ops().size()) {}
 
   bool OnLoss(float) override { return !stop_.load(); }
-  void OnUpdate(int index, absl::Span<const float> value) override {
-    std::vector<float> copy(value.begin(), value.end());
-    UnifyNaNs(absl::MakeSpan(copy));
-    updates_[index] = GradientDigest(copy);
-  }
+  void OnUpdate(int index, absl::Span<const float> value) override { updates_[index] = GradientDigest(value); }
   float* GradientBuffer(int variable) override {
     return buffer_.as<float>() + layout_.variables()[variable].flat_offset;
   }
   void OnGradient(int variable) override {
     const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);
-    const absl::Span<float> gradient(GradientBuffer(variable), elements);
-    UnifyNaNs(gradient);
-    gradients_[variable] = GradientDigest(gradient);
+    gradients_[variable] = GradientDigest({GradientBuffer(variable), elements});
   }
 
   // Of the trainable variables, then of the update ops.
