@@ -71,7 +71,10 @@ struct Gelu {
     const FloatVector t = Inner(x);
     const FloatVector square = hn::Mul(hn::Set(d, 3 * kCubic), hn::Mul(x, x));
     const FloatVector inner_slope = hn::Mul(hn::Set(d, kScale), hn::Add(one, square));
-    const FloatVector rest = hn::Mul(hn::Mul(hn::Mul(half, x), hn::Sub(one, hn::Mul(t, t))), inner_slope);
+    const FloatVector slope = hn::Sub(one, hn::Mul(t, t));
+    FloatVector rest = hn::Mul(hn::Mul(hn::Mul(half, x), slope), inner_slope);
+    // Where t is 1 or -1, also if x * x or x is infinite.
+    rest = hn::IfThenZeroElse(hn::Eq(slope, hn::Zero(d)), rest);
     return hn::Mul(dy, hn::Add(hn::Mul(half, hn::Add(one, t)), rest));
   }
 };

@@ -118,6 +118,22 @@ TEST(ActivationKernelTest, TheErrorsOfGeluAreWithinTheirBoundsAndReachThem) {
   });
 }
 
+TEST(ActivationKernelTest, FarFromZeroTheGradientOfGeluIsThatOfItsAsymptotes) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // Where tanh is 1; where the cube, the square and x itself are infinite.
+  std::vector<float> x = {10, 1e12f, 1e13f, 1.8e19f, 1.9e19f, 2e19f, 3e38f, kInfinity};
+  for (size_t i = 0, size = x.size(); i < size; ++i) x.push_back(-x[i]);
+  x.push_back(std::nanf(""));
+  std::vector<float> dy(x.size(), 3.0f);
+  for (size_t i = 0; i < dy.size(); i += 2) dy[i] = -0.25f;
+  ForEachTarget([&] {
+    ResultArray dx(static_cast<int64_t>(x.size()));
+    ApplyActivationGradient(kAll[5], static_cast<int64_t>(x.size()), x.data(), dy.data(), dx.data());
+    for (size_t i = 0; i + 1 < x.size(); ++i) EXPECT_EQ(dx.values()[i], x[i] > 0 ? dy[i] : 0) << x[i];
+    EXPECT_TRUE(std::isnan(dx.values().back()));
+  });
+}
+
 // Of a matrix of each shape: the gradient, and the sums of its columns.
 TEST(ActivationKernelTest, SumsAreThoseOfTheColumnsRowByRow) {
   for (const int64_t rows : {1, 2, 4, 7, 8, 13}) {
