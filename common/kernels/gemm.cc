@@ -158,7 +158,7 @@ class DepthBlock {
 // `tile` has at most kBlockRows rows.
 void MultiplyBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   const int64_t blocks = (a.columns + kMaxDepth - 1) / kMaxDepth;
-  const int64_t size = blocks == 0 ? 0 : (a.columns + blocks - 1) / blocks;
+  const int64_t size = (a.columns + blocks - 1) / blocks;
   for (int64_t begin = 0; begin < a.columns; begin += size) {
     DepthBlock(a, b, {begin, std::min(size, a.columns - begin)}, tile).Multiply(c, c_stride);
   }
@@ -212,6 +212,12 @@ void Multiply(const Matrix& a, const Matrix& b, float* c, int64_t c_stride) {
 }
 
 void MultiplyPart(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
+  if (a.columns == 0) {
+    for (int64_t row = tile.row; row < tile.row + tile.rows; ++row) {
+      std::fill_n(c + row * c_stride + tile.column, tile.columns, 0.0f);
+    }
+    return;
+  }
   HWY_DYNAMIC_DISPATCH(MultiplyAnyPart)(a, b, tile, c, c_stride);
 }
 

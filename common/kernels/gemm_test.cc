@@ -110,6 +110,23 @@ TEST(GemmTest, APartHasTheBitsOfTheWhole) {
   });
 }
 
+TEST(GemmTest, ASumOfNoProductsIsZero) {
+  ForEachTarget([] {
+    for (const bool a_transposed : {false, true}) {
+      for (const bool b_transposed : {false, true}) {
+        const Operand a(9, 0, a_transposed, 1);
+        const Operand b(0, 13, b_transposed, 2);
+        std::vector<float> c(9 * 20, 77.0f);
+        MultiplyPart(a.matrix, b.matrix, {1, 2, 8, 11}, c.data(), 20);
+        for (int64_t i = 0; i < 9; ++i) {
+          for (int64_t j = 0; j < 20; ++j) ASSERT_EQ(c[i * 20 + j], i >= 1 && j >= 2 && j < 13 ? 0.0f : 77.0f);
+        }
+        EXPECT_EQ(Product(a, b), std::vector<float>(9 * 13));
+      }
+    }
+  });
+}
+
 TEST(GemmTest, LeavesTheColumnsBesideTheResultAlone) {
   ForEachTarget([] {
     const Operand a(9, 20, false, 1);
