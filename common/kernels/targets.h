@@ -2,6 +2,9 @@
 #define LOCKSTEP_COMMON_KERNELS_TARGETS_H_
 
 // What Highway compiles the kernels for. Included before any header of Highway.
+#ifdef HIGHWAY_HWY_BASE_H_
+#error "A header of Highway comes before targets.h"
+#endif
 //
 // AVX2, AVX-512 and NEON have a fused multiply-add, which every sum of ours is a chain of. Highway's other targets
 // either lack it (SSE4, scalar) and would give other bits, or bring nothing.

@@ -208,15 +208,13 @@ HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth
 // `rows` rows are cut into tiles as equal as possible.
 struct RowTiles {
   explicit RowTiles(int64_t all_rows)
-      : rows(all_rows),
-        count((all_rows + kMostTileRows - 1) / kMostTileRows),
+      : count((all_rows + kMostTileRows - 1) / kMostTileRows),
         least(count == 0 ? 0 : all_rows / count),
         longer(count == 0 ? 0 : all_rows % count) {}
   // The first row of tile `i`; begin(count) is the number of rows.
   int64_t begin(int64_t i) const { return i * least + std::min(i, longer); }
   int64_t size(int64_t i) const { return least + (i < longer ? 1 : 0); }
 
-  int64_t rows;
   int64_t count;
   int64_t least;
   // So many tiles have one row more than `least`.

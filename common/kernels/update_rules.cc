@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "hwy/cache_control.h"
 #include "lockstep/common/kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "common/kernels/update_rules.cc"
 // Before the other headers of Highway.
 #include "hwy/foreach_target.h"
+// After it.
+#include "hwy/cache_control.h"
 #include "lockstep/common/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

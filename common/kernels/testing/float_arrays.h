@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_WORKER_NN_TESTING_FLOAT_ARRAYS_H_
-#define LOCKSTEP_WORKER_NN_TESTING_FLOAT_ARRAYS_H_
+#ifndef LOCKSTEP_COMMON_KERNELS_TESTING_FLOAT_ARRAYS_H_
+#define LOCKSTEP_COMMON_KERNELS_TESTING_FLOAT_ARRAYS_H_
 
 #include <cstdint>
 #include <string>
@@ -48,4 +48,4 @@ std::vector<double> NumericGradient(std::vector<double> x, absl::Span<const floa
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_WORKER_NN_TESTING_FLOAT_ARRAYS_H_
+#endif  // LOCKSTEP_COMMON_KERNELS_TESTING_FLOAT_ARRAYS_H_
