@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/chief/restore.h"
@@ -40,6 +41,7 @@ std::unique_ptr<SharedMemory> NewSharedMemory(const Chief::Options& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
+  RETURN_IF_ERROR(CheckFloatingPointMode());
   std::unique_ptr<RunDirectory> directory;
   if (!options.logdir.empty()) {
     ASSIGN_OR_RETURN(directory, RunDirectory::Open(options.fs, options.logdir));

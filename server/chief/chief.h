@@ -74,7 +74,8 @@ class Chief {
     absl::Duration housekeeping_period = absl::Milliseconds(100);
   };
 
-  // Errors: FailedPrecondition when another chief holds the logdir or the logdir's run has another configuration;
+  // Errors: FailedPrecondition when another chief holds the logdir, the logdir's run has another configuration, or the
+  // calling thread, and so those that the chief makes, would compute other bits (CheckFloatingPointMode);
   // DataLoss when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
 

@@ -1,5 +1,7 @@
 #include "lockstep/server/chief/chief.h"
 
+#include <xmmintrin.h>
+
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -216,6 +218,16 @@ class ChiefTest : public ::testing::Test {
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<FrameWorker> worker_;
 };
+
+TEST_F(ChiefTest, IsNotMadeWhereFloatsWouldHaveOtherBits) {
+  const unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | 0x8040);
+  const absl::Status status = Start();
+  _mm_setcsr(mode);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("-ffast-math"));
+  EXPECT_TRUE(Start().ok()) << "the logdir is free";
+}
 
 TEST_F(ChiefTest, AFirstStartWaitsForAModelAndSavesAtOnce) {
   ASSERT_TRUE(Start().ok());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "lockstep/common/base/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/trace_recorder.h"
 #include "lockstep/common/step/compression.h"
@@ -40,6 +41,9 @@ absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const confi
 
 BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                              const BlockAdditions& additions) {
+  // A model may load what changes it as late as in its first slot.
+  absl::Status mode = CheckFloatingPointMode();
+  if (!mode.ok()) return {std::move(mode), /*own=*/true};
   const v1::Token& token = assignment.token;
   gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {

@@ -1,5 +1,7 @@
 #include "lockstep/worker/session/block_computer.h"
 
+#include <xmmintrin.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -79,6 +81,17 @@ TEST_F(BlockComputerTest, ABlockThatIsNotWantedIsGivenUpBeforeAnythingIsSent) {
   EXPECT_FALSE(result.own);
   EXPECT_EQ(slots_.load(), 0);
   EXPECT_EQ(client_.calls().reports, 0);
+}
+
+TEST_F(BlockComputerTest, AModelThatChangesTheFloatingPointModeComputesNoFurtherBlock) {
+  const unsigned mode = _mm_getcsr();
+  const auto computer = New(TinyWorkload([mode] { _mm_setcsr(mode | 0x8000); }));
+  EXPECT_TRUE(computer->Compute(FakeChiefClient::Gives(0, 0, 1).assignment, channel_.get()).status.ok());
+  const BlockComputer::Result result = computer->Compute(FakeChiefClient::Gives(1, 0, 1).assignment, channel_.get());
+  _mm_setcsr(mode);
+  EXPECT_TRUE(absl::IsFailedPrecondition(result.status)) << result.status;
+  EXPECT_TRUE(result.own);
+  EXPECT_EQ(slots_.load(), 1);
 }
 
 TEST_F(BlockComputerTest, RefusesAConfigurationThatDoesNotFitTheModel) {

@@ -6,6 +6,7 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "lockstep/common/base/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/step/compression.h"
@@ -70,6 +71,7 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
 }
 
 absl::Status WorkerSession::Open(const Workload& workload) {
+  RETURN_IF_ERROR(CheckFloatingPointMode());
   ASSIGN_OR_RETURN(const v1::OpenSessionReply session, OpenChecked(workload));
   {
     MutexLock lock(&mutex_);

@@ -61,7 +61,8 @@ class WorkerSession {
   // ChiefClient::GetRunSpec.
   absl::StatusOr<const config::v1::RunSpec*> Connect() ABSL_LOCKS_EXCLUDED(mutex_);
   // Opens a session for a worker with this workload, and its Step stream. Computes the canary if the chief wants it and
-  // it is not known from an earlier session.
+  // it is not known from an earlier session. FailedPrecondition where the calling thread, which is to compute, would
+  // compute other bits (CheckFloatingPointMode).
   absl::Status Open(const Workload& workload) ABSL_LOCKS_EXCLUDED(mutex_);
   const std::shared_ptr<StepChannel>& channel() const { return channel_; }
   // The session, or the attempt to open one, is over.

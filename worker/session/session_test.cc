@@ -1,5 +1,7 @@
 #include "lockstep/worker/session/session.h"
 
+#include <xmmintrin.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,6 +61,18 @@ TEST_F(WorkerSessionTest, OpensAStreamWithWhatTheConfigurationSays) {
   EXPECT_EQ(calls.streams[0].startup_delay_steps, 5);
   EXPECT_EQ(calls.streams[0].slots, 4);
   EXPECT_EQ(calls.streams[0].compression.top_k, 0.25);
+}
+
+TEST_F(WorkerSessionTest, IsNotOpenedWhereFloatsWouldHaveOtherBits) {
+  ASSERT_TRUE(session_.Connect().ok());
+  const unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | 0x8040);
+  const absl::Status status = session_.Open(workload_);
+  _mm_setcsr(mode);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(client_.calls().open_session.size(), 0u);
+  const absl::Status end = session_.AwaitRetry(status);
+  EXPECT_EQ(ExitCodeOf(end), kExitBadConfiguration) << end;
 }
 
 TEST_F(WorkerSessionTest, ItsChannelPreparesBatchesWhileItIsIdle) {
