@@ -48,7 +48,12 @@ std::string Digest(const std::string& name) {
 class ExamplesTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!TargetError().empty()) GTEST_SKIP() << TargetError();
+    if (TargetError().empty()) return;
+    // A name that is none is an error.
+    ASSERT_EQ(
+        TargetNameError(getenv("LOCKSTEP_TARGET"), {KernelTarget::kAvx2, KernelTarget::kAvx512, KernelTarget::kNeon}),
+        "");
+    GTEST_SKIP() << TargetError();
   }
 };
 
