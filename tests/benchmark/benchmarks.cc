@@ -35,6 +35,7 @@ struct Flags {
   std::string only;
   std::string json;
   std::string plot;
+  std::string plot_with;
   std::string plot_script;
   std::string sizes = "4,4096,1048576,2678824,67108864,104857600";
   std::string workers = "1,2";
@@ -183,7 +184,9 @@ absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
 
 // The script makes it of the JSON.
 absl::Status DrawPlot(const Flags& flags) {
-  std::vector<std::string> words = {flags.plot_script, flags.json, flags.plot};
+  std::vector<std::string> words = {flags.plot_script, flags.json};
+  for (const auto& report : absl::StrSplit(flags.plot_with, ',', absl::SkipEmpty())) words.emplace_back(report);
+  words.push_back(flags.plot);
   std::vector<char*> command;
   for (std::string& word : words) command.push_back(word.data());
   command.push_back(nullptr);
@@ -206,8 +209,11 @@ void Declare(Flags* declared, CommandLine* parser) {
                        "thread against PyTorch and oneDNN",
                        &flags.peers);
   command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
-  command_line.AddFlag("plot", "FILE", "and as a picture (SVG), of training, step and peers; needs python3-matplotlib",
+  command_line.AddFlag("plot", "FILE",
+                       "and as a picture (SVG), of all but saving, start and memory; needs "
+                       "python3-matplotlib",
                        &flags.plot);
+  command_line.AddFlag("plot_with", "FILE,...", "JSON of other runs, for the same picture", &flags.plot_with);
   command_line.AddFlag("plot_script", "FILE", "tests/benchmark/plot.py", &flags.plot_script);
   command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);
   command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
@@ -236,6 +242,15 @@ int Main(int argc, char** argv) {
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
+  if (!flags.plot_with.empty() && flags.plot.empty()) {
+    std::cerr << "lockstep bench: --plot_with needs --plot\n";
+    return kExitBadConfiguration;
+  }
+  for (const auto& other : absl::StrSplit(flags.plot_with, ',', absl::SkipEmpty())) {
+    if (std::filesystem::exists(std::string(other))) continue;
+    std::cerr << "lockstep bench: --plot_with: there is no " << other << "\n";
+    return kExitBadConfiguration;
+  }
   if (!flags.plot.empty() && (flags.json.empty() || flags.plot_script.empty())) {
     std::cerr << "lockstep bench: --plot needs --json and --plot_script\n";
     return kExitBadConfiguration;

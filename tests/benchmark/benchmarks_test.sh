@@ -4,10 +4,25 @@ set -euo pipefail
 
 readonly folder="${TEST_SRCDIR}/${TEST_WORKSPACE}"
 readonly report="${TEST_TMPDIR}/report.json" table="${TEST_TMPDIR}/table" plot="${TEST_TMPDIR}/plot.svg"
+readonly peers="${TEST_TMPDIR}/peers.json" draw="${folder}/tests/benchmark/plot.py"
 export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main"
 
+# What a run with --peers writes.
+cat >"${peers}" <<'JSON'
+{"machine": "2 cores of another kind", "row": [
+  {"group": "peers", "what": "softmax, batch 64, 2 workers", "unit": "steps/s", "against": "PyTorch DDP",
+   "ours": {"minimum": 90, "median": 100, "maximum": 110}, "theirs": {"minimum": 20, "median": 25, "maximum": 30},
+   "ratio": {"minimum": 3, "median": 4, "maximum": 5.5}, "atLeast": 8},
+  {"group": "peers", "what": "softmax, batch 64, PyTorch DDP with 2 workers", "unit": "examples/s",
+   "against": "PyTorch alone", "ours": {"minimum": 3000, "median": 3200, "maximum": 3300},
+   "theirs": {"minimum": 3900, "median": 4321, "maximum": 4400}, "ratio": {"minimum": 0.7, "median": 0.8, "maximum": 0.9}},
+  {"group": "models", "what": "CNN, batch 64", "unit": "passes/s", "against": "PyTorch, NHWC",
+   "ours": {"minimum": 19, "median": 20, "maximum": 21}, "theirs": {"minimum": 9, "median": 10, "maximum": 11},
+   "ratio": {"minimum": 1.8, "median": 2, "maximum": 2.2}, "atLeast": 1.5}]}
+JSON
+
 "${folder}/tests/benchmark/benchmarks" --quick --seconds=0.1 --json="${report}" \
-  --plot="${plot}" --plot_script="${folder}/tests/benchmark/plot.py" >"${table}"
+  --plot="${plot}" --plot_with="${peers}" --plot_script="${draw}" >"${table}"
 cat "${table}"
 
 # expect PATTERN FILE: fails when no line matches.
@@ -31,16 +46,31 @@ done
 expect "1.05 MB, 2 workers, unix" "${table}"
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
-# The picture has a pair of bars for each row of training, and a line for each number of workers and wire.
-for text in "softmax, batch 64, 2 workers" "bare Eigen loop: [0-9,]+" "2 workers, shared memory" "1 worker, raw tcp sockets"; do
+
+# The picture has every part, and both reports.
+readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "[0-9,]+ \\([0-9,]+ steps/s\\)"
+  "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
+  "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16" "2 cores of another kind; load before: 0.00")
+for text in "${parts[@]}"; do
   expect ">${text}</text>" "${plot}"
 done
+# Peers alone have a picture, too.
+"${draw}" --parts=rates,models "${peers}" "${plot}"
+expect ">Lockstep, 2 workers</text>" "${plot}"
+expect ">CNN, batch 64: PyTorch, NHWC</text>" "${plot}"
+if "${draw}" --parts=step "${peers}" "${plot}" 2>"${TEST_TMPDIR}/errors"; then exit 1; fi
+expect "nothing to draw" "${TEST_TMPDIR}/errors"
 
 status=0
 "${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
-expect "no group \"nothing\"" "${TEST_TMPDIR}/errors"
+expect "no group \"nothing\"; there are step, .*, chief_cpu" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
 expect "no group \"step\"; there are peers, models, products" "${TEST_TMPDIR}/errors"
+status=0
+"${folder}/tests/benchmark/benchmarks" --json="${report}" --plot="${plot}" --plot_script="${draw}" \
+  --plot_with="${TEST_TMPDIR}/nothing" 2>"${TEST_TMPDIR}/errors" || status=$?
+[[ "${status}" == 2 ]]
+expect "there is no ${TEST_TMPDIR}/nothing" "${TEST_TMPDIR}/errors"
