@@ -26,6 +26,7 @@ run_bench() {
     [[ "${word}" != --plot* ]] || install_packages python3-matplotlib
   done
   mkdir -p "${CACHE}"
-  export LOCKSTEP_CHIEF_BINARY="${BIN}/server/chief_main" LOCKSTEP_WORKER_BINARY="${BIN}/worker/worker_main"
+  export LOCKSTEP_CHIEF_BINARY="${BIN}/server/chief_main" LOCKSTEP_WORKER_BINARY="${BIN}/worker/worker_main" \
+    LOCKSTEP_BINARY="${BIN}/cli/lockstep_main"
   run_target tests/benchmark benchmarks "${defaults[@]}" "--plot_script=${ROOT}/tests/benchmark/plot.py" "$@"
 }

@@ -23,6 +23,7 @@
 #include "lockstep/tests/benchmark/lifecycle_benchmark.h"
 #include "lockstep/tests/benchmark/model_benchmark.h"
 #include "lockstep/tests/benchmark/processor.h"
+#include "lockstep/tests/benchmark/recovery_benchmark.h"
 #include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/tests/benchmark/step_benchmark.h"
 #include "lockstep/tests/benchmark/training_benchmark.h"
@@ -52,7 +53,7 @@ struct Flags {
 };
 
 // The groups, in the order in which they are measured.
-const std::vector<std::string> kGroups = {"step", "training", "saving", "start", "memory", "chief_cpu"};
+const std::vector<std::string> kGroups = {"step", "training", "saving", "start", "memory", "chief_cpu", "recovery"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -105,14 +106,16 @@ TrainingBenchmarkOptions TrainingOptions(const Flags& flags, const std::string& 
   return training;
 }
 
+std::string Environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+Programs ProgramsUnderTest() { return {Environment("LOCKSTEP_CHIEF_BINARY"), Environment("LOCKSTEP_WORKER_BINARY")}; }
+
 LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string& directory) {
   LifecycleBenchmarkOptions lifecycle;
-  const auto path = [](const char* variable) {
-    const char* const value = std::getenv(variable);
-    return std::string(value == nullptr ? "" : value);
-  };
-  lifecycle.programs.chief = path("LOCKSTEP_CHIEF_BINARY");
-  lifecycle.programs.worker = path("LOCKSTEP_WORKER_BINARY");
+  lifecycle.programs = ProgramsUnderTest();
   lifecycle.directory = directory;
   if (flags.quick) {
     lifecycle.repetitions = 2;
@@ -121,6 +124,15 @@ LifecycleBenchmarkOptions LifecycleOptions(const Flags& flags, const std::string
     lifecycle.memory_bytes = 4 << 20;
   }
   return lifecycle;
+}
+
+RecoveryBenchmarkOptions RecoveryOptions(const Flags& flags, const std::string& directory) {
+  RecoveryBenchmarkOptions recovery;
+  recovery.programs = ProgramsUnderTest();
+  recovery.supervisor = Environment("LOCKSTEP_BINARY");
+  recovery.directory = directory;
+  if (flags.quick) recovery.repetitions = 1;
+  return recovery;
 }
 
 ModelBenchmarkOptions ModelOptions(const Flags& flags, const std::string& directory) {
@@ -147,6 +159,7 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
   if (group == "saving") return MeasureSaving(lifecycle, report);
   if (group == "start") return MeasureStart(lifecycle, report);
   if (group == "memory") return MeasureMemory(lifecycle, report);
+  if (group == "recovery") return MeasureRecovery(RecoveryOptions(flags, directory), report);
   step.sizes = {4096, 2678824};
   step.workers = {1, 2, 4, 8, 16};
   return MeasureChiefCpu(step, report);
@@ -210,7 +223,7 @@ void Declare(Flags* declared, CommandLine* parser) {
                        &flags.peers);
   command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
   command_line.AddFlag("plot", "FILE",
-                       "and as a picture (SVG), of all but saving, start and memory; needs "
+                       "and as a picture (SVG), of all but saving, start, memory and recovery; needs "
                        "python3-matplotlib",
                        &flags.plot);
   command_line.AddFlag("plot_with", "FILE,...", "JSON of other runs, for the same picture", &flags.plot_with);

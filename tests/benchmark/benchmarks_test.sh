@@ -5,7 +5,8 @@ set -euo pipefail
 readonly folder="${TEST_SRCDIR}/${TEST_WORKSPACE}"
 readonly report="${TEST_TMPDIR}/report.json" table="${TEST_TMPDIR}/table" plot="${TEST_TMPDIR}/plot.svg"
 readonly peers="${TEST_TMPDIR}/peers.json" draw="${folder}/tests/benchmark/plot.py"
-export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main"
+export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main" \
+  LOCKSTEP_BINARY="${folder}/cli/lockstep_main"
 
 # What a run with --peers writes.
 cat >"${peers}" <<'JSON'
@@ -33,19 +34,22 @@ expect() {
   }
 }
 
-for group in step training saving start memory "chief CPU"; do
+for group in step training saving start memory "chief CPU" recovery; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done
 expect '^Machine: [0-9]+ cores, .*, (AVX2|AVX-512|NEON) of [1-9][0-9]* GFLOP/s each; load before' "${table}"
 # Every kind of contestant took part.
 for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read into fresh memory" \
-  "bare read into one small buffer" "bare gRPC stream"; do
+  "bare read into one small buffer" "bare gRPC stream" "the lease"; do
   expect "\"against\": \"${against}\"" "${report}"
 done
 expect "1.05 MB, 2 workers, unix" "${table}"
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
+for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
+  expect "^recovery  *${what} .*<= .* (met|MISSED)" "${table}"
+done
 
 # The picture has every part, and both reports.
 readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "[0-9,]+ \\([0-9,]+ steps/s\\)"
@@ -64,7 +68,7 @@ expect "nothing to draw" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
-expect "no group \"nothing\"; there are step, .*, chief_cpu" "${TEST_TMPDIR}/errors"
+expect "no group \"nothing\"; there are step, .*, recovery" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
