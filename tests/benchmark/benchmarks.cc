@@ -20,6 +20,7 @@
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
+#include "lockstep/tests/benchmark/kernel_benchmark.h"
 #include "lockstep/tests/benchmark/lifecycle_benchmark.h"
 #include "lockstep/tests/benchmark/model_benchmark.h"
 #include "lockstep/tests/benchmark/processor.h"
@@ -49,11 +50,13 @@ struct Flags {
   bool strict = false;
   bool peers = false;
   bool markdown = false;
+  bool kernel_parts = false;
   Peers peer_paths;
 };
 
 // The groups, in the order in which they are measured.
-const std::vector<std::string> kGroups = {"step", "training", "saving", "start", "memory", "chief_cpu", "recovery"};
+const std::vector<std::string> kGroups = {"step",   "training",  "saving",   "start",
+                                          "memory", "chief_cpu", "recovery", "kernels"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -135,6 +138,14 @@ RecoveryBenchmarkOptions RecoveryOptions(const Flags& flags, const std::string& 
   return recovery;
 }
 
+KernelBenchmarkOptions KernelOptions(const Flags& flags) {
+  KernelBenchmarkOptions kernels;
+  kernels.seconds = flags.seconds;
+  kernels.parts = flags.kernel_parts;
+  if (flags.quick) kernels.batches = {64};
+  return kernels;
+}
+
 ModelBenchmarkOptions ModelOptions(const Flags& flags, const std::string& directory) {
   ModelBenchmarkOptions models;
   models.seconds = flags.seconds;
@@ -160,6 +171,10 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
   if (group == "start") return MeasureStart(lifecycle, report);
   if (group == "memory") return MeasureMemory(lifecycle, report);
   if (group == "recovery") return MeasureRecovery(RecoveryOptions(flags, directory), report);
+  if (group == "kernels") {
+    MeasureKernels(KernelOptions(flags), report);
+    return absl::OkStatus();
+  }
   step.sizes = {4096, 2678824};
   step.workers = {1, 2, 4, 8, 16};
   return MeasureChiefCpu(step, report);
@@ -239,6 +254,8 @@ void Declare(Flags* declared, CommandLine* parser) {
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
   command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
+  command_line.AddFlag("kernel_parts", "", "also a row for each matrix product and convolution of the kernels",
+                       &flags.kernel_parts);
   command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
   command_line.AddFlag("peer_python", "FILE", "an interpreter that has PyTorch and TensorFlow",
                        &flags.peer_paths.python);

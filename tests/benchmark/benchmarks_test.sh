@@ -34,14 +34,14 @@ expect() {
   }
 }
 
-for group in step training saving start memory "chief CPU" recovery; do
+for group in step training saving start memory "chief CPU" recovery kernels; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done
 expect '^Machine: [0-9]+ cores, .*, (AVX2|AVX-512|NEON) of [1-9][0-9]* GFLOP/s each; load before' "${table}"
 # Every kind of contestant took part.
 for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop" "one process" "bare read into fresh memory" \
-  "bare read into one small buffer" "bare gRPC stream" "the lease"; do
+  "bare read into one small buffer" "bare gRPC stream" "the lease" "peak" "a plain copy"; do
   expect "\"against\": \"${against}\"" "${report}"
 done
 expect "1.05 MB, 2 workers, unix" "${table}"
@@ -50,11 +50,15 @@ expect '<= .* (met|MISSED)' "${table}"
 for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
   expect "^recovery  *${what} .*<= .* (met|MISSED)" "${table}"
 done
+for what in "products of the MLP, batch 64" "convolutions of the CNN, batch 64" "gradients of ReLU and bias" Adam; do
+  expect "^kernels  *${what}, (AVX2 .*>=|AVX-512 .*>=|NEON) .*" "${table}"
+done
 
 # The picture has every part, and both reports.
 readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "[0-9,]+ \\([0-9,]+ steps/s\\)"
   "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
-  "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16" "2 cores of another kind; load before: 0.00")
+  "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16"
+  "products of the MLP, batch 64, [A-Z0-9-]+: peak" "2 cores of another kind; load before: 0.00")
 for text in "${parts[@]}"; do
   expect ">${text}</text>" "${plot}"
 done
@@ -68,7 +72,7 @@ expect "nothing to draw" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
-expect "no group \"nothing\"; there are step, .*, recovery" "${TEST_TMPDIR}/errors"
+expect "no group \"nothing\"; there are step, .*, recovery, kernels" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]

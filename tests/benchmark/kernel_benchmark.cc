@@ -1,18 +1,10 @@
-// How much of the processor's peak of fused multiply-adds the matrix products of the MLP and the convolutions of a CNN
-// reach on one thread, and how much of a plain copy's bandwidth the kernels that memory bounds, on each target of this
-// machine.
-//   bazel run //tests/benchmark:kernel_benchmark
-// Turns of the peak (or the copy) and of every kernel alternate; a fraction is the median over the turns, of processor
-// time, so that other programs disturb it little.
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
+#include "lockstep/tests/benchmark/kernel_benchmark.h"
+
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/philox.h"
@@ -24,18 +16,34 @@
 #include "lockstep/tests/benchmark/layer_bench.h"
 #include "lockstep/tests/benchmark/mlp_products.h"
 #include "lockstep/tests/benchmark/processor.h"
+#include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/worker/nn/layers/conv2d.h"
 
 namespace lockstep {
+namespace benchmark {
 namespace {
 
-using benchmark::ProcessorSeconds;
+constexpr int kLeastTurns = 5;
+// The bars: of the peak, and of a copy's bandwidth.
+constexpr double kAvx2ProductsBar = 0.85;
+constexpr double kAvx512ProductsBar = 0.80;
+constexpr double kConvolutionsBar = 0.6;
+constexpr double kStreamsBar = 0.8;
 
-constexpr int kTurns = 61;
+// Processor time of `work`.
+double SecondsOf(const std::function<void()>& work) {
+  const double begin = ProcessorSeconds();
+  work();
+  return ProcessorSeconds() - begin;
+}
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+Row* AddRow(const std::string& what, const char* unit, const char* against, Report* report) {
+  Row* const row = report->add_row();
+  row->set_group("kernels");
+  row->set_what(absl::StrCat(what, ", ", TargetName(CurrentTarget())));
+  row->set_unit(unit);
+  row->set_against(against);
+  return row;
 }
 
 class RandomMatrix {
@@ -49,67 +57,77 @@ class RandomMatrix {
   AlignedBuffer buffer_;
 };
 
-// Work that multiplies and adds, and the fractions of the peak that it reaches, turn by turn.
+// Work that multiplies and adds, and what it reaches of the peak, turn by turn.
 class MultiplyAdds {
  public:
   void Add(std::string name, double multiply_adds, std::function<void()> run) {
     parts_.push_back({std::move(name), multiply_adds, std::move(run), {}});
+    multiply_adds_ += multiply_adds;
   }
 
-  void RunTurn() {
-    const double peak = benchmark::MeasurePeak();
-    peaks_.push_back(peak);
+  // Returns the processor time that it took.
+  double RunTurn() {
+    const double begin = ProcessorSeconds();
+    peaks_.push_back(Giga(MeasurePeak()));
+    double seconds = 0;
     for (Part& part : parts_) {
-      const double start = ProcessorSeconds();
-      part.run();
-      part.fractions.push_back(part.multiply_adds / (ProcessorSeconds() - start) / peak);
+      const double part_seconds = SecondsOf(part.run);
+      part.rates.push_back(Giga(part.multiply_adds / part_seconds));
+      seconds += part_seconds;
     }
+    rates_.push_back(Giga(multiply_adds_ / seconds));
+    return ProcessorSeconds() - begin;
   }
 
-  // The whole is weighted by the operations.
-  void Print(const char* what) const {
-    double operations = 0;
-    double time = 0;
-    std::string text;
+  // All of it together has the bar, if there is one.
+  void Report(const std::string& what, double bar, bool parts, benchmark::Report* report) const {
+    Row* const row = AddRow(what, kUnit, kAgainst, report);
+    Compare(rates_, peaks_, row);
+    if (bar > 0) row->set_at_least(bar);
+    if (!parts) return;
     for (const Part& part : parts_) {
-      const double fraction = Median(part.fractions);
-      operations += part.multiply_adds;
-      time += part.multiply_adds / fraction;
-      char number[16];
-      std::snprintf(number, sizeof(number), "%.2f", fraction);
-      absl::StrAppend(&text, "  ", part.name, " ", number);
+      Compare(part.rates, peaks_, AddRow(absl::StrCat(what, ": ", part.name), kUnit, kAgainst, report));
     }
-    std::printf("peak %4.0f GFLOP/s, all %s %.3f of it:%s\n", 2e-9 * Median(peaks_), what, operations / time,
-                text.c_str());
   }
 
  private:
+  static constexpr char kUnit[] = "GFLOP/s";
+  static constexpr char kAgainst[] = "peak";
+
   struct Part {
     std::string name;
     double multiply_adds;
     std::function<void()> run;
-    std::vector<double> fractions;
+    std::vector<double> rates;
   };
 
+  // Two operations for each multiply-add.
+  static double Giga(double multiply_adds) { return 2e-9 * multiply_adds; }
+
   std::vector<Part> parts_;
-  std::vector<double> peaks_;
+  double multiply_adds_ = 0;
+  std::vector<double> peaks_, rates_;
 };
 
 // The products of one step.
-class Step {
+class Products {
  public:
-  explicit Step(int64_t batch) : step_(batch) {
-    for (const benchmark::MlpProducts::Product& product : step_.products()) {
+  explicit Products(int64_t batch) : step_(batch) {
+    for (const MlpProducts::Product& product : step_.products()) {
       work_.Add(product.name, product.multiply_adds(),
                 [&product] { Multiply(product.a, product.b, product.c, product.b.columns); });
     }
   }
 
-  void RunTurn() { work_.RunTurn(); }
-  void Print() const { work_.Print("products"); }
+  MultiplyAdds* work() { return &work_; }
+  static const char* name() { return "products of the MLP"; }
+  static double bar() {
+    if (CurrentTarget() == KernelTarget::kAvx2) return kAvx2ProductsBar;
+    return CurrentTarget() == KernelTarget::kAvx512 ? kAvx512ProductsBar : 0;
+  }
 
  private:
-  const benchmark::MlpProducts step_;
+  const MlpProducts step_;
   MultiplyAdds work_;
 };
 
@@ -122,8 +140,9 @@ class Convolutions {
     Add(2, "conv2d { filters: 64 kernel: 3 }", Shape{14, 14, 32}, batch);
   }
 
-  void RunTurn() { work_.RunTurn(); }
-  void Print() const { work_.Print("convolutions"); }
+  MultiplyAdds* work() { return &work_; }
+  static const char* name() { return "convolutions of the CNN"; }
+  static double bar() { return kConvolutionsBar; }
 
  private:
   void Add(int number, const char* config, const Shape& shape, int64_t batch) {
@@ -149,33 +168,33 @@ class Streams {
       for (int64_t e = 0; i >= kFirstState && e < kSize; ++e) array(i)[e] = 1;  // Accumulators are positive.
     }
     const ActivationKernel relu{ActivationType::kRelu, 0};
-    Add("bias+relu", 2, [=] { AddBiasAndActivateRows(relu, kRows, kColumns, kColumns, array(1), array(0), array(0)); });
-    Add("relu gradient", 3, [=] { ApplyActivationGradient(relu, kSize, array(0), array(1), array(1)); });
-    Add("and bias gradient", 3,
+    Add("bias and ReLU", 2,
+        [=] { AddBiasAndActivateRows(relu, kRows, kColumns, kColumns, array(1), array(0), array(0)); });
+    Add("gradient of ReLU", 3, [=] { ApplyActivationGradient(relu, kSize, array(0), array(1), array(1)); });
+    Add("gradients of ReLU and bias", 3,
         [=] { ActivationGradientAndSums(relu, kRows, kColumns, array(0), array(1), array(1), array(2)); });
-    AddRule("sgd", SgdRule{0.1f}, 0);
+    AddRule("SGD", SgdRule{0.1f}, 0);
     AddRule("momentum", MomentumRule{0.1f, 0.9f, false}, 1);
-    AddRule("adagrad", AdagradRule{0.1f}, 1);
-    AddRule("rmsprop", RmsPropRule{0.1f, 0.9f, 0.5f, 1e-6f, false}, 2);
-    AddRule("adam", AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f}, 2);
-    AddRule("ftrl", FtrlRule{0.1f, 0.3f, 0.2f}, 2);
+    AddRule("Adagrad", AdagradRule{0.1f}, 1);
+    AddRule("RMSProp", RmsPropRule{0.1f, 0.9f, 0.5f, 1e-6f, false}, 2);
+    AddRule("Adam", AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f}, 2);
+    AddRule("FTRL", FtrlRule{0.1f, 0.3f, 0.2f}, 2);
   }
 
-  void RunTurn() {
+  double RunTurn() {
     const double begin = ProcessorSeconds();
-    std::memcpy(array(2), array(0), kSize * sizeof(float));
-    copies_.push_back(2 * kSize * sizeof(float) / (ProcessorSeconds() - begin));
-    for (Stream& stream : streams_) {
-      const double start = ProcessorSeconds();
-      stream.run();
-      stream.fractions.push_back(stream.arrays * kSize * sizeof(float) / (ProcessorSeconds() - start) / copies_.back());
-    }
+    const double copy = SecondsOf([this] { std::memcpy(array(2), array(0), kSize * sizeof(float)); });
+    copies_.push_back(Rate(2, copy));
+    for (Stream& stream : streams_) stream.rates.push_back(Rate(stream.arrays, SecondsOf(stream.run)));
+    return ProcessorSeconds() - begin;
   }
 
-  void Print() const {
-    std::printf("copy %4.1f GB/s:", 1e-9 * Median(copies_));
-    for (const Stream& stream : streams_) std::printf("  %s %.2f", stream.name.c_str(), Median(stream.fractions));
-    std::printf("\n");
+  void Report(benchmark::Report* report) const {
+    for (const Stream& stream : streams_) {
+      Row* const row = AddRow(stream.name, "GB/s", "a plain copy", report);
+      Compare(stream.rates, copies_, row);
+      row->set_at_least(kStreamsBar);
+    }
   }
 
  private:
@@ -192,8 +211,11 @@ class Streams {
     // Each array that is read, and each that is written.
     double arrays;
     std::function<void()> run;
-    std::vector<double> fractions;
+    std::vector<double> rates;
   };
+
+  // GB/s of passes over that many arrays.
+  static double Rate(double arrays, double seconds) { return 1e-9 * arrays * kSize * sizeof(float) / seconds; }
 
   float* array(int i) { return arrays_[i].data(); }
 
@@ -216,34 +238,36 @@ class Streams {
   std::vector<double> copies_;
 };
 
-void RunStreams() {
-  for (const KernelTarget target : AvailableTargets()) {
-    UseTarget(target);
-    Streams streams;
-    for (int turn = 0; turn < kTurns; ++turn) streams.RunTurn();
-    std::printf("%-7s ", TargetName(target));
-    streams.Print();
-  }
+// `work` has RunTurn.
+template <typename Work>
+void TakeTurns(double seconds, Work* work) {
+  double spent = 0;
+  for (int turn = 0; turn < kLeastTurns || spent < seconds; ++turn) spent += work->RunTurn();
 }
 
 template <typename Work>
-void RunWork() {
-  for (const KernelTarget target : AvailableTargets()) {
-    UseTarget(target);
-    for (const int64_t batch : {64, 256}) {
-      Work work(batch);
-      for (int turn = 0; turn < kTurns; ++turn) work.RunTurn();
-      std::printf("%-7s batch %3lld: ", TargetName(target), static_cast<long long>(batch));
-      work.Print();
-    }
+void MeasureWork(const KernelBenchmarkOptions& options, Report* report) {
+  for (const int64_t batch : options.batches) {
+    Work work(batch);
+    TakeTurns(options.seconds, work.work());
+    work.work()->Report(absl::StrCat(Work::name(), ", batch ", batch), Work::bar(), options.parts, report);
   }
 }
 
 }  // namespace
-}  // namespace lockstep
 
-int main() {
-  lockstep::RunWork<lockstep::Step>();
-  lockstep::RunWork<lockstep::Convolutions>();
-  lockstep::RunStreams();
+void MeasureKernels(const KernelBenchmarkOptions& options, Report* report) {
+  const KernelTarget usual = CurrentTarget();
+  for (const KernelTarget target : AvailableTargets()) {
+    UseTarget(target);
+    MeasureWork<Products>(options, report);
+    MeasureWork<Convolutions>(options, report);
+    Streams streams;
+    TakeTurns(options.seconds, &streams);
+    streams.Report(report);
+  }
+  UseTarget(usual);
 }
+
+}  // namespace benchmark
+}  // namespace lockstep
