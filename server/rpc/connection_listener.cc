@@ -85,9 +85,17 @@ int PortOf(int listener) {
   return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-void RemoveSocket(const std::string& path) {
+// Removes the socket of a server that is gone: nobody listens at it. Any other is left, and cannot be bound.
+void RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
-  if (stat(path.c_str(), &file) == 0 && S_ISSOCK(file.st_mode)) unlink(path.c_str());
+  if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return;
+  // A server that is too busy to take a connection is no reason to wait.
+  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (client < 0) return;
+  const bool is_stale =
+      connect(client, reinterpret_cast<const sockaddr*>(&place), length) != 0 && errno == ECONNREFUSED;
+  close(client);
+  if (is_stale) unlink(place.sun_path);
 }
 
 absl::Status CannotListen(absl::string_view address, absl::string_view why) {
@@ -116,8 +124,14 @@ ConnectionListener::~ConnectionListener() {
     PCHECK(write(stop_, &one, sizeof(one)) == sizeof(one));
     thread_.reset();
   }
+  for (const UnixSocket& socket : unix_sockets_) {
+    struct stat file;
+    // Another server may have taken its place. While it is open, no other file has its inode.
+    const bool is_own =
+        stat(socket.path.c_str(), &file) == 0 && file.st_dev == socket.device && file.st_ino == socket.inode;
+    if (is_own) unlink(socket.path.c_str());
+  }
   for (const int listener : listeners_) close(listener);
-  for (const std::string& path : paths_) RemoveSocket(path);
   if (stop_ >= 0) close(stop_);
 }
 
@@ -138,13 +152,19 @@ absl::Status ConnectionListener::BindUnix(absl::string_view address) {
     return CannotListen(address, absl::StrCat("a name has 1 to ", sizeof(place.sun_path) - 1, " bytes"));
   }
   std::memcpy(place.sun_path + (is_abstract ? 1 : 0), name.data(), name.size());
-  // That of a server that is gone.
-  if (!is_abstract) RemoveSocket(std::string(name));
-  const size_t length = offsetof(sockaddr_un, sun_path) + name.size() + 1;
-  const int listener = ListenAt(reinterpret_cast<const sockaddr*>(&place), static_cast<socklen_t>(length));
-  if (listener < 0) return CannotListen(address, std::strerror(errno));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
+  if (!is_abstract) RemoveStaleSocket(place, length);
+  const int listener = ListenAt(reinterpret_cast<const sockaddr*>(&place), length);
+  if (listener < 0) {
+    const int error = errno;
+    return CannotListen(address,
+                        absl::StrCat(std::strerror(error), error == EADDRINUSE ? " (the name is in use)" : ""));
+  }
   listeners_.push_back(listener);
-  if (!is_abstract) paths_.push_back(std::string(name));
+  struct stat file;
+  if (!is_abstract && stat(place.sun_path, &file) == 0) {
+    unix_sockets_.push_back({std::string(name), file.st_dev, file.st_ino});
+  }
   return absl::OkStatus();
 }
 

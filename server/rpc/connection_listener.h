@@ -1,6 +1,8 @@
 #ifndef LOCKSTEP_SERVER_RPC_CONNECTION_LISTENER_H_
 #define LOCKSTEP_SERVER_RPC_CONNECTION_LISTENER_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,7 +26,7 @@ class ConnectionListener {
   using Take = std::function<void(int listener, int connection)>;
 
   // `addresses`: "host:port" (port 0: any), "unix:/path", "unix-abstract:name". Unavailable names the first that cannot
-  // be bound.
+  // be bound. The path of a server that is gone is taken over, that of one that lives is in use.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
   ~ConnectionListener();
 
@@ -37,6 +39,12 @@ class ConnectionListener {
   static int BoundFor(uint64_t limit);
 
  private:
+  struct UnixSocket {
+    std::string path;
+    dev_t device;
+    ino_t inode;
+  };
+
   ConnectionListener() = default;
 
   absl::Status Bind(absl::string_view address);
@@ -47,7 +55,7 @@ class ConnectionListener {
   bool AcceptAll(int listener);
 
   std::vector<int> listeners_;
-  std::vector<std::string> paths_;  // of unix sockets, removed at the end
+  std::vector<UnixSocket> unix_sockets_;  // removed at the end
   int port_ = 0;
   int stop_ = -1;  // readable when the thread has to end
   int bound_ = 0;

@@ -1,11 +1,17 @@
 #include "lockstep/server/rpc/connection_listener.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -33,11 +39,25 @@ int Connect(int port) {
   return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
 }
 
-int Connect(const std::string& path) {
+sockaddr_un PlaceOf(const std::string& path) {
   sockaddr_un place = {};
   place.sun_family = AF_UNIX;
   std::memcpy(place.sun_path, path.data(), path.size());
+  return place;
+}
+
+int Connect(const std::string& path) {
+  const sockaddr_un place = PlaceOf(path);
   return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
+}
+
+// A server that takes no connections; once it is closed, the socket is as one that was killed leaves it.
+int ListenIdly(const std::string& path) {
+  const sockaddr_un place = PlaceOf(path);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0) << std::strerror(errno);
+  EXPECT_EQ(listen(listener, 0), 0);
+  return listener;
 }
 
 // Whether the other end hangs up, rather than sends its greeting.
@@ -53,7 +73,7 @@ class Greeter {
     return [this](int, int connection) {
       MutexLock lock(&mutex_);
       taken_.push_back(connection);
-      EXPECT_EQ(write(connection, "!", 1), 1);
+      send(connection, "!", 1, MSG_NOSIGNAL);  // it may have hung up
     };
   }
   ~Greeter() { HangUp(); }
@@ -111,6 +131,71 @@ TEST(ConnectionListenerTest, ListensAtSeveralAddresses) {
     }
   }
   EXPECT_NE(access(path.c_str(), F_OK), 0) << "it is removed";
+}
+
+class UnixSocketTest : public testing::Test {
+ protected:
+  UnixSocketTest() : path_(absl::StrCat("/tmp/socket-", getpid(), ".sock")), address_(absl::StrCat("unix:", path_)) {
+    unlink(path_.c_str());
+  }
+  ~UnixSocketTest() override { unlink(path_.c_str()); }
+
+  std::unique_ptr<ConnectionListener> Listen() {
+    auto listener = ConnectionListener::Listen({address_});
+    EXPECT_TRUE(listener.ok()) << listener.status();
+    return *std::move(listener);
+  }
+  void ExpectServed(ConnectionListener* listener) {
+    Greeter greeter;
+    listener->Start(1000, greeter.Take());
+    const int client = Connect(path_);
+    EXPECT_FALSE(IsHungUp(client));
+    close(client);
+  }
+
+  const std::string path_, address_;
+};
+
+TEST_F(UnixSocketTest, ThatOfALiveServerIsLeftToIt) {
+  auto first = Listen();
+  for (const std::string& address : {address_, absl::StrCat("unix://", path_)}) {
+    const absl::Status second = ConnectionListener::Listen({address}).status();
+    EXPECT_TRUE(absl::IsUnavailable(second)) << second;
+    EXPECT_EQ(second.message(),
+              absl::StrCat("cannot listen on ", address, ": Address already in use (the name is in use)"));
+  }
+  ExpectServed(first.get());
+  first.reset();
+  EXPECT_NE(access(path_.c_str(), F_OK), 0);
+}
+
+TEST_F(UnixSocketTest, ThatOfAServerThatIsTooBusyIsLeftToIt) {
+  const int server = ListenIdly(path_);
+  const int waits = Connect(path_);  // and no other may
+  EXPECT_TRUE(absl::IsUnavailable(ConnectionListener::Listen({address_}).status()));
+  close(waits);
+  close(server);
+}
+
+TEST_F(UnixSocketTest, ThatOfAServerThatIsGoneIsTakenOver) {
+  close(ListenIdly(path_));
+  ExpectServed(Listen().get());
+}
+
+TEST_F(UnixSocketTest, AnEndLeavesTheSocketOfAnother) {
+  auto first = Listen();
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  const auto second = Listen();
+  first.reset();
+  ExpectServed(second.get());
+}
+
+TEST_F(UnixSocketTest, AFileIsNoSocketOfAServerThatIsGone) {
+  const int file = open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  close(file);
+  EXPECT_TRUE(absl::IsUnavailable(ConnectionListener::Listen({address_}).status()));
+  EXPECT_EQ(access(path_.c_str(), F_OK), 0);
 }
 
 // CL-07
