@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -75,13 +76,14 @@ void RingEndpoint::BeginMessage(size_t bytes) {
 absl::StatusOr<bool> RingEndpoint::Flush() {
   const uint64_t written = own_->written.load(std::memory_order_relaxed);
   const uint64_t sent_before = sent_;
-  for (;;) {
+  for (bool waits = false;;) {
     const uint64_t unread = written + (sent_ - sent_before) - peer_->read.load();
     if (unread > kRingBytes) return absl::InvalidArgumentError("the other end has read what was not written");
     const uint64_t position = (written + (sent_ - sent_before)) % kRingBytes;
     const size_t bytes = std::min({unsent_.size() - sent_, kRingBytes - unread, kRingBytes - position});
     if (bytes == 0) {
-      if (sent_ == unsent_.size() || own_->full.load(std::memory_order_relaxed) != 0) break;
+      if (sent_ == unsent_.size() || waits) break;
+      waits = true;
       own_->full.store(1);  // and look again
       continue;
     }
@@ -138,6 +140,7 @@ absl::StatusOr<bool> RingEndpoint::Receive(std::string* message) {
 uint32_t RingEndpoint::Ticket() const { return peer_->bell.load(); }
 
 void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
+  waiting_.store(true);
   // No look before it sleeps: whom this would wait for needs the processor.
   own_->asleep.store(1);
   if (Ticket() == ticket && !woken_.load()) {
@@ -145,14 +148,15 @@ void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
     Futex(&peer_->bell, FUTEX_WAIT, ticket, limit == absl::InfiniteDuration() ? nullptr : &time);
   }
   own_->asleep.store(0);
+  waiting_.store(false);
   woken_.store(false);
 }
 
 void RingEndpoint::Wake() {
   woken_.store(true);
-  // It may be just about to sleep, and then misses one.
-  while (own_->asleep.load() != 0) {
-    Futex(&peer_->bell, FUTEX_WAKE, 1, nullptr);
+  // It may be just about to sleep, and then misses one. Others may sleep there, too: whoever maps the other's memory.
+  while (waiting_.load() && woken_.load()) {
+    Futex(&peer_->bell, FUTEX_WAKE, INT_MAX, nullptr);
     sched_yield();
   }
 }

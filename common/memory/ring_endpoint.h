@@ -73,6 +73,8 @@ class RingEndpoint {
   size_t sent_ = 0;  // of unsent_
   // Of the receiver.
   std::string length_, incoming_;
+  // What Half::asleep says, where nobody else can write: older kernels let other processes of the user into the memory.
+  std::atomic<bool> waiting_{false};
   std::atomic<bool> woken_{false};
 };
 

@@ -1,12 +1,17 @@
 #include "lockstep/common/memory/ring_endpoint.h"
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/memory/shared_memory.h"
@@ -16,9 +21,27 @@ namespace {
 
 constexpr size_t kMaxMessageBytes = 1 << 20;
 // docs/wire.md
-constexpr size_t kWritten = 0, kRead = 64, kRing = 192, kEndBytes = kRing + RingEndpoint::kRingBytes;
+constexpr size_t kWritten = 0, kFull = 8, kRead = 64, kAsleep = 72, kRing = 192;
+constexpr size_t kEndBytes = kRing + RingEndpoint::kRingBytes;
 
 std::unique_ptr<RingEndpoint> NewEnd() { return RingEndpoint::Create(kMaxMessageBytes).value(); }
+
+// Where an end of this process has its memory: what another process writes there that can, before Linux 5.1.
+char* OwnMemory(const RingEndpoint& end) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    // "7f0c6d000000-7f0c6d011000 rw-s 00000000 00:01 1034 /memfd:lockstep (deleted)"
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (fields.size() < 5 || fields[1] != "rw-s" || fields[4] != absl::StrCat(end.handle().inode())) continue;
+    return reinterpret_cast<char*>(std::stoull(fields[0], nullptr, 16));
+  }
+  ADD_FAILURE() << "it is not mapped";
+  return nullptr;
+}
+
+std::atomic<uint32_t>* OwnWord(const RingEndpoint& end, size_t place) {
+  return reinterpret_cast<std::atomic<uint32_t>*>(OwnMemory(end) + place);
+}
 
 class RingEndpointTest : public testing::Test {
  protected:
@@ -119,6 +142,35 @@ TEST_F(RingEndpointTest, WakeEndsTheWaitThatIsUnderWayOrTheNext) {
     b_->Wait(b_->Ticket(), absl::InfiniteDuration());
     other.join();
   }
+}
+
+TEST_F(RingEndpointTest, WakeDoesNotWaitForAWordThatAnotherProcessWrote) {
+  OwnWord(*b_, kAsleep)->store(1);
+  b_->Wake();
+  b_->Wait(b_->Ticket(), absl::InfiniteDuration());
+}
+
+TEST_F(RingEndpointTest, WakeEndsTheWaitWhoseWordAnotherProcessHasCleared) {
+  for (int i = 0; i < 1000; ++i) {
+    std::thread other([this] {
+      OwnWord(*b_, kAsleep)->store(0);
+      b_->Wake();
+    });
+    b_->Wait(b_->Ticket(), absl::InfiniteDuration());
+    other.join();
+  }
+}
+
+TEST_F(RingEndpointTest, FlushEndsWhateverAnotherProcessWrites) {
+  std::atomic<bool> ending{false};
+  std::thread other([&, full = OwnWord(*a_, kFull)] {
+    while (!ending.load()) full->store(0);
+  });
+  const std::string message(2 * RingEndpoint::kRingBytes, 'x');
+  EXPECT_FALSE(*Send(message, a_.get()));
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(*a_->Flush());
+  ending.store(true);
+  other.join();
 }
 
 TEST_F(RingEndpointTest, WaitEndsAfterItsLimit) { b_->Wait(b_->Ticket(), absl::Milliseconds(1)); }

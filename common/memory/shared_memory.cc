@@ -22,6 +22,8 @@ namespace lockstep {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// F_SEAL_FUTURE_WRITE, since Linux 5.1: only mappings that there are may be written through.
+constexpr int kFutureWriteSeal = 0x10;
 
 // Drawn by the kernel when the machine starts: containers of one machine have the same.
 const std::string& Machine() {
@@ -45,6 +47,13 @@ bool IsMemoryFile(const std::string& path) {
   char target[64];
   const ssize_t length = readlink(path.c_str(), target, sizeof(target));
   return length > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(length)), "/memfd:");
+}
+
+// Whether the memory cannot be cut short any more. After its creator has mapped it: where the kernel can, nobody else
+// may write to it.
+bool Seal(int descriptor) {
+  if (fcntl(descriptor, F_ADD_SEALS, kSeals | kFutureWriteSeal) == 0) return true;
+  return errno == EINVAL && fcntl(descriptor, F_ADD_SEALS, kSeals) == 0;
 }
 
 // mmap of a whole file, at a multiple of a huge page where it may be in some.
@@ -88,11 +97,13 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes)
   if (descriptor < 0) return failed("memfd_create");
   auto closer = absl::MakeCleanup([descriptor] { close(descriptor); });
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
-  if (fcntl(descriptor, F_ADD_SEALS, kSeals) != 0) return failed("fcntl");
   struct stat file;
   if (fstat(descriptor, &file) != 0) return failed("fstat");
   void* const data = MapFile(descriptor, bytes, PROT_READ | PROT_WRITE);
   if (data == MAP_FAILED) return failed("mmap");
+  auto unmapper = absl::MakeCleanup([data, bytes] { munmap(data, bytes); });
+  if (!Seal(descriptor)) return failed("fcntl");
+  std::move(unmapper).Cancel();
   std::move(closer).Cancel();
   v1::SharedMemoryHandle handle;
   handle.set_machine(Machine());

@@ -15,9 +15,9 @@ inline constexpr size_t kHugePage = 2 << 20;
 inline constexpr size_t kHugeBuffer = 4 * kHugePage;
 
 // Memory that one process creates and writes, and others of the same user on the same machine map and read: an
-// anonymous file (memfd) that cannot be shrunk, so that a reader never meets its end. It is gone with the last
-// process that has it, however they end. At a multiple of a page, from kHugeBuffer on of a huge one. Thread-compatible;
-// the two ends agree on when it may be read.
+// anonymous file (memfd) that cannot be shrunk, so that a reader never meets its end, and that nobody else can write,
+// where the kernel (Linux 5.1) sees to it. It is gone with the last process that has it, however they end. At a
+// multiple of a page, from kHugeBuffer on of a huge one. Thread-compatible; the two ends agree on when it may be read.
 class SharedMemory {
  public:
   // Zeros. Errors: Unavailable when the system gives no such memory.

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 
@@ -124,6 +125,24 @@ TEST(SharedMemoryTest, WhatAnotherCouldCutOffIsNotMapped) {
   EXPECT_TRUE(absl::IsInvalidArgument(unsealed.status())) << unsealed.status();
   close(file);
   EXPECT_NE(ftruncate(static_cast<int>(memory->handle().file_descriptor()), 1), 0) << "the seal holds";
+}
+
+TEST(SharedMemoryTest, NobodyElseWritesToIt) {
+  const auto memory = NewMemory();
+  const int created = static_cast<int>(memory->handle().file_descriptor());
+  constexpr int kFutureWriteSeal = 0x10;
+  if ((fcntl(created, F_GET_SEALS) & kFutureWriteSeal) == 0) GTEST_SKIP() << "before Linux 5.1 the kernel cannot do it";
+  const int file = open(absl::StrCat("/proc/self/fd/", created).c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  EXPECT_EQ(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
+  EXPECT_LT(pwrite(file, "x", 1, 0), 0);
+  void* const place = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, file, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  EXPECT_NE(mprotect(place, kBytes, PROT_READ | PROT_WRITE), 0);
+  munmap(place, kBytes);
+  close(file);
+  memory->data()[0] = 1;
+  EXPECT_EQ(SharedMemory::Map(memory->handle()).value()->data()[0], 1);
 }
 
 TEST(SharedMemoryTest, OnlyFilesAreOpened) {
