@@ -21,6 +21,8 @@ namespace {
 constexpr int kLargestNumShards = 99999;
 // TensorFlow's limit.
 constexpr int kMostDimensions = 254;
+// Of the strings of an entry, which are read as a whole: a file with holes may claim any size and take no room.
+constexpr int64_t kMostStringBytes = 1 << 30;
 // Bytes of a key that an error shows.
 constexpr size_t kShownKeyBytes = 200;
 
@@ -225,6 +227,11 @@ absl::Status BundleReader::CheckCrc(absl::string_view key, const v1::BundleEntry
 
 absl::Status BundleReader::ReadStored(absl::string_view key, const v1::BundleEntryProto& entry, char* out) const {
   if (entry.dtype() == v1::DT_STRING) {
+    if (entry.size() > kMostStringBytes) {
+      return Damaged(key, absl::StrCat("its strings have ", entry.size(), " bytes in ",
+                                       DataPath(prefix_, entry.shard_id(), shards_.size()), "; at most ",
+                                       kMostStringBytes, " are read"));
+    }
     const RandomAccessFile& file = *shards_[entry.shard_id()];
     std::string encoded(entry.size(), '\0');
     RETURN_IF_ERROR(file.Read(entry.offset(), encoded.size(), &encoded[0]));

@@ -13,6 +13,7 @@
 #include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/forwarding_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
@@ -243,6 +244,45 @@ TEST_F(BundleReaderTest, SurvivesAnyEntry) {
     for (const std::string& name : (*reader)->names()) (*reader)->Read(name).IgnoreError();
   }
   EXPECT_GT(opened, 100);
+}
+
+// A file of zeros that takes no room on the disk.
+class HoleyFile : public RandomAccessFile {
+ public:
+  uint64_t size() const override { return uint64_t{1} << 45; }
+  uint64_t inode() const override { return 1; }
+  absl::Time modification_time() const override { return absl::UnixEpoch(); }
+  absl::Time change_time() const override { return absl::UnixEpoch(); }
+  absl::Status Read(uint64_t offset, size_t n, char* out) const override {
+    std::fill_n(out, n, '\0');
+    return absl::OkStatus();
+  }
+};
+
+class HoleyFileSystem : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
+    if (path == kData) return std::make_unique<HoleyFile>();
+    return ForwardingFileSystem::NewRandomAccessFile(path);
+  }
+
+ private:
+  absl::Status Before(Operation operation, const std::string& path) override { return absl::OkStatus(); }
+};
+
+TEST_F(BundleReaderTest, RefusesStringsThatNoMemoryHolds) {
+  ChangeEntry("b", [](v1::BundleEntryProto* entry) {
+    entry->set_dtype(v1::DT_STRING);
+    entry->set_size(int64_t{1} << 44);
+  });
+  HoleyFileSystem holey(&fs_);
+  const auto reader = BundleReader::Open(&holey, "ckpt");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const absl::Status status = (*reader)->Verify();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(status.message(), absl::StrCat("checkpoint ckpt: variable b: its strings have 17592186044416 bytes in ",
+                                           kData, "; at most 1073741824 are read"));
 }
 
 // A small file could make somebody read it any number of times.

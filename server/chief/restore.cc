@@ -1,6 +1,7 @@
 #include "lockstep/server/chief/restore.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace {
 // Threads that read a checkpoint: more do not read faster, even from memory.
 constexpr int kMostReaders = 8;
 constexpr int64_t kParallelElements = 4 << 20;
+// A message of protobuf has no more.
+constexpr uint64_t kMostStateBytes = std::numeric_limits<int32_t>::max();
 
 absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
   const config::v1::RunSpec& config = options.config;
@@ -44,14 +47,17 @@ absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& mod
 absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
   v1::SessionState state;
   if (!reader.Contains(kSessionStateKey)) return state;
-  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
-  const absl::Span<const uint8_t> bytes =
-      tensor.dtype() == v1::DT_UINT8 ? tensor.flat<uint8_t>() : absl::Span<const uint8_t>();
-  if (!state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || bytes.empty()) {
+  const auto damaged = [&reader] {
     return absl::DataLossError(
         absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
-  }
-  return state;
+  };
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kSessionStateKey));
+  // Before there is memory for it.
+  if (entry.dtype != v1::DT_UINT8 || entry.bytes == 0 || entry.bytes > kMostStateBytes) return damaged();
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
+  const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
+  return state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ? absl::StatusOr<v1::SessionState>(state)
+                                                                            : damaged();
 }
 
 // Null for a model that one thread reads as soon as others are started.

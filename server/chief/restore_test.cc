@@ -10,7 +10,12 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/config/defaults.h"
+#include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/checkpoint_writer.h"
 
@@ -115,6 +120,30 @@ TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
     EXPECT_EQ(snapshot.optimizer_state[0]->as<float>()[0], 0);
     fs_.FlipBits("logs/model.ckpt-1.data-00000-of-00001", byte, 1);
   }
+}
+
+TEST_F(RestoreTest, AStateOfFollowersThatIsNoneIsDamage) {
+  const RestoredVariables first = Restore().value();
+  Save(*first.store);
+  const std::string index = "logs/model.ckpt-0.index";
+  auto entries = DecodeIndexTable(ReadFile(&fs_, index).value()).value();
+  // A string: its length, the checksum of the lengths, its bytes.
+  v1::BundleEntryProto entry;
+  const std::string data = "logs/model.ckpt-0.data-00000-of-00001";
+  std::string file = ReadFile(&fs_, data).value();
+  entry.set_dtype(v1::DT_STRING);
+  entry.set_offset(static_cast<int64_t>(file.size()));
+  const uint32_t lengths = MaskCrc32c(ExtendCrc32c(0, std::string(4, '\0')));
+  std::string encoded(1, '\0');
+  AppendLittleEndian<uint32_t>(&encoded, lengths);
+  entry.set_size(static_cast<int64_t>(encoded.size()));
+  entry.set_crc32c(MaskCrc32c(ExtendCrc32c(0, std::string(4, '\0') + encoded.substr(1))));
+  entries[kSessionStateKey] = entry.SerializeAsString();
+  ASSERT_TRUE(WriteFileAtomically(&fs_, data, file + encoded).ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, index, EncodeIndexTable(entries)).ok());
+  const absl::Status status = Restore().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(status.message(), "checkpoint logs/model.ckpt-0: lockstep/session_state is no such state");
 }
 
 TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
