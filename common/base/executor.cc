@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <thread>
+#include <cstring>
 #include <utility>
+
+#include "glog/logging.h"
 
 namespace lockstep {
 namespace {
@@ -19,31 +21,51 @@ void LowerPriority() {
   setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kBackgroundNiceness);
 }
 
+// What a thread is to do.
+struct Task {
+  std::string name;
+  Executor::Priority priority;
+  absl::AnyInvocable<void()> body;
+};
+
+void* Run(void* argument) {
+  const std::unique_ptr<Task> task(static_cast<Task*>(argument));
+  pthread_setname_np(pthread_self(), task->name.c_str());
+  if (task->priority == Executor::Priority::kBackground) LowerPriority();
+  task->body();
+  return nullptr;
+}
+
 class SystemThread : public Thread {
  public:
-  explicit SystemThread(std::thread thread) : thread_(std::move(thread)) {}
+  explicit SystemThread(pthread_t thread) : thread_(thread) {}
   ~SystemThread() override { SystemThread::Join(); }
 
   void Join() override {
-    if (thread_.joinable()) thread_.join();
+    if (std::exchange(joinable_, false)) CHECK_EQ(pthread_join(thread_, nullptr), 0);
   }
   void Detach() override {
-    if (thread_.joinable()) thread_.detach();
+    if (std::exchange(joinable_, false)) CHECK_EQ(pthread_detach(thread_), 0);
   }
 
  private:
-  std::thread thread_;
+  const pthread_t thread_;
+  bool joinable_ = true;
 };
 
+// Not of std::thread, which throws when there is no thread left.
 class SystemThreads : public Executor {
  private:
   std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
-    return std::make_unique<SystemThread>(
-        std::thread([name = name.substr(0, kMaxNameSize), priority, body = std::move(body)]() mutable {
-          pthread_setname_np(pthread_self(), name.c_str());
-          if (priority == Priority::kBackground) LowerPriority();
-          body();
-        }));
+    auto task = std::make_unique<Task>(Task{name.substr(0, kMaxNameSize), priority, std::move(body)});
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, Run, task.get());
+    if (error != 0) {
+      LOG(WARNING) << "no thread for \"" << name << "\": " << std::strerror(error);
+      return nullptr;
+    }
+    (void)task.release();  // the thread's
+    return std::make_unique<SystemThread>(thread);
   }
 };
 
@@ -52,6 +74,12 @@ class SystemThreads : public Executor {
 Executor* Executor::Threads() {
   static auto* const threads = new SystemThreads;
   return threads;
+}
+
+std::unique_ptr<Thread> Executor::Start(std::string name, absl::AnyInvocable<void()> body, Priority priority) {
+  auto thread = StartThread(name, priority, std::move(body));
+  CHECK(thread != nullptr) << "there is no thread for \"" << name << "\"";
+  return thread;
 }
 
 }  // namespace lockstep

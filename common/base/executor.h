@@ -36,13 +36,18 @@ class Executor {
 
   virtual ~Executor() = default;
 
-  // Runs `body` in a new thread. `name` is for debuggers and profilers, which show its first 15 bytes.
+  // Runs `body` in a new thread. `name` is for debuggers and profilers, which show its first 15 bytes. Ends the process
+  // when the system has no thread left.
   std::unique_ptr<Thread> Start(std::string name, absl::AnyInvocable<void()> body,
-                                Priority priority = Priority::kNormal) {
+                                Priority priority = Priority::kNormal);
+  // The same for who can do without: null when the system has no thread left. `body` is gone then, and never ran.
+  std::unique_ptr<Thread> TryStart(std::string name, absl::AnyInvocable<void()> body,
+                                   Priority priority = Priority::kNormal) {
     return StartThread(std::move(name), priority, std::move(body));
   }
 
  private:
+  // Null when there is none left.
   virtual std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -63,6 +64,22 @@ TEST(ExecutorTest, ADetachedThreadOutlivesItsObject) {
   gate->open = true;
   gate->changed.SignalAll();
   while (!gate->passed) gate->changed.Wait(&gate->mutex);
+}
+
+TEST(ExecutorTest, SaysThatTheSystemHasNoThread) {
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);  // no address space holds it
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  bool ran = false;
+  EXPECT_EQ(Executor::Threads()->TryStart("test", [&ran] { ran = true; }), nullptr);
+  EXPECT_FALSE(ran);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  const auto thread = Executor::Threads()->TryStart("test", [&ran] { ran = true; });
+  ASSERT_NE(thread, nullptr);
+  thread->Join();
+  EXPECT_TRUE(ran);
 }
 
 TEST(ExecutorTest, TheThreadBearsTheBeginningOfItsName) {

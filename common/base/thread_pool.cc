@@ -48,6 +48,16 @@ ThreadPool::ThreadPool(int threads, Executor* executor) {
   for (int i = 0; i < std::max(threads, 1); ++i) threads_.push_back(executor->Start("pool", [this] { Work(); }));
 }
 
+std::unique_ptr<ThreadPool> ThreadPool::Try(int threads, Executor* executor) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool());
+  for (int i = 0; i < threads; ++i) {
+    auto thread = executor->TryStart("pool", [pool = pool.get()] { pool->Work(); });
+    if (thread == nullptr) break;
+    pool->threads_.push_back(std::move(thread));
+  }
+  return pool->size() > 0 ? std::move(pool) : nullptr;
+}
+
 ThreadPool::~ThreadPool() {
   {
     MutexLock lock(&mutex_);

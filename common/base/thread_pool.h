@@ -19,6 +19,8 @@ class ThreadPool {
  public:
   // At least one thread.
   explicit ThreadPool(int threads, Executor* executor = Executor::Threads());
+  // With as many of the threads as the system gives; null when it gives none.
+  static std::unique_ptr<ThreadPool> Try(int threads, Executor* executor = Executor::Threads());
   ~ThreadPool();
 
   void Schedule(absl::AnyInvocable<void()> closure) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -30,6 +32,8 @@ class ThreadPool {
   int size() const { return static_cast<int>(threads_.size()); }
 
  private:
+  ThreadPool() = default;
+
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
 
 namespace lockstep {
 namespace {
@@ -22,6 +23,17 @@ TEST(ThreadPoolTest, RunsEveryClosureBeforeItEnds) {
 TEST(ThreadPoolTest, HasOneThreadAtLeast) {
   ThreadPool pool(0);
   EXPECT_EQ(pool.size(), 1);
+}
+
+TEST(ThreadPoolTest, MakesDoWithTheThreadsThatThereAre) {
+  LimitedThreads two(2), none(0);
+  const auto pool = ThreadPool::Try(3, &two);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(pool->size(), 2);
+  std::atomic<int> count{0};
+  pool->ParallelFor(100, [&](int64_t) { ++count; });
+  EXPECT_EQ(count, 100);
+  EXPECT_EQ(ThreadPool::Try(3, &none), nullptr);
 }
 
 TEST(ThreadPoolTest, OneThreadRunsClosuresInOrder) {

@@ -32,7 +32,8 @@ Prefault::Prefault(Executor* executor, BufferPool::Buffers buffers) : buffers_(s
   } else if (bytes < kLittle) {
     Run();
   } else {
-    thread_ = executor->Start("prefault", [this] { Run(); });
+    thread_ = executor->TryStart("prefault", [this] { Run(); });
+    if (thread_ == nullptr) buffers_.clear();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
 #include "lockstep/common/memory/testing/residency.h"
 
 namespace lockstep {
@@ -64,6 +65,17 @@ TEST(PrefaultLifeTest, EndsWithItsOwner) {
     used->data()[kLarge - 1] = 'x';
   }
   EXPECT_EQ(pool.num_spare(), 2u);
+}
+
+TEST(PrefaultLifeTest, WithoutAThreadNothingIsProvided) {
+  LimitedThreads none(0);
+  BufferPool pool(kLarge, /*max_spare=*/1);
+  BufferPool::Buffers fresh;
+  pool.Fill(&fresh);
+  Prefault prefault(&none, fresh);
+  EXPECT_EQ(none.refused(), 1);
+  prefault.Await();
+  EXPECT_EQ(fresh.front().use_count(), 2) << "the pool's, and the one here";
 }
 
 }  // namespace

@@ -60,12 +60,12 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
                                                                             : damaged();
 }
 
-// Null for a model that one thread reads as soon as others are started.
+// Null for a model that one thread reads as soon as others are started, and where there are no others.
 std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
   const int readers = std::min(kMostReaders, NumProcessors());
   if (layout.flat_elements() < kParallelElements || readers < 2) return nullptr;
   // The one that restores is one of them.
-  return std::make_unique<ThreadPool>(readers - 1, options.executor);
+  return ThreadPool::Try(readers - 1, options.executor);
 }
 
 // Restores what there is; `restored->checkpoint` stays absent when there is none.

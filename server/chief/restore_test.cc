@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/checkpoint/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
@@ -119,6 +120,20 @@ TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
     const auto snapshot = resumed.store->TakeSnapshot();
     EXPECT_EQ(snapshot.optimizer_state[0]->as<float>()[0], 0);
     fs_.FlipBits("logs/model.ckpt-1.data-00000-of-00001", byte, 1);
+  }
+}
+
+TEST_F(RestoreTest, ALargeCheckpointIsReadWithoutThreadsWhereThereAreNone) {
+  model_.mutable_variables(0)->set_shape(0, 4 << 20);
+  const RestoredVariables first = Restore().value();
+  Save(*first.store);
+  for (const int threads : {0, 1}) {
+    LimitedThreads few(threads, "pool");
+    options_.executor = &few;
+    const auto resumed = Restore();
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_EQ(resumed->checkpoint, "logs/model.ckpt-0");
+    EXPECT_TRUE(Values(*resumed->store) == Values(*first.store));
   }
 }
 

@@ -10,22 +10,28 @@ namespace lockstep {
 
 RingStepWire::RingStepWire(Options options) : options_(std::move(options)), ring_(*options_.ring) {}
 
+absl::StatusOr<std::unique_ptr<RingStepWire>> RingStepWire::Start(Options options) {
+  auto owner = std::move(options.owner);
+  std::unique_ptr<RingStepWire> wire(new RingStepWire(std::move(options)));
+  // Nobody waits for the thread itself: with the owner it lets go of everything.
+  const auto thread =
+      wire->options_.executor->TryStart("ring", [wire = wire.get(), owner = std::move(owner)] { wire->Serve(); });
+  if (thread == nullptr) return absl::ResourceExhaustedError("there is no thread for it");
+  thread->Detach();
+  return wire;
+}
+
 void RingStepWire::Read(grpc::ByteBuffer* message) {
-  std::shared_ptr<const void> owner;
-  bool fails = false;
+  bool fails, first;
   {
     MutexLock lock(&mutex_);
-    fails = stopped_ && !serving_;
+    fails = ended_;
     if (!fails) wanted_ = message;
-    if (!stopped_ && !serving_) {
-      serving_ = true;
-      owner = std::move(options_.owner);
-    }
+    first = !std::exchange(reads_, true);
   }
+  // The others begin on the thread.
+  if (first && !fails) ring_.Wake();
   if (fails) options_.read->OnEvent(false);
-  if (owner == nullptr) return;
-  // Nobody waits for the thread itself: with the owner it lets go of everything.
-  options_.executor->Start("ring", [this, owner = std::move(owner)] { Serve(); })->Detach();
 }
 
 void RingStepWire::Write(const grpc::ByteBuffer& message) {
@@ -45,11 +51,9 @@ void RingStepWire::Write(const grpc::ByteBuffer& message) {
 }
 
 void RingStepWire::Stop() {
-  std::shared_ptr<const void> owner;
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
-    owner = std::move(options_.owner);
   }
   ring_.Wake();
 }
@@ -104,6 +108,7 @@ void RingStepWire::FailPending() {
   bool reading, writing;
   {
     MutexLock lock(&mutex_);
+    ended_ = true;
     reading = std::exchange(wanted_, nullptr) != nullptr;
     writing = std::exchange(sending_, false);
   }

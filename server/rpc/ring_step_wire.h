@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
@@ -14,9 +15,9 @@
 
 namespace lockstep {
 
-// Messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own thread,
-// which the first one starts; a write ends within Write where the ring has a place for it, else on that thread. Stop,
-// which must come, ends the thread: whether the worker lives must be noticed elsewhere. Thread-safe.
+// Messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own thread; a
+// write ends within Write where the ring has a place for it, else on that thread. Stop, which must come, ends the
+// thread: whether the worker lives must be noticed elsewhere. Thread-safe.
 class RingStepWire : public StepWire {
  public:
   struct Options {
@@ -29,7 +30,8 @@ class RingStepWire : public StepWire {
     // What this is a part of; kept until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
-  explicit RingStepWire(Options options);
+  // Errors: ResourceExhausted when there is no thread for it.
+  static absl::StatusOr<std::unique_ptr<RingStepWire>> Start(Options options);
 
   void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -37,6 +39,8 @@ class RingStepWire : public StepWire {
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  explicit RingStepWire(Options options);
+
   // The thread.
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,15 +50,16 @@ class RingStepWire : public StepWire {
   void FailPending() ABSL_LOCKS_EXCLUDED(mutex_);
   void Break(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Options options_;
+  const Options options_;  // without the owner, which is the thread's
   RingEndpoint& ring_;
 
   Mutex mutex_;
   grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is under way
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is
-  bool serving_ ABSL_GUARDED_BY(mutex_) = false;                // the thread was started
+  bool reads_ ABSL_GUARDED_BY(mutex_) = false;                  // the first one has come
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has failed what was under way
 };
 
 }  // namespace lockstep

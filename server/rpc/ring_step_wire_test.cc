@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
 #include "lockstep/common/memory/ring_endpoint.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/transport/ring_messages.h"
@@ -90,7 +91,7 @@ class RingStepWireTest : public testing::Test {
     }
   }
 
-  void Make(std::unique_ptr<RingEndpoint> ring) {
+  RingStepWire::Options Options(std::unique_ptr<RingEndpoint> ring) {
     RingStepWire::Options options;
     options.ring = std::move(ring);
     options.read = &read_;
@@ -98,8 +99,9 @@ class RingStepWireTest : public testing::Test {
     options.on_broken = [this](const absl::Status& why) { events_.Add("broken: " + std::string(why.message())); };
     options.executor = Executor::Threads();
     options.owner = std::make_shared<Owner>(&events_);
-    wire_ = std::make_unique<RingStepWire>(std::move(options));
+    return options;
   }
+  void Make(std::unique_ptr<RingEndpoint> ring) { wire_ = RingStepWire::Start(Options(std::move(ring))).value(); }
 
   void Send(const std::string& text) {
     PutMessage(Message(text), peer_.get());
@@ -163,6 +165,14 @@ TEST_F(RingStepWireTest, StopBeforeTheFirstReadFailsIt) {
   wire_->Read(&received_);
   EXPECT_EQ(events_.Next(), "read failed");
   events_.Add("gone");  // for the end of the test
+}
+
+TEST_F(RingStepWireTest, WithoutAThreadThereIsNone) {
+  LimitedThreads none(0);
+  RingStepWire::Options options = Options(RingEndpoint::Create(kMaxMessageBytes).value());
+  options.executor = &none;
+  EXPECT_TRUE(absl::IsResourceExhausted(RingStepWire::Start(std::move(options)).status()));
+  EXPECT_EQ(events_.Next(), "gone");
 }
 
 TEST_F(RingStepWireTest, MemoryThatMakesNoSenseIsReportedAndClosesTheRing) {

@@ -20,7 +20,7 @@ void StepRoute::OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<cons
 absl::Status StepRoute::Connect(const v1::SharedMemoryHandle& peer, std::shared_ptr<const void> owner) {
   ASSIGN_OR_RETURN(auto ring, RingEndpoint::Create(options_.max_message_bytes));
   RETURN_IF_ERROR(ring->Attach(peer));
-  answer_ = ring->handle();
+  const v1::SharedMemoryHandle handle = ring->handle();
   RingStepWire::Options wire;
   wire.ring = std::move(ring);
   wire.read = options_.read;
@@ -28,7 +28,8 @@ absl::Status StepRoute::Connect(const v1::SharedMemoryHandle& peer, std::shared_
   wire.on_broken = options_.on_broken;
   wire.executor = options_.executor;
   wire.owner = std::move(owner);
-  ring_ = std::make_unique<RingStepWire>(std::move(wire));
+  ASSIGN_OR_RETURN(ring_, RingStepWire::Start(std::move(wire)));
+  answer_ = handle;
   reader_ = ring_.get();
   options_.call->stream.Read(&beside_, options_.stream_read);
   return absl::OkStatus();

@@ -3,10 +3,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
 #include "lockstep/common/memory/ring_endpoint.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/tests/testing/proto_only_worker.h"
@@ -119,6 +121,26 @@ TEST_F(RingTest, WhatCannotBeMappedIsRefusedAndFramesStayWithGrpc) {
   }
   Offer alone(&cluster_, ring_->handle(), /*shares=*/false);
   EXPECT_EQ(alone.answer().ring().bytes(), 0);
+}
+
+TEST(RingWithoutThreadTest, ARingWithoutAThreadIsRefusedAndFramesStayWithGrpc) {
+  LimitedThreads no_rings(0, "ring");
+  TestCluster::Options options = SharingCluster();
+  options.server.executor = &no_rings;
+  TestCluster cluster(std::move(options));
+  ASSERT_TRUE(cluster.StartChief().ok());
+  {
+    const auto ring = RingEndpoint::Create(1 << 20).value();
+    Offer offer(&cluster, ring->handle());
+    EXPECT_TRUE(offer.answer().has_ring());
+    EXPECT_EQ(offer.answer().ring().bytes(), 0);
+    v1::Token token;
+    EXPECT_TRUE(offer.stranger().ReadToken(offer.stream(), &token));
+  }
+  EXPECT_EQ(no_rings.refused(), 1);
+  const int worker = cluster.StartWorker();
+  EXPECT_TRUE(cluster.Wait().ok());
+  EXPECT_TRUE(cluster.JoinWorker(worker).ok());
 }
 
 TEST_F(RingTest, AMessageOverGrpcBesideTheRingEndsTheStream) {

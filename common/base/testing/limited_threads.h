@@ -1,0 +1,36 @@
+#ifndef LOCKSTEP_COMMON_BASE_TESTING_LIMITED_THREADS_H_
+#define LOCKSTEP_COMMON_BASE_TESTING_LIMITED_THREADS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "lockstep/common/base/executor.h"
+
+namespace lockstep {
+
+// Gives so many threads of the operating system whose name contains `part`, and then none, as one that has no more
+// left; any number of others. For tests. Thread-safe.
+class LimitedThreads : public Executor {
+ public:
+  explicit LimitedThreads(int limit, std::string part = "") : left_(limit), part_(std::move(part)) {}
+
+  // How many were not given.
+  int refused() const { return std::max(0, -left_.load()); }
+
+ private:
+  std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
+    if (name.find(part_) != std::string::npos && left_.fetch_sub(1) <= 0) return nullptr;
+    return Executor::Threads()->TryStart(std::move(name), std::move(body), priority);
+  }
+
+  std::atomic<int> left_;
+  const std::string part_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_TESTING_LIMITED_THREADS_H_
