@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
@@ -95,11 +96,19 @@ absl::Status ChiefSession::Serve(const ChiefMachine& machine) {
   return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(server_->port(), "\n"));
 }
 
+absl::Status ChiefSession::Create() {
+  if (options_.stop == nullptr) return process_.Create();
+  // Until there is a chief, as when a large checkpoint is restored, all that there is lies on the disk.
+  options_.stop->set_loses_nothing(true);
+  const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
+  return process_.Create();
+}
+
 absl::Status ChiefSession::Start(const ChiefMachine& machine) {
   ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
-  const absl::Status created = process_.Create();
+  const absl::Status created = Create();
   if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
   finisher_ = machine.executor->Start("finisher", [this] { ending_.End(process_.Wait()); });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();

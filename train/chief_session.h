@@ -95,6 +95,7 @@ class ChiefSession : public Session, public StepGate {
  private:
   ChiefSession(SessionOptions options, const ChiefMachine& machine);
   absl::Status Start(const ChiefMachine& machine);
+  absl::Status Create();
   absl::Status Serve(const ChiefMachine& machine);
   absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.

@@ -117,7 +117,8 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
           LOG(INFO) << "terminating; Ctrl-C once more ends at once";
           stop_.Request();
         },
-        kExitFailed, [this] { return stop_.limit(kStopLimit); });
+        [this] { return stop_.loses_nothing() ? kExitTerminated : kExitFailed; },
+        [this] { return stop_.limit(kStopLimit); });
     status = body();
     if (IsDiskHang(status)) {
       // Whatever was destroyed now would wait for the disk, too.

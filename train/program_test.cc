@@ -1,13 +1,21 @@
 // With which exit code a program ends, in a process of its own.
 #include "lockstep/train/program.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <utility>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/process.h"
+#include "lockstep/common/io/testing/hanging_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/open_session.h"
 #include "lockstep/train/supervisor.h"
 
 namespace lockstep::train {
@@ -19,11 +27,24 @@ class ProgramTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
+  using Body = std::function<absl::Status(Program&, SessionOptions)>;
+
   // Ends the process as a worker's main does whose body is this, with a line on stderr when it has come to its end.
-  [[noreturn]] static void Main(const std::function<absl::Status(const Program&, SessionOptions)>& body) {
+  [[noreturn]] static void Main(const Body& body) {
     char name[] = "program", master[] = "--master=grpc://127.0.0.1:1", index[] = "--task_index=0";
     char* argv[] = {name, master, index, nullptr};
-    Program program(3, argv, "A worker.");
+    Main(3, argv, body);
+  }
+  // The same of a chief.
+  [[noreturn]] static void ChiefMain(const Body& body) {
+    char name[] = "program";
+    char* argv[] = {name, nullptr};
+    Main(1, argv, body);
+  }
+
+ private:
+  [[noreturn]] static void Main(int argc, char** argv, const Body& body) {
+    Program program(argc, argv, "A program.");
     const int exit_code = program.Run([&] {
       const TrainOp op = CreateTrainOp(R"(
         model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
@@ -41,7 +62,7 @@ class ProgramTest : public ::testing::Test {
 };
 
 TEST_F(ProgramTest, AWorkerWhoseChiefIsAbsentMayBeStartedAgain) {
-  EXPECT_EXIT(Main([](const Program&, SessionOptions session) -> absl::Status {
+  EXPECT_EXIT(Main([](Program&, SessionOptions session) -> absl::Status {
                 MonitoredTrainingOptions options;
                 options.session = std::move(session);
                 options.max_wait = absl::ZeroDuration();
@@ -49,7 +70,7 @@ TEST_F(ProgramTest, AWorkerWhoseChiefIsAbsentMayBeStartedAgain) {
                                    [](MonitoredSession&) { return absl::OkStatus(); });
               }),
               ExitedWithCode(kExitRetryable), "at the end of main");
-  EXPECT_EXIT(Main([](const Program&, SessionOptions session) -> absl::Status {
+  EXPECT_EXIT(Main([](Program&, SessionOptions session) -> absl::Status {
                 SupervisorOptions options;
                 options.session = std::move(session);
                 auto supervisor = Supervisor::Create(std::move(options));
@@ -61,11 +82,39 @@ TEST_F(ProgramTest, AWorkerWhoseChiefIsAbsentMayBeStartedAgain) {
 }
 
 TEST_F(ProgramTest, NothingIsDestroyedAfterADiskThatHangs) {
-  EXPECT_EXIT(Main([](const Program&, SessionOptions) {
+  EXPECT_EXIT(Main([](Program&, SessionOptions) {
                 std::atexit([] { std::fprintf(stderr, "destroyed\n"); });
                 return AsDiskHang(absl::DeadlineExceededError("the disk has not taken step 7"));
               }),
               ExitedWithCode(kExitFailed), "has not taken step 7[^\n]*\n$");
+}
+
+// As while a large checkpoint is restored: nothing has to be saved.
+TEST_F(ProgramTest, AStopBeforeThereIsAChiefLosesNothing) {
+  EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) {
+                static auto* const hanging = new HangingFileSystem(new MemoryFileSystem);
+                hanging->Hang("logdir");
+                session.fs = hanging;
+                session.logdir = "logdir";
+                program.stop()->Allow(absl::ZeroDuration());  // the program ends at once
+                const auto stopping = Executor::Threads()->Start("stop", [] {
+                  hanging->AwaitHanging();
+                  kill(getpid(), SIGTERM);
+                });
+                return OpenSession(std::move(session)).status();
+              }),
+              ExitedWithCode(kExitTerminated), "not ended 0 after it was told to");
+}
+
+TEST_F(ProgramTest, AStopOfAChiefThatDoesNotEndMayLoseSomething) {
+  EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) {
+                const auto opened = OpenSession(std::move(session));
+                program.stop()->Allow(absl::ZeroDuration());
+                kill(getpid(), SIGTERM);
+                while (true) pause();
+                return opened.status();
+              }),
+              ExitedWithCode(kExitFailed), "not ended 0 after it was told to");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_TRAIN_STOP_SIGNAL_H_
 #define LOCKSTEP_TRAIN_STOP_SIGNAL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,6 +24,10 @@ class StopSignal {
   // How long that is; `otherwise` when nobody has said so.
   absl::Duration limit(absl::Duration otherwise) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether the process may be ended at any moment and has lost nothing, as while its chief reads a checkpoint.
+  void set_loses_nothing(bool loses_nothing) { loses_nothing_ = loses_nothing; }
+  bool loses_nothing() const { return loses_nothing_; }
+
   // The id of no listener.
   static constexpr int64_t kNone = 0;
   // `listener` is called at once if a stop was requested before. After Remove it is not being called any more; kNone
@@ -31,6 +36,7 @@ class StopSignal {
   void Remove(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  std::atomic<bool> loses_nothing_{false};
   mutable Mutex mutex_;
   CondVar called_;
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;

@@ -70,19 +70,24 @@ class TerminationWatch {
   explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated,
                             absl::Duration limit = absl::InfiniteDuration(), Clock* clock = Clock::Real(),
                             Executor* executor = Executor::Threads());
-  // `limit` is asked at the first signal.
-  TerminationWatch(std::function<void()> on_first, int second_exit_code, std::function<absl::Duration()> limit,
-                   Clock* clock = Clock::Real(), Executor* executor = Executor::Threads());
+  // `limit` is asked at the first signal, `second_exit_code` when the process is ended.
+  TerminationWatch(std::function<void()> on_first, std::function<int()> second_exit_code,
+                   std::function<absl::Duration()> limit, Clock* clock = Clock::Real(),
+                   Executor* executor = Executor::Threads());
   ~TerminationWatch();
 
-  // From now on.
+  // From now on, where it is not asked for.
   void set_second_exit_code(int code) { second_exit_code_ = code; }
 
  private:
+  TerminationWatch(std::function<void()> on_first, int second_exit_code, std::function<int()> ask_exit_code,
+                   std::function<absl::Duration()> limit, Clock* clock, Executor* executor);
+
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next signal; negative at `deadline`.
   int Next(absl::Time deadline);
   void OnFirst() ABSL_LOCKS_EXCLUDED(mutex_);
+  [[noreturn]] void EndAtOnce() const;
 
   const std::function<void()> on_first_;
   const sigset_t signals_;
@@ -90,6 +95,7 @@ class TerminationWatch {
   Clock* const clock_;
   Executor* const executor_;
   std::atomic<int> second_exit_code_;
+  const std::function<int()> ask_exit_code_;  // instead of that, if there is one
   Mutex mutex_;
   CondVar watching_;
   // The id of thread_; absent until it runs.

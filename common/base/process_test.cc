@@ -138,12 +138,21 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
-TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignal) {
+TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignalAndForTheExitCodeAtTheEnd) {
   EXPECT_EXIT(
       {
         std::atomic<bool> limited = false;
-        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed,
-                               [&limited] { return limited ? absl::Milliseconds(2) : absl::InfiniteDuration(); });
+        std::atomic<bool> over = false;
+        TerminationWatch watch(
+            [&over] {
+              over = true;
+              WaitForSignals();
+            },
+            [&over] {
+              while (!over) sched_yield();
+              return kExitFailed;
+            },
+            [&limited] { return limited ? absl::Milliseconds(2) : absl::InfiniteDuration(); });
         limited = true;
         kill(getpid(), SIGTERM);
         WaitForSignals();
