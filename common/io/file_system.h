@@ -82,6 +82,9 @@ class FileSystem {
     virtual absl::Status Check() const = 0;
   };
   virtual absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) = 0;
+  // Whether somebody holds the lock at this moment. Takes nothing and makes no file: whoever takes the lock meanwhile
+  // gets it.
+  virtual absl::StatusOr<bool> IsLocked(const std::string& path) = 0;
 };
 
 // Whole small files. ResourceExhausted for one of more than 1 GiB.

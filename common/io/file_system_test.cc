@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -243,6 +245,31 @@ TEST_F(RealFileSystemTest, GivesALockToOneHolderAtATime) {
   EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());
 }
 
+TEST_F(RealFileSystemTest, SaysWhetherALockIsHeld) {
+  EXPECT_FALSE(*fs_->IsLocked(Path("lock")));
+  EXPECT_FALSE(*fs_->Exists(Path("lock")));
+  auto lock = fs_->LockFile(Path("lock")).value();
+  EXPECT_TRUE(*fs_->IsLocked(Path("lock")));
+  EXPECT_TRUE(*fs_->IsLocked(Path("lock"))) << "to look changes nothing";
+  EXPECT_TRUE(absl::IsFailedPrecondition(fs_->LockFile(Path("lock")).status()));
+  lock.reset();
+  EXPECT_FALSE(*fs_->IsLocked(Path("lock")));
+  EXPECT_FALSE(*fs_->IsLocked(Path("no directory/lock")));
+}
+
+TEST_F(RealFileSystemTest, WhoLooksAtALockIsInNobodysWay) {
+  std::atomic<bool> ending{false};
+  std::thread other([&] {
+    while (!ending.load()) EXPECT_TRUE(fs_->IsLocked(Path("lock")).ok());
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto lock = fs_->LockFile(Path("lock"));
+    ASSERT_TRUE(lock.ok()) << i << ": " << lock.status();
+  }
+  ending.store(true);
+  other.join();
+}
+
 TEST_F(RealFileSystemTest, NoticesThatALockWasReplaced) {
   const auto lock = fs_->LockFile(Path("lock")).value();
   EXPECT_TRUE(lock->Check().ok());
@@ -268,6 +295,7 @@ TEST_F(RealFileSystemTest, EndsTheLockOfAProcessThatIsKilled) {
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   ASSERT_EQ(byte, 'y');
   EXPECT_EQ(fs_->LockFile(Path("lock")).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(*fs_->IsLocked(Path("lock")));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());

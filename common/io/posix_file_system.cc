@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +62,21 @@ int OpenFile(const std::string& path, int flags) {
     fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
   } while (fd < 0 && errno == EINTR);
   return fd;
+}
+
+// fcntl for an exclusive lock of a whole file. It is the open file's, not the process's: it ends when that is closed,
+// and other open files of the process do not share it. Unlike flock's, it can be looked at without being taken.
+int OfWholeFile(int fd, int command, struct flock* lock = nullptr) {
+  struct flock whole = {};
+  if (lock == nullptr) lock = &whole;
+  int result;
+  do {
+    *lock = {};
+    lock->l_type = F_WRLCK;
+    lock->l_whence = SEEK_SET;
+    result = ::fcntl(fd, command, lock);
+  } while (result != 0 && errno == EINTR);
+  return result;
 }
 
 class PosixWritableFile : public WritableFile {
@@ -279,19 +293,26 @@ class PosixFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override {
     const int fd = OpenFile(path, O_RDWR | O_CREAT);
     if (fd < 0) return ErrnoToStatus(errno, "create", path);
-    int result;
-    do {
-      result = ::flock(fd, LOCK_EX | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) {
+    if (OfWholeFile(fd, F_OFD_SETLK) != 0) {
       const int error = errno;
       ::close(fd);
-      if (error == EWOULDBLOCK) {
+      if (error == EAGAIN || error == EACCES) {
         return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
       }
       return ErrnoToStatus(error, "lock", path);
     }
     return std::make_unique<PosixLock>(path, fd);
+  }
+
+  absl::StatusOr<bool> IsLocked(const std::string& path) override {
+    const int fd = OpenFile(path, O_RDONLY);
+    if (fd < 0 && errno == ENOENT) return false;
+    if (fd < 0) return ErrnoToStatus(errno, "open", path);
+    struct flock found;
+    const int error = OfWholeFile(fd, F_OFD_GETLK, &found) == 0 ? 0 : errno;
+    ::close(fd);
+    if (error != 0) return ErrnoToStatus(error, "look at the lock", path);
+    return found.l_type != F_UNLCK;
   }
 };
 

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
 }
 
 bool RunDirectory::IsHeld(FileSystem* fs, const std::string& path) {
-  return absl::IsFailedPrecondition(fs->LockFile(JoinPath(path, kLockFile)).status());
+  return fs->IsLocked(JoinPath(path, kLockFile)).value_or(false);
 }
 
 RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)

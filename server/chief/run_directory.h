@@ -26,8 +26,8 @@ class RunDirectory {
   // file system.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 
-  // Whether a chief holds the lock at this moment. False for a directory that is not there, or cannot be read: Open
-  // says why.
+  // Whether a chief holds the lock at this moment; one that opens the directory meanwhile is not disturbed. False for a
+  // directory that is not there, or cannot be read: Open says why.
   static bool IsHeld(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -1,8 +1,13 @@
 #include "lockstep/server/chief/run_directory.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <functional>
 #include <string>
+#include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -51,6 +56,22 @@ TEST(RunDirectoryTest, OneChiefAtATime) {
   EXPECT_FALSE(RunDirectory::IsHeld(&fs, "d"));
   EXPECT_FALSE(RunDirectory::IsHeld(&fs, "no directory"));
   EXPECT_EQ(RunDirectory::Open(&fs, "d").value()->generation(), 2) << "the one that was refused had none";
+}
+
+TEST(RunDirectoryTest, WhoLooksWhetherItIsHeldIsInNobodysWay) {
+  FileSystem* const fs = FileSystem::Real();
+  const std::string path = JoinPath(::testing::TempDir(), absl::StrCat("run_directory_test-", getpid()));
+  std::atomic<bool> ending{false};
+  std::thread other([&] {
+    while (!ending.load()) RunDirectory::IsHeld(fs, path);
+  });
+  for (int i = 1; i <= 100; ++i) {
+    const auto directory = RunDirectory::Open(fs, path);
+    EXPECT_TRUE(directory.ok()) << directory.status();
+    EXPECT_TRUE(RunDirectory::IsHeld(fs, path));
+  }
+  ending.store(true);
+  other.join();
 }
 
 TEST(RunDirectoryTest, TheGenerationsOfARunOfAnEarlierVersionAreContinued) {

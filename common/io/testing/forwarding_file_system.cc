@@ -104,4 +104,9 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> ForwardingFileSystem::LockFile
   return base_->LockFile(path);
 }
 
+absl::StatusOr<bool> ForwardingFileSystem::IsLocked(const std::string& path) {
+  RETURN_IF_ERROR(Before(Operation::kExists, path));
+  return base_->IsLocked(path);
+}
+
 }  // namespace lockstep

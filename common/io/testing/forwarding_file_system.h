@@ -44,6 +44,7 @@ class ForwardingFileSystem : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
+  absl::StatusOr<bool> IsLocked(const std::string& path) override;
 
  protected:
   FileSystem* base() const { return base_; }

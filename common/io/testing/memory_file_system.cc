@@ -324,6 +324,11 @@ absl::StatusOr<std::unique_ptr<FileSystem::Lock>> MemoryFileSystem::LockFile(con
   return std::make_unique<HeldLock>(this, name, ++last_lock_);
 }
 
+absl::StatusOr<bool> MemoryFileSystem::IsLocked(const std::string& path) {
+  MutexLock lock(&mutex_);
+  return locks_.count(Normalized(path)) > 0;
+}
+
 absl::Status MemoryFileSystem::CheckDirectoryOf(const std::string& path) const {
   return CheckDirectory(std::string(Dirname(Normalized(path))));
 }

@@ -52,6 +52,7 @@ class MemoryFileSystem : public FileSystem {
   absl::Status Remove(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SyncDirectory(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> IsLocked(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Writer;

@@ -145,8 +145,10 @@ TEST_F(MemoryFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
 }
 
 TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
+  EXPECT_FALSE(*fs_.IsLocked("lock"));
   auto lock = fs_.LockFile("lock");
   ASSERT_TRUE(lock.ok());
+  EXPECT_TRUE(*fs_.IsLocked("./lock"));
   EXPECT_EQ(fs_.LockFile("./lock").status().code(), absl::StatusCode::kFailedPrecondition);
   fs_.DropUnsyncedData();
   auto second = fs_.LockFile("lock");
