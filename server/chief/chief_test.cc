@@ -71,6 +71,47 @@ class HeldSaves : public Executor {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// A thread of the chief that gets no processor for a while: within a call of this listener.
+class HeldListener : public StepListener {
+ public:
+  explicit HeldListener(std::shared_ptr<StepListener> to) : to_(std::move(to)) {}
+
+  // The next call.
+  void Hold() {
+    MutexLock lock(&mutex_);
+    state_ = State::kHolds;
+  }
+  void AwaitHeld() {
+    MutexLock lock(&mutex_);
+    while (state_ != State::kHeld) changed_.Wait(&mutex_);
+  }
+  void Release() {
+    MutexLock lock(&mutex_);
+    state_ = State::kOpen;
+    changed_.SignalAll();
+  }
+  void OnReplyReady() override {
+    {
+      MutexLock lock(&mutex_);
+      if (state_ == State::kHolds) {
+        state_ = State::kHeld;
+        changed_.SignalAll();
+        while (state_ == State::kHeld) changed_.Wait(&mutex_);
+      }
+    }
+    to_->OnReplyReady();
+  }
+  void OnClosed(const absl::Status& why, bool at_once) override { to_->OnClosed(why, at_once); }
+
+ private:
+  enum class State { kOpen, kHolds, kHeld };
+
+  const std::shared_ptr<StepListener> to_;
+  Mutex mutex_;
+  CondVar changed_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kOpen;
+};
+
 class ChiefTest : public ::testing::Test {
  protected:
   ChiefTest() {
@@ -1192,6 +1233,53 @@ TEST_F(ChiefTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   chief_.reset();
   EXPECT_EQ(Files(), files);
   EXPECT_EQ(ReadCheckpointState(&memory_, "logdir").value()->model_checkpoint_path(), "logdir/model.ckpt-7");
+}
+
+TEST_F(ChiefTest, TheEventsHaveEveryStepHoweverLateTheThreadThatCommittedIt) {
+  config_.mutable_summary()->set_every_steps(1);
+  ASSERT_TRUE(Start().ok());
+  const auto a = Connect(OpenSession("a")->session_id());
+  const uint64_t session = OpenSession("b")->session_id();
+  std::shared_ptr<HeldListener> listener;
+  auto b = std::make_unique<FrameWorker>(session, chief_->generation(), [&](std::shared_ptr<StepListener> to) {
+    listener = std::make_shared<HeldListener>(std::move(to));
+    return chief_->OpenStep(session, chief_->generation(), ValuePath::kStreamed, listener).value();
+  });
+  FrameWorker* const workers[] = {a.get(), b.get()};
+  for (FrameWorker* worker : workers) ASSERT_TRUE(worker->Ask().ok());
+  while (chief_->GetStatus().global_step() < 8) {
+    for (FrameWorker* worker : workers) {
+      worker->Drain();
+      if (!worker->token() || worker->token()->step() == 8) continue;
+      ASSERT_TRUE(worker->Push().ok());
+    }
+  }
+  for (FrameWorker* worker : workers) worker->Drain();
+  ASSERT_TRUE(a->token() && b->token()) << "a slot of step 8 each";
+  ASSERT_TRUE(b->Push().ok());
+  listener->Hold();
+  std::thread late([&] { EXPECT_TRUE(a->Push().ok()); });
+  listener->AwaitHeld();  // step 9 is committed
+  b->Drain();
+  ASSERT_TRUE(b->Push().ok());
+  clock_.Advance(absl::Seconds(3));  // the lease of the other's slot
+  chief_->Housekeep();
+  b->Drain();
+  ASSERT_TRUE(b->Push().ok());
+  EXPECT_EQ(chief_->GetStatus().global_step(), 10);
+  EXPECT_TRUE(chief_->Save().ok());
+  // Nothing else is waited for.
+  a->connection()->Close();
+  b.reset();
+  std::thread scheduler([&] {
+    clock_.AwaitWaiters(1);
+    listener->Release();
+  });
+  EXPECT_TRUE(chief_->Wait().ok());
+  scheduler.join();
+  late.join();
+  EXPECT_THAT(Events(0), AllOf(Contains("loss 9"), Contains("loss 10")));
+  EXPECT_EQ(Events(0).back(), "STOP 0");
 }
 
 TEST_F(ChiefTest, TheEventsOfAFollowedRunEndWithItsFollower) {

@@ -15,6 +15,10 @@
 namespace lockstep {
 namespace {
 
+// How long the end of the events waits for what threads that have committed a step still have to write. They do not
+// block; but where processors are few, others may run first.
+constexpr absl::Duration kTellLimit = absl::Seconds(5);
+
 // Null where no events are written.
 absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const Training::Options& options) {
   if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
@@ -265,6 +269,21 @@ absl::Status Training::SaveUntilDeadline() {
 void Training::SaveSoon(VariableSnapshot snapshot) {
   NoteSnapshot(snapshot);
   if (!checkpoint_writer_->Save(std::move(snapshot)) && saves_all()) sync_->OnRoomForSnapshot();
+}
+
+void Training::EndEvents() {
+  AwaitCommitsTold();
+  options_.followed ? summaries_.Flush() : summaries_.OnEnd();
+}
+
+void Training::EndFollowersEvents() {
+  AwaitCommitsTold();
+  summaries_.OnEnd();
+}
+
+void Training::AwaitCommitsTold() {
+  LOG_IF(ERROR, !sync_->AwaitCommitsTold(options_.clock->Now() + kTellLimit))
+      << "the event file may lack scalars and summaries of the last steps";
 }
 
 void Training::EndLog(absl::Status why) {

@@ -103,9 +103,9 @@ class Training {
   // The run cannot continue: ends the steps, and calls on_failure.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
-  void EndEvents() { options_.followed ? summaries_.Flush() : summaries_.OnEnd(); }
+  void EndEvents();
   // The follower has no summary to add any more, either.
-  void EndFollowersEvents() { summaries_.OnEnd(); }
+  void EndFollowersEvents();
 
  private:
   Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
@@ -114,6 +114,8 @@ class Training {
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
   void OnCommit(const SyncReplicas::Committed& committed);
+  // The summaries have what there is to say of every step that is committed.
+  void AwaitCommitsTold();
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndLog(absl::Status why);
   // With checkpoint.every_steps every multiple is written: steps wait where the disk has not taken an earlier one.

@@ -138,6 +138,10 @@ class SyncReplicas : private StepConnection::Owner {
   // The global step at which it ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Blocks until the on_commit of every step that is committed has returned; false when that has not come by
+  // `deadline`. Not for on_commit itself.
+  bool AwaitCommitsTold(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // No further step is committed and no further token given: what was contributed to the step in progress is thrown
   // away, and so is what comes. Workers are not notified: the chief that resumes the run has tokens for them.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -228,6 +232,12 @@ class SyncReplicas : private StepConnection::Owner {
     int64_t settings = 0;
   };
   Changes changes_ ABSL_GUARDED_BY(mutex_);
+  // Committed, and its on_commit has not returned.
+  struct Untold {
+    int commits = 0;
+    CondVar none;
+  };
+  Untold untold_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -134,6 +134,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   StepShard::Committed committed = shard_->Commit();
   sums_.reset();
   Committed& told = outbox->committed.emplace();
+  ++untold_.commits;
   told.commit.set_step(shard_->step());
   told.commit.set_mean_loss(committed.mean_loss);
   told.commit.set_learning_rate(LearningRateAt(learning_rate_, shard_->step() - 1));
@@ -231,10 +232,22 @@ void SyncReplicas::CarryOut(Outbox* outbox) {
     if (listener != nullptr) listener->OnReplyReady();
   }
   if (outbox->snapshot) options_.on_snapshot(*std::move(outbox->snapshot));
-  if (outbox->committed) options_.on_commit(*outbox->committed);
+  if (outbox->committed) {
+    options_.on_commit(*outbox->committed);
+    MutexLock lock(&mutex_);
+    if (--untold_.commits == 0) untold_.none.SignalAll();
+  }
   if (outbox->complete && options_.on_complete) options_.on_complete();
   if (!outbox->failure.ok()) options_.on_failure(std::move(outbox->failure));
   if (outbox->last_disconnected && options_.on_last_disconnect) options_.on_last_disconnect();
+}
+
+bool SyncReplicas::AwaitCommitsTold(absl::Time deadline) {
+  MutexLock lock(&mutex_);
+  while (untold_.commits > 0) {
+    if (options_.clock->WaitUntil(&untold_.none, &mutex_, deadline)) return untold_.commits == 0;
+  }
+  return true;
 }
 
 bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) {

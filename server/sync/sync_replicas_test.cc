@@ -385,6 +385,18 @@ class CountingListener : public StepListener {
   int calls = 0;
 };
 
+TEST_F(SyncReplicasTest, ACommitIsToldWhenItsCallHasReturned) {
+  Start(1);
+  const auto a = Connect(1);
+  ASSERT_TRUE(a->Ask().ok());
+  EXPECT_TRUE(sync_->AwaitCommitsTold(clock_.Now())) << "there is none";
+  bool told = true;
+  on_commit_ = [&] { told = sync_->AwaitCommitsTold(clock_.Now()); };
+  ASSERT_TRUE(a->Push().ok());
+  EXPECT_FALSE(told) << "while it is called";
+  EXPECT_TRUE(sync_->AwaitCommitsTold(clock_.Now()));
+}
+
 TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
   Start(1);
   for (const ValuePath path : {ValuePath::kStreamed, ValuePath::kInProcess}) {

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_SYNC_TESTING_SYNC_REPLICAS_FIXTURE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +46,10 @@ class SyncReplicasFixture : public ::testing::Test {
     options.audit = audit;
     options.non_finite = non_finite_;
     options.on_complete = [this] { ++completions_; };
-    options.on_commit = [this](const SyncReplicas::Committed& committed) { commits_.push_back(committed); };
+    options.on_commit = [this](const SyncReplicas::Committed& committed) {
+      commits_.push_back(committed);
+      if (on_commit_) on_commit_();
+    };
     options.on_snapshot = [this](VariableStore::Snapshot snapshot) { snapshots_.push_back(snapshot.step); };
     options.on_failure = [this](absl::Status status) { failures_.push_back(status); };
     options.on_last_disconnect = [this] { ++idle_calls_; };
@@ -87,6 +91,7 @@ class SyncReplicasFixture : public ::testing::Test {
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
   std::vector<SyncReplicas::Committed> commits_;
+  std::function<void()> on_commit_;  // called for each
   std::vector<int64_t> snapshots_;
   std::vector<absl::Status> failures_;
   int idle_calls_ = 0;
