@@ -28,7 +28,9 @@ absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, c
   contestant.name = name;
   contestant.workers = spec.workers;
   contestant.every = every;
-  auto processes = ProcessGroup::Start(exchange, spec);
+  ExchangeSpec named = spec;
+  named.name = name;
+  auto processes = ProcessGroup::Start(exchange, named);
   RETURN_IF_ERROR(Named(name, processes.status()));
   contestant.processes = *std::move(processes);
   double seconds_per_step = 0;

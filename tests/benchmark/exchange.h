@@ -17,6 +17,8 @@ namespace benchmark {
 // applied (SGD), and every worker gets the new values.
 struct ExchangeSpec {
   v1::ModelSpec model;
+  // Of the processes, for a profiler.
+  std::string name;
   int workers = 1;
   // A unix socket instead of loopback TCP.
   bool unix_socket = false;

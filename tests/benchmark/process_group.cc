@@ -137,6 +137,7 @@ absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body
   if (*pid < 0) return absl::ResourceExhaustedError("cannot fork");
   if (*pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, spec.name.c_str());  // cut at 15 letters
     // Only this end stays open, so that the others notice when their peer dies.
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != ends[1]) close(fd);
