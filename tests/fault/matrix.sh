@@ -124,7 +124,12 @@ spare_workers() {
   for step in 20 40 60 80 100 120 140 160 180; do
     must_reach "${step}"
     if ((step % 40 == 0)); then
-      mapfile -t frozen < <(busy_workers)
+      # Between two steps nobody has a token: asked again, a few times.
+      frozen=()
+      for _ in 1 2 3 4 5 6 7 8; do
+        [[ ${#frozen[@]} -gt 0 ]] || mapfile -t frozen < <(busy_workers)
+      done
+      [[ ${#frozen[@]} -gt 0 ]] || continue
       [[ ${#frozen[@]} -lt ${#worker_pids[@]} ]] || { echo "every worker of ten has slots"; return 1; }
       kill -STOP "${frozen[@]}"
       must_reach $((step + 5))
