@@ -73,11 +73,12 @@ void Launcher::Poll() {
 }
 
 void Launcher::ReadPortFile() {
+  // At a unix socket, too, the chief that listens may be another run's until this one has written it.
+  const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
+  if (!text.ok()) return;
   if (IsUnixAddress(listen_)) {
     master_ = listen_;
   } else {
-    const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
-    if (!text.ok()) return;
     int32_t port = 0;
     if (!absl::SimpleAtoi(*text, &port) || port < 1 || port > 65535) {
       Fail(chief_, kExitFailed,

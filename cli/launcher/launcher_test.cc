@@ -141,10 +141,15 @@ TEST_F(LauncherTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
   EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 0.0.0.0:4000");
 }
 
-TEST_F(LauncherTest, NeedsNoPortForAUnixSocket) {
+// Another run's chief may be there, and its workers must not be ours.
+TEST_F(LauncherTest, StartsNoWorkersBeforeItsOwnChiefListensAtAUnixSocket) {
   for (const std::string listen : {"unix:/run/chief.sock", "unix-abstract:chief"}) {
     Make(1, listen);
     ASSERT_TRUE(launcher_->Start().ok());
+    launcher_->Poll();
+    EXPECT_EQ(processes_.commands.back(), "/bin/chief chief " + listen);
+    EXPECT_EQ(launcher_->master(), "");
+    WritePort("0");
     launcher_->Poll();
     EXPECT_EQ(processes_.commands.back(), "/bin/worker worker-0 " + listen);
   }

@@ -1,10 +1,12 @@
 #include "lockstep/server/rpc/connection_listener.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -20,6 +22,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
@@ -85,17 +88,37 @@ int PortOf(int listener) {
   return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// Removes the socket of a server that is gone: nobody listens at it. Any other is left, and cannot be bound.
-void RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
+// Holds the lock of a socket's folder, so that of servers that find the same old socket one alone takes its place. Held
+// for moments by servers that start.
+class FolderLock {
+ public:
+  explicit FolderLock(std::string path) {
+    const size_t end = path.rfind('/');
+    path.resize(end == std::string::npos ? 0 : end + 1);
+    folder_ = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (folder_ >= 0 && flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() {
+    if (folder_ >= 0) close(folder_);
+  }
+
+ private:
+  int folder_ = -1;
+};
+
+// Removes the socket of a server that is gone: nobody listens at it. Any other is left, and cannot be bound: false when
+// nobody can tell, since it is another user's.
+bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
-  if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return;
+  if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return true;
   // A server that is too busy to take a connection is no reason to wait.
   const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (client < 0) return;
-  const bool is_stale =
-      connect(client, reinterpret_cast<const sockaddr*>(&place), length) != 0 && errno == ECONNREFUSED;
+  if (client < 0) return true;
+  const int error = connect(client, reinterpret_cast<const sockaddr*>(&place), length) == 0 ? 0 : errno;
   close(client);
-  if (is_stale) unlink(place.sun_path);
+  if (error == ECONNREFUSED) unlink(place.sun_path);
+  return error != EACCES && error != EPERM;
 }
 
 absl::Status CannotListen(absl::string_view address, absl::string_view why) {
@@ -153,12 +176,19 @@ absl::Status ConnectionListener::BindUnix(absl::string_view address) {
   }
   std::memcpy(place.sun_path + (is_abstract ? 1 : 0), name.data(), name.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + 1);
-  if (!is_abstract) RemoveStaleSocket(place, length);
+  absl::optional<FolderLock> lock;
+  bool is_known = true;
+  if (!is_abstract) {
+    lock.emplace(place.sun_path);
+    is_known = RemoveStaleSocket(place, length);
+  }
   const int listener = ListenAt(reinterpret_cast<const sockaddr*>(&place), length);
   if (listener < 0) {
     const int error = errno;
-    return CannotListen(address,
-                        absl::StrCat(std::strerror(error), error == EADDRINUSE ? " (the name is in use)" : ""));
+    const char* const more = error != EADDRINUSE ? ""
+                             : is_known          ? " (the name is in use)"
+                                                 : " (it is another user's: remove it if nobody listens there)";
+    return CannotListen(address, absl::StrCat(std::strerror(error), more));
   }
   listeners_.push_back(listener);
   struct stat file;

@@ -6,10 +6,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -180,6 +182,27 @@ TEST_F(UnixSocketTest, ThatOfAServerThatIsTooBusyIsLeftToIt) {
 TEST_F(UnixSocketTest, ThatOfAServerThatIsGoneIsTakenOver) {
   close(ListenIdly(path_));
   ExpectServed(Listen().get());
+}
+
+TEST_F(UnixSocketTest, OfTwoServersThatFindThatOfOneThatIsGoneOneListens) {
+  for (int round = 0; round < 300; ++round) {
+    close(ListenIdly(path_));
+    std::unique_ptr<ConnectionListener> listeners[2];
+    std::atomic<int> ready{0};
+    const auto listen = [&](int i) {
+      ++ready;
+      while (ready < 2) {  // so that they begin together
+      }
+      auto listener = ConnectionListener::Listen({address_});
+      if (listener.ok()) listeners[i] = *std::move(listener);
+    };
+    std::thread other(listen, 0);
+    listen(1);
+    other.join();
+    ASSERT_NE(listeners[0] == nullptr, listeners[1] == nullptr) << "round " << round;
+    close(Connect(path_));
+    unlink(path_.c_str());
+  }
 }
 
 TEST_F(UnixSocketTest, AnEndLeavesTheSocketOfAnother) {
