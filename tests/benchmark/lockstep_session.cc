@@ -1,5 +1,7 @@
 #include "lockstep/tests/benchmark/lockstep_session.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -73,7 +75,8 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
   ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
   ChiefServer::Options rpc;
   rpc.step_threads = spec.step_threads;
-  if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief");
+  // Several may serve at once, each in a process of its own.
+  if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief-", getpid());
   ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));
   return std::unique_ptr<ExchangeServer>(
       std::make_unique<LockstepServer>(std::move(chief), std::move(server), follower));
