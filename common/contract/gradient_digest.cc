@@ -28,7 +28,8 @@ void CopyWithOneNaN(absl::Span<const float> values, float* out) {
 
 }  // namespace
 
-uint64_t GradientDigest(absl::Span<const float> values) {
+uint64_t GradientDigest(absl::Span<const float> values, NaNs nans) {
+  if (nans == NaNs::kAsTheyAre) return Continue(0, values.data(), values.size());
   uint64_t digest = 0;
   for (size_t at = 0; at < values.size(); at += kBlock) {
     const absl::Span<const float> block = values.subspan(at, kBlock);

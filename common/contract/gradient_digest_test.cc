@@ -62,6 +62,13 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
+TEST(GradientDigestTest, TakesEachNaNAsItIsWhereThatIsAskedFor) {
+  std::vector<float> values(5000, 1.5f);
+  EXPECT_EQ(GradientDigest(values, NaNs::kAsTheyAre), GradientDigest(values));
+  values[4000] = -std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(GradientDigest(values, NaNs::kAsTheyAre), GradientDigest(values));
+}
+
 TEST(GradientDigestTest, KnowsOneNaN) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const size_t at : {0, 1, 2500, 4999}) {

@@ -32,7 +32,9 @@ absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const confi
   std::unique_ptr<BlockComputer> computer(
       new BlockComputer(std::move(workload), std::move(layout), config.training().seed(), wanted, slots));
   computer->gradients_ =
-      std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()));
+      std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()),
+                                       // Otherwise a NaN ends the run.
+                                       config.training().skip_non_finite() ? NaNs::kAlike : NaNs::kAsTheyAre);
   ASSIGN_OR_RETURN(
       computer->transforms_,
       GradientTransforms::Create(config.optimizer(), computer->workload_.model->spec(), computer->gradients_.get()));

@@ -4,7 +4,6 @@
 
 #include "glog/logging.h"
 #include "lockstep/common/base/trace_recorder.h"
-#include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/float_chunks.h"
 #include "lockstep/common/tensor/rounding.h"
@@ -21,10 +20,11 @@ size_t PopulationCount(int64_t n) {
 }  // namespace
 
 BlockGradients::BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted,
-                               const Compression& compression)
+                               const Compression& compression, NaNs nans)
     : layout_(*layout),
       wanted_(wanted),
       type_(compression.gradients),
+      nans_(nans),
       encoder_(compression.top_k > 0 ? std::make_unique<DifferenceEncoder>(compression.top_k) : nullptr),
       differences_(layout->variables().size()) {}
 
@@ -96,7 +96,7 @@ void BlockGradients::OnGradient(int variable) {
   }
   if (!digests_.empty()) {
     const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);
-    digests_[variable] = GradientDigest({GradientBuffer(variable), elements});
+    digests_[variable] = GradientDigest({GradientBuffer(variable), elements}, nans_);
   }
   encoder_ != nullptr ? CompressAndSend(variable, last) : SumAndSend(variable, last);
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/step/sparse_differences.h"
@@ -25,8 +26,9 @@ namespace lockstep {
 // the slot's gradients before any rounding. Reused for block after block. For one thread.
 class BlockGradients : public GradientSink {
  public:
-  // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false.
-  BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, const Compression& compression = {});
+  // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false. `nans`: of digests.
+  BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, const Compression& compression = {},
+                 NaNs nans = NaNs::kAlike);
 
   // The next block goes to `channel`, which must outlive it. `estimates` as in StepChannel::Assignment.
   void BeginBlock(StepChannel* channel, const v1::Token& token, absl::Span<float* const> estimates = {});
@@ -64,6 +66,7 @@ class BlockGradients : public GradientSink {
   const ParameterLayout& layout_;
   const std::atomic<bool>* const wanted_;
   const v1::DataType type_;
+  const NaNs nans_;
   // For top-k compression; null without.
   const std::unique_ptr<DifferenceEncoder> encoder_;
   absl::Span<float* const> estimates_;
