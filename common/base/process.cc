@@ -116,24 +116,17 @@ sigset_t StopSignals() {
 TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit,
                                    Clock* clock, Executor* executor)
     : TerminationWatch(
-          std::move(on_first), second_exit_code, /*ask_exit_code=*/nullptr, [limit] { return limit; }, clock,
+          std::move(on_first), [second_exit_code] { return second_exit_code; }, [limit] { return limit; }, clock,
           executor) {}
 
 TerminationWatch::TerminationWatch(std::function<void()> on_first, std::function<int()> second_exit_code,
                                    std::function<absl::Duration()> limit, Clock* clock, Executor* executor)
-    : TerminationWatch(std::move(on_first), kExitFailed, std::move(second_exit_code), std::move(limit), clock,
-                       executor) {}
-
-TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code,
-                                   std::function<int()> ask_exit_code, std::function<absl::Duration()> limit,
-                                   Clock* clock, Executor* executor)
     : on_first_(std::move(on_first)),
+      second_exit_code_(std::move(second_exit_code)),
       signals_(WatchedSignals()),
       limit_(std::move(limit)),
       clock_(clock),
-      executor_(executor),
-      second_exit_code_(second_exit_code),
-      ask_exit_code_(std::move(ask_exit_code)) {
+      executor_(executor) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = executor_->Start("signals", [this] { Watch(); });
 }
@@ -168,19 +161,17 @@ void TerminationWatch::Watch() {
     if (signal == kEndWatch) return;
     if (signal < 0) {
       LOG(ERROR) << "not ended " << absl::FormatDuration(limit) << " after it was told to: ends now";
-      EndAtOnce();
+      std::_Exit(second_exit_code_());
     }
     const absl::Time now = clock_->Now();
     const StopRequests::Meaning meaning = requests.On(signal, now);
-    if (meaning == StopRequests::Meaning::kAtOnce) EndAtOnce();
+    if (meaning == StopRequests::Meaning::kAtOnce) std::_Exit(second_exit_code_());
     if (meaning != StopRequests::Meaning::kStop) continue;
     limit = limit_();
     deadline = now + limit;
     OnFirst();
   }
 }
-
-void TerminationWatch::EndAtOnce() const { std::_Exit(ask_exit_code_ ? ask_exit_code_() : second_exit_code_.load()); }
 
 int TerminationWatch::Next(absl::Time deadline) {
   for (;;) {

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -76,26 +75,18 @@ class TerminationWatch {
                    Executor* executor = Executor::Threads());
   ~TerminationWatch();
 
-  // From now on, where it is not asked for.
-  void set_second_exit_code(int code) { second_exit_code_ = code; }
-
  private:
-  TerminationWatch(std::function<void()> on_first, int second_exit_code, std::function<int()> ask_exit_code,
-                   std::function<absl::Duration()> limit, Clock* clock, Executor* executor);
-
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next signal; negative at `deadline`.
   int Next(absl::Time deadline);
   void OnFirst() ABSL_LOCKS_EXCLUDED(mutex_);
-  [[noreturn]] void EndAtOnce() const;
 
   const std::function<void()> on_first_;
+  const std::function<int()> second_exit_code_;
   const sigset_t signals_;
   const std::function<absl::Duration()> limit_;
   Clock* const clock_;
   Executor* const executor_;
-  std::atomic<int> second_exit_code_;
-  const std::function<int()> ask_exit_code_;  // instead of that, if there is one
   Mutex mutex_;
   CondVar watching_;
   // The id of thread_; absent until it runs.

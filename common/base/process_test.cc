@@ -184,13 +184,14 @@ TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
   EXPECT_EXIT(
       {
         SimulatedClock clock;
+        std::atomic<int> code{kExitFailed};
         TerminationWatch watch(
             [&] {
               clock.Advance(absl::Seconds(1));
               kill(getpid(), SIGINT);
             },
-            kExitFailed, absl::InfiniteDuration(), &clock);
-        watch.set_second_exit_code(kExitTerminated);
+            [&code] { return code.load(); }, [] { return absl::InfiniteDuration(); }, &clock);
+        code = kExitTerminated;
         kill(getpid(), SIGTERM);
         WaitForSignals();
       },

@@ -16,8 +16,8 @@ constexpr absl::Duration kPredecessorPeriod = absl::Milliseconds(50);
 ChiefProcess::ChiefProcess(Options options) : options_(std::move(options)) {
   if (!options_.watch_signals) return;
   // While there is no chief, as when a large checkpoint is restored, all that there is lies on the disk.
-  watch_.emplace([this] { RequestStop(); }, kExitTerminated,
-                 absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit);
+  const absl::Duration limit = absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit;
+  watch_.emplace([this] { RequestStop(); }, [this] { return second_exit_code_.load(); }, [limit] { return limit; });
 }
 
 ChiefProcess::~ChiefProcess() {
@@ -64,7 +64,7 @@ absl::Status ChiefProcess::Create() {
     if (stop_requested_) return absl::CancelledError("stopped before the chief was there");
   }
   ASSIGN_OR_RETURN(chief_, Chief::Create(options_.chief));
-  if (watch_) watch_->set_second_exit_code(kExitFailed);
+  second_exit_code_ = kExitFailed;
   MutexLock lock(&mutex_);
   running_ = chief_.get();
   if (stop_requested_) running_->RequestStop();
@@ -76,7 +76,7 @@ absl::Status ChiefProcess::Wait() {
   disk_hangs_ = absl::IsDeadlineExceeded(status);
   if (disk_hangs_) status = AsDiskHang(std::move(status));
   // All that can be saved is.
-  if (watch_) watch_->set_second_exit_code(ExitCode(status));
+  second_exit_code_ = ExitCode(status);
   return status;
 }
 

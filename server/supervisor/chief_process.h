@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_SUPERVISOR_CHIEF_PROCESS_H_
 #define LOCKSTEP_SERVER_SUPERVISOR_CHIEF_PROCESS_H_
 
+#include <atomic>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -55,7 +56,9 @@ class ChiefProcess {
   // chief_ as long as a stop may reach it.
   Chief* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<Chief> chief_;
-  // Ends before all that its callback uses.
+  // Of a process that is ended at once.
+  std::atomic<int> second_exit_code_{kExitTerminated};
+  // Ends before all that its callbacks use.
   absl::optional<TerminationWatch> watch_;
 };
 
