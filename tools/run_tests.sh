@@ -96,11 +96,22 @@ run_check() {
   printf '%s %s\n' "$((SECONDS - began))" "${name}" >>"${TIMES}"
 }
 
+# The checks that build nothing: seconds.
+quick_checks() {
+  run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
+  run_check "pure state machines" "${ROOT}/tools/check_pure.sh"
+  run_check "format" "${ROOT}/tools/check_format.sh"
+  run_check "scripts" "${ROOT}/tools/check_scripts.sh"
+  run_check "what became of TensorFlow's calls" "${ROOT}/tools/check_from_tensorflow.sh"
+  run_check "planted bugs" "${ROOT}/tests/simulation/mutants.sh" --check
+  run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
+}
+
 # The targets of the tests that are too slow for CI, a line each.
 long_tests() { (cd "${ROOT}" && bazel query 'attr(tags, "[\[ ]long[,\]]", //...)' 2>>"${LOG}"); }
 
-# run_tests [--all | --long] [bazel test arguments]: without arguments every test but the long ones; with --all or CI=true
-# every check as well; with --long the long ones alone.
+# run_tests [--all | --long] [bazel test arguments]: without arguments the quick checks and every test but the long ones;
+# with --all or CI=true every check and the sanitizers as well; with --long the long ones alone.
 run_tests() {
   local all="" long=""
   case "${1:-}" in
@@ -127,18 +138,13 @@ run_tests() {
   elif [[ $# -gt 0 ]]; then
     run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then
+    quick_checks
     run_phase "every test" //... || true
   else
     # What is counted here was run now, not remembered.
     BAZEL_FLAGS+=(--nocache_test_results)
-    run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
-    run_check "pure state machines" "${ROOT}/tools/check_pure.sh"
-    run_check "format" "${ROOT}/tools/check_format.sh"
-    run_check "scripts" "${ROOT}/tools/check_scripts.sh"
-    run_check "what became of TensorFlow's calls" "${ROOT}/tools/check_from_tensorflow.sh"
+    quick_checks
     run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
-    run_check "planted bugs" "${ROOT}/tests/simulation/mutants.sh" --check
-    run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
     # Programs without a test have to compile too.
     if run_phase "optimised" --nobuild_tests_only //...; then
       run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
