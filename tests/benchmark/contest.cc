@@ -58,7 +58,7 @@ absl::Status Contest::TakeTurns(double seconds) {
     for (const int turn_of : order) {
       Contestant& contestant = contestants_[turn_of];
       if (round % contestant.every != 0) continue;
-      // A slow one needs no more than a step, and TensorFlow's workers may wait for each other for ever in any of them.
+      // A slow one needs no more than a step.
       const int warm_up = contestant.every > 1 ? 1 : std::max(1, contestant.steps_per_turn / 2);
       const auto timing = contestant.processes->Run(warm_up, contestant.steps_per_turn);
       RETURN_IF_ERROR(Named(contestant.name, timing.status()));

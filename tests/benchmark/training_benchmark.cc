@@ -176,7 +176,7 @@ absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, con
   Contest contest(kTurnSeconds);
   RETURN_IF_ERROR(contest.Enter("Lockstep", TrainingExchange(training), two));
   RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, training), two));
-  RETURN_IF_ERROR(contest.Enter("TensorFlow PS", SyncReplicasExchange(peers, training), two, 2));
+  RETURN_IF_ERROR(contest.Enter("TensorFlow PS", SyncReplicasExchange(peers, training), two));
   RETURN_IF_ERROR(contest.Enter("PyTorch alone", DdpExchange(peers, training), SpecOf(options, 1)));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   for (const int peer : {1, 2}) {

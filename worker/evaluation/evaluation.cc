@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lockstep/common/base/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
@@ -44,9 +45,11 @@ absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& optio
     std::iota(indices.begin(), indices.end(), first);
     Batch batch;
     RETURN_IF_ERROR(dataset.Read(indices, &batch));
+    // A model may load what changes it as late as in a batch, the last one as well.
+    RETURN_IF_ERROR(CheckFloatingPointMode());
     RETURN_IF_ERROR(f(first, batch));
   }
-  return absl::OkStatus();
+  return CheckFloatingPointMode();
 }
 
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,

@@ -37,12 +37,14 @@ struct EvaluationResult {
 
 // Predicts the split's examples in order, the last and perhaps smaller batch included, and gathers the metrics,
 // which must be new. Computes the loss only when a metric needs it.
-// Errors: those of the dataset, the model and the metrics; Cancelled.
+// Errors: those of the model, the metrics and ForEachBatch.
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
                                           std::vector<std::unique_ptr<Metric>> metrics,
                                           const EvaluationOptions& options);
 
 // Calls `f` with every batch of `dataset`, in order, until it fails. Used by Evaluate and by predictions.
+// Errors: those of the dataset and of `f`; Cancelled; those of CheckFloatingPointMode: a model must be seen here as in
+// training.
 absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& options,
                           const std::function<absl::Status(int64_t first_example, const Batch& batch)>& f);
 

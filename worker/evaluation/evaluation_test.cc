@@ -1,5 +1,6 @@
 #include "lockstep/worker/evaluation/evaluation.h"
 
+#include <cfenv>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,31 @@ TEST(EvaluationTest, CountsEveryExampleWhateverTheBatchSize) {
   EXPECT_LT(accuracies[0], 0.9);
   for (const double accuracy : accuracies) EXPECT_EQ(accuracy, accuracies[0]);
   for (const double loss : losses) EXPECT_NEAR(loss, losses[0], 1e-6);
+}
+
+// Sets another rounding in a batch, as a library that is loaded there may.
+class RoundsUp : public Echo {
+ public:
+  explicit RoundsUp(int64_t in_batch) : in_batch_(in_batch) {}
+  ~RoundsUp() override { std::fesetround(FE_TONEAREST); }
+  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
+    if (static_cast<int64_t>(sizes.size()) == in_batch_) std::fesetround(FE_UPWARD);
+    return Echo::Predict(std::move(values), batch);
+  }
+
+ private:
+  const int64_t in_batch_;
+};
+
+TEST(EvaluationTest, AModelIsSeenWithTheNumbersOfItsTraining) {
+  const auto dataset = Clusters(12);
+  for (const int64_t in_batch : {0, 2}) {
+    RoundsUp model(in_batch);
+    const auto result = Evaluate(&model, {}, *dataset, Metrics({"accuracy"}, *dataset), Options(4));
+    EXPECT_TRUE(absl::IsFailedPrecondition(result.status())) << result.status();
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr("round"));
+    EXPECT_EQ(static_cast<int64_t>(model.sizes.size()), in_batch + 1) << "no batch after it";
+  }
 }
 
 TEST(EvaluationTest, ComputesTheLossOnlyWhenAskedFor) {

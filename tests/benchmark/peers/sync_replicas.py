@@ -44,9 +44,18 @@ def work(server, cluster, worker, batch, hidden):
     with tf.train.MonitoredTrainingSession(master=server.target, is_chief=worker == 0, config=config,
                                            hooks=[optimizer.make_session_run_hook(worker == 0)],
                                            log_step_count_steps=None) as session:
-        run = session._tf_sess().make_callable(train)
-        run()
-        exchange.serve(run)
+        run = session._tf_sess().make_callable(train)  # returns the token's global step
+        step, end = run(), 0
+
+        # To a global step, as StopAtStepHook counts: of two contributions one may come too late and be dropped, and
+        # workers that each did so many would in the end wait for tokens that nobody earns any more.
+        def advance(steps):
+            nonlocal step, end
+            end += steps
+            while step < end:
+                step = run()
+
+        exchange.serve_steps(advance)
 
 
 def main():
