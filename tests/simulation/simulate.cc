@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -62,11 +63,19 @@ void EndPrinting() {
   fcntl(printing, F_SETLK, &all);
 }
 
-// A CHECK of the product failed, or worse: whose life it was.
+// A CHECK of the product failed, or worse: whose life it was. That is said without memory, since it may be malloc that
+// was interrupted; the transcript takes some, and ends the process where there is none to be had.
 void OnFatal() {
+  static volatile sig_atomic_t begun = 0;
+  if (begun != 0) std::_Exit(1);
+  begun = 1;
   BeginPrinting();
-  std::cout << "seed " << current_seed << " ended the process; replay it with --seed=" << current_seed
-            << " --seeds=1 --trace\n";
+  alarm(10);  // against a lock of malloc that nobody gives back
+  char line[160];
+  const auto seed = static_cast<unsigned long long>(current_seed);
+  const int size = std::snprintf(
+      line, sizeof(line), "seed %llu ended the process; replay it with --seed=%llu --seeds=1 --trace\n", seed, seed);
+  if (write(STDOUT_FILENO, line, static_cast<size_t>(size)) != size) std::_Exit(1);
   if (CurrentWorld() != nullptr) std::cout << CurrentWorld()->transcript()->Text();
   std::cout << std::flush;
   std::_Exit(1);
