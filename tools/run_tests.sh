@@ -9,6 +9,9 @@ FAILED=0
 SKIPPED=0
 TIMES="" # a file: seconds, what
 
+# first N: that many lines, as `head` has them; but it reads all, so that nobody in front of it dies of a closed pipe.
+first() { awk -v lines="$1" 'NR <= lines'; }
+
 # Counts the cases of one test.xml: prints "passed failed skipped".
 count_cases() {
   awk '
@@ -76,7 +79,7 @@ run_phase() {
   # 3: a test failed, which is counted above; 4: no test has these tags.
   [[ "${status}" == 0 || "${status}" == 3 || "${status}" == 4 ]] && return 0
   printf -- '---- %s: bazel test ended with %d\n' "${name}" "${status}"
-  tail -n "+$((lines + 1))" "${LOG}" | grep -E -A 12 'ERROR|FAILED:|error:' | head -n 80
+  tail -n "+$((lines + 1))" "${LOG}" | grep -E -A 12 'ERROR|FAILED:|error:' | first 80
   # What is not a test and could not be built is counted once.
   [[ "${FAILED}" -gt "${failed_before}" ]] || FAILED=$((FAILED + 1))
   return 1
@@ -91,7 +94,7 @@ run_check() {
     PASSED=$((PASSED + 1))
   else
     FAILED=$((FAILED + 1))
-    printf -- '---- %s\n%s\n' "${name}" "${output}" | head -n 80
+    printf -- '---- %s\n%s\n' "${name}" "${output}" | first 80
   fi
   printf '%s %s\n' "$((SECONDS - began))" "${name}" >>"${TIMES}"
 }
@@ -156,7 +159,7 @@ run_tests() {
   fi
 
   printf 'Slowest, in seconds:\n'
-  sort -rn "${TIMES}" | head -n 10 | awk '{ seconds = $1; $1 = ""; printf "%8.1f %s\n", seconds, $0 }'
+  sort -rn "${TIMES}" | first 10 | awk '{ seconds = $1; $1 = ""; printf "%8.1f %s\n", seconds, $0 }'
   [[ "${SKIPPED}" == 0 ]] || say "${SKIPPED} skipped"
   printf '%d passed, %d failed\n' "${PASSED}" "${FAILED}"
   [[ "${FAILED}" == 0 && "${PASSED}" -gt 0 ]]

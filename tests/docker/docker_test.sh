@@ -122,7 +122,8 @@ crash() {
   docker kill "$1" >/dev/null
   docker start "$1" >/dev/null
 }
-restored() { docker logs "${chief}" 2>&1 | grep -q "restored step $1 "; }
+# Reads all: under pipefail it would be an error if the log's writer found its pipe closed.
+restored() { docker logs "${chief}" 2>&1 | grep "restored step $1 " >/dev/null; }
 was_restarted() { [[ "$(state "$1" .State.StartedAt)" != "$2" ]] && has_state "$1" running; }
 
 if ! ./docker/make_base.sh; then

@@ -67,4 +67,14 @@ expect "a script that failed" "0 1 0" <<'XML'
     </testsuite>
 </testsuites>
 XML
+# Under errexit and pipefail, as in ./lockstep: what is cut short does not end the run.
+say() { :; }
+TIMES="$(mktemp "${TEST_TMPDIR:-/tmp}/times.XXXX")"
+much() { seq 100000; return 1; }
+run_check "much to say" much >"${report}"
+if [[ "${FAILED}" != 1 || "$(wc -l <"${report}")" != 80 || "$(head -n 2 "${report}")" != $'---- much to say\n1' ]]; then
+  printf 'FAILED: a check with much to say: %d failed, %d lines\n' "${FAILED}" "$(wc -l <"${report}")"
+  failures=$((failures + 1))
+fi
+
 ((failures == 0))

@@ -43,7 +43,8 @@ printf '%s\n' '#include "lockstep/cli/lockstep_program.h"' \
 g++ -c model.cc "${cflags[@]}"
 ar rcs libmodel.a model.o
 g++ -o program main.cc "${cflags[@]}" -Wl,--whole-archive libmodel.a -Wl,--no-whole-archive "${libs[@]}"
-./program check own_model.textproto | grep -q 'weight *variable *\[30\]'
+./program check own_model.textproto >checked
+grep -q 'weight *variable *\[30\]' checked
 
 # compile FLAG...: the error of a compilation with these flags behind those of pkg-config.
 compile() {
