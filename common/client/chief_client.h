@@ -48,7 +48,7 @@ class StepChannel {
 
   // Where the gradient of a trainable variable, summed over the block, is to be put before SendGradient:
   // its elements, rounded to the run's type for gradients, aligned to kTensorAlignment, not initialized. Valid
-  // until the next AwaitToken.
+  // until SendGradient(variable) or the next AwaitToken.
   virtual float* GradientBuffer(int variable) = 0;
   // The gradient in GradientBuffer(variable) is final. Once for each trainable variable. Does not block.
   virtual absl::Status SendGradient(int variable) = 0;

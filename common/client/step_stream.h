@@ -31,9 +31,9 @@ class StepStream {
   // How frames are to be cut.
   virtual FrameSizes sizes() const = 0;
 
-  // Hands a frame over, in order. Does not block. `memory` keeps the contents of its pieces for as long as the stream
-  // needs them.
-  virtual absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) = 0;
+  // Hands a frame over, in order. Does not block. The stream holds the owners of its pieces for as long as it needs
+  // them.
+  virtual absl::Status Send(const StepFrame& frame) = 0;
   // Moves what can be moved without blocking while frames wait to be sent.
   virtual absl::Status Poll(Receiver* receiver) = 0;
   // Blocks until the receiver has returned false: true. False when Interrupt was called.

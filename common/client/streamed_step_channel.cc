@@ -40,9 +40,10 @@ StreamedStepChannel::StreamedStepChannel(std::unique_ptr<StepStream> stream, con
       sparse_(options.compression.top_k > 0),
       idle_(options.idle),
       stream_(std::move(stream)),
-      gradients_(&layout_, options.compression.gradients, SharesMemory(options)),
+      buffers_(layout_, sizeof(float)),
+      gradients_(&layout_, options.compression.gradients, SharesMemory(options), &buffers_),
       frames_(FrameOptions(options, gradients_, stream_->sizes())),
-      values_(&layout_, options.compression.values),
+      values_(&layout_, options.compression.values, &buffers_),
       estimates_(&layout_, slots_) {}
 
 absl::Status StreamedStepChannel::Check(absl::Status status) {
@@ -52,7 +53,7 @@ absl::Status StreamedStepChannel::Check(absl::Status status) {
 
 absl::Status StreamedStepChannel::Send(const StepFrame& frame) {
   RETURN_IF_ERROR(status_);
-  return Check(stream_->Send(frame, gradients_.sent()));
+  return Check(stream_->Send(frame));
 }
 
 absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
@@ -129,6 +130,7 @@ absl::Status StreamedStepChannel::SendGradient(int variable) {
     const int64_t size = std::min(limit, elements - offset);
     RETURN_IF_ERROR(AddPiece(gradients_.Piece(variable, offset, size, /*in_place=*/values_.mapped())));
   }
+  gradients_.Sent(variable);
   RETURN_IF_ERROR(status_);
   return Check(stream_->Poll(this));
 }

@@ -16,13 +16,14 @@
 #include "lockstep/common/step/held_estimates.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/step/token_values.h"
+#include "lockstep/common/step/variable_buffers.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 
 namespace lockstep {
 
 // The worker's end of the training exchange over any StepStream. Gradients leave while the worker continues computing;
-// new values are received into a second buffer. For one thread, but for Interrupt and Cancel. Destroying it breaks the
-// stream off if it is open.
+// new values are received beside those that it computes with, where its gradients have been. For one thread, but for
+// Interrupt and Cancel. Destroying it breaks the stream off if it is open.
 class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
  public:
   StreamedStepChannel(std::unique_ptr<StepStream> stream, const ChiefClient::StepOptions& options,
@@ -55,6 +56,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   const bool sparse_;
   const std::function<bool()> idle_;
   const std::unique_ptr<StepStream> stream_;
+  VariableBuffers buffers_;  // of gradients and values
   lockstep::GradientBuffer gradients_;
   FrameBuilder frames_;
   TokenValues values_;

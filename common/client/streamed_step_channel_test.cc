@@ -25,8 +25,7 @@ struct Script {
   absl::Status send_status;
 
   std::vector<StepFrame> sent;
-  // Of each frame, what keeps its pieces' memory.
-  std::vector<std::shared_ptr<const void>> memory;
+  // Pieces' memory is needed for longer than the call.
   bool hold_memory = false;
   int drains = 0, closes = 0, interrupts = 0, cancels = 0;
   bool interrupted = false;
@@ -37,10 +36,12 @@ class ScriptedStream : public StepStream {
   explicit ScriptedStream(Script* script) : script_(*script) {}
 
   FrameSizes sizes() const override { return script_.sizes; }
-  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override {
+  absl::Status Send(const StepFrame& frame) override {
     if (!script_.send_status.ok()) return script_.send_status;
     script_.sent.push_back(frame);
-    if (script_.hold_memory) script_.memory.push_back(memory);
+    for (StepPiece& piece : script_.sent.back().gradients) {
+      if (!script_.hold_memory) piece.owner.reset();
+    }
     return absl::OkStatus();
   }
   absl::Status Poll(Receiver* receiver) override {
@@ -204,14 +205,33 @@ TEST_F(StreamedStepChannelTest, WhatBecameOfAContributionComesOnceWithTheNextTok
 
 TEST_F(StreamedStepChannelTest, GradientsThatTheStreamStillHoldsAreNotOverwritten) {
   script_.hold_memory = true;
-  script_.replies = {{Values(7), TokenFor(7)}, {TokenFor(7)}};
+  script_.replies = {{Values(7), TokenFor(7)}, {Values(8), TokenFor(8)}};
   Open();
   ASSERT_TRUE(channel_->AwaitToken().ok());
   const float* const first = channel_->GradientBuffer(0);
-  script_.memory.clear();
   ASSERT_TRUE(channel_->SendGradient(0).ok());
-  ASSERT_TRUE(channel_->AwaitToken().ok());
+  const auto assignment = channel_->AwaitToken();
+  ASSERT_TRUE(assignment.ok());
+  EXPECT_NE(assignment->values[0], first);
   EXPECT_NE(channel_->GradientBuffer(0), first);
+}
+
+// So a worker holds two buffers for each variable and not three.
+TEST_F(StreamedStepChannelTest, AValueIsReceivedWhereTheGradientBeforeItWas) {
+  for (int64_t step = 7; step < 12; ++step) script_.replies.push_back({Values(step), TokenFor(step)});
+  Open();
+  auto assignment = channel_->AwaitToken();
+  ASSERT_TRUE(assignment.ok());
+  const float* values = assignment->values[0];
+  const float* gradients = channel_->GradientBuffer(0);
+  for (int64_t step = 8; step < 12; ++step) {
+    ASSERT_TRUE(channel_->SendGradient(0).ok());
+    assignment = channel_->AwaitToken();
+    ASSERT_TRUE(assignment.ok());
+    EXPECT_EQ(assignment->values[0], gradients) << step;
+    EXPECT_EQ(channel_->GradientBuffer(0), values) << step;
+    std::swap(values, gradients);
+  }
 }
 
 TEST_F(StreamedStepChannelTest, AnErrorOfTheStreamStays) {

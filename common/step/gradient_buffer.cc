@@ -1,5 +1,7 @@
 #include "lockstep/common/step/gradient_buffer.h"
 
+#include <utility>
+
 #include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
@@ -22,57 +24,69 @@ void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
   gradients->Populate(begin, end - begin);
 }
 
-std::shared_ptr<AlignedBuffer> NewGradients(const ParameterLayout& layout, bool shareable) {
+// Null where the system has no memory to be shared.
+std::shared_ptr<AlignedBuffer> NewShared(const ParameterLayout& layout) {
   const size_t bytes = static_cast<size_t>(layout.flat_elements()) * sizeof(float);
-  if (!shareable) return std::make_shared<AlignedBuffer>(bytes);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
+  if (gradients->handle() == nullptr) return nullptr;
   if (bytes >= kHugeBuffer) ProvideTrainable(layout, gradients.get());
   return gradients;
 }
 
 }  // namespace
 
-GradientBuffer::GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable)
+GradientBuffer::GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable,
+                               VariableBuffers* buffers)
     : layout_(*layout),
       type_(type),
-      gradients_(NewGradients(*layout, shareable)),
-      offered_(gradients_->handle() != nullptr) {
-  if (type_ == v1::DT_FLOAT) return;
-  encoded_ = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(uint16_t));
-}
+      buffers_(*buffers),
+      encoded_buffers_(layout_, sizeof(uint16_t)),
+      shared_(shareable ? NewShared(layout_) : nullptr),
+      gradients_(layout_.variables().size()),
+      encoded_(layout_.variables().size()) {}
 
 float* GradientBuffer::Variable(int variable) {
-  return gradients_->as<float>() + layout_.variables()[variable].flat_offset;
+  if (shared_ != nullptr) return shared_->as<float>() + layout_.variables()[variable].flat_offset;
+  if (!gradients_[variable].has_memory()) gradients_[variable] = buffers_.Get(variable);
+  return gradients_[variable].as<float>();
 }
 
 StepPiece GradientBuffer::Piece(int variable, int64_t offset, int64_t elements, bool in_place) {
-  const int64_t at = layout_.variables()[variable].flat_offset + offset;
-  const float* const gradient = gradients_->as<float>() + at;
+  const float* const gradient = Variable(variable) + offset;
   StepPiece piece;
   piece.variable = variable;
   piece.offset = offset;
-  if (in_place && offered_) {
+  if (in_place && shared_ != nullptr) {
+    const int64_t at = layout_.variables()[variable].flat_offset + offset;
     piece.shared =
         SharedSpan{static_cast<uint64_t>(at) * sizeof(float), static_cast<uint64_t>(elements) * sizeof(float)};
-  } else if (encoded_ == nullptr) {
+  } else if (type_ == v1::DT_FLOAT) {
     piece.content = FloatChunks(gradient, elements);
+    piece.owner = shared_ != nullptr ? shared_ : gradients_[variable].Hold(offset, elements);
   } else {
-    uint16_t* const encoded = encoded_->as<uint16_t>() + at;
+    if (!encoded_[variable].has_memory()) encoded_[variable] = encoded_buffers_.Get(variable);
+    uint16_t* const encoded = encoded_[variable].as<uint16_t>() + offset;
     Encode16(type_, elements, gradient, encoded);
     piece.content = FloatChunks(type_, encoded, elements);
+    piece.owner = encoded_[variable].Hold(offset, elements);
   }
   return piece;
 }
 
+void GradientBuffer::Sent(int variable) {
+  if (shared_ == nullptr) buffers_.PutSent(variable, std::exchange(gradients_[variable], SentBuffer()));
+  if (type_ != v1::DT_FLOAT) encoded_buffers_.PutSent(variable, std::exchange(encoded_[variable], SentBuffer()));
+}
+
 void GradientBuffer::Reclaim() {
-  std::shared_ptr<AlignedBuffer>& sent = encoded_ != nullptr ? encoded_ : gradients_;
+  if (shared_ == nullptr) return;
   // Usually the sender has let go by now, since the chief has all of it; if not, it keeps the memory.
-  if (sent.use_count() > 1) {
-    if (sent == gradients_) offered_ = false;
-    sent = std::make_shared<AlignedBuffer>(sent->size());
+  if (shared_.use_count() > 1) {
+    shared_.reset();
+    return;
   }
   // Dropping a reference orders what follows after the reads of earlier owners; use_count does not.
-  std::shared_ptr<AlignedBuffer>(sent).reset();
+  std::shared_ptr<AlignedBuffer>(shared_).reset();
 }
 
 }  // namespace lockstep

@@ -24,10 +24,11 @@ ParameterLayout Layout() {
 class GradientBufferTest : public ::testing::Test {
  protected:
   const ParameterLayout layout_ = Layout();
+  VariableBuffers buffers_{layout_, sizeof(float)};
 };
 
 TEST_F(GradientBufferTest, PiecesAreTheMemoryThatTheModelWrote) {
-  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false);
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false, &buffers_);
   for (int i = 0; i < 5; ++i) gradients.Variable(1)[i] = static_cast<float>(i);
   const StepPiece piece = gradients.Piece(1, 2, 3, /*in_place=*/false);
   EXPECT_EQ(piece.variable, 1);
@@ -39,7 +40,7 @@ TEST_F(GradientBufferTest, PiecesAreTheMemoryThatTheModelWrote) {
 }
 
 TEST_F(GradientBufferTest, SixteenBitPiecesAreEncodedBesideTheFloats) {
-  GradientBuffer gradients(&layout_, v1::DT_BFLOAT16, /*shareable=*/false);
+  GradientBuffer gradients(&layout_, v1::DT_BFLOAT16, /*shareable=*/false, &buffers_);
   gradients.Variable(0)[0] = 1.5f;
   gradients.Variable(0)[1] = -2;
   const StepPiece piece = gradients.Piece(0, 0, 2, /*in_place=*/false);
@@ -55,7 +56,7 @@ TEST_F(GradientBufferTest, SixteenBitPiecesAreEncodedBesideTheFloats) {
 }
 
 TEST_F(GradientBufferTest, SharedPiecesSayWhereTheyLie) {
-  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true);
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true, &buffers_);
   if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
   const StepPiece piece = gradients.Piece(1, 2, 3, /*in_place=*/true);
   ASSERT_TRUE(piece.shared.has_value());
@@ -76,7 +77,8 @@ TEST_F(GradientBufferTest, WhatIsFrozenTakesNoMemory) {
            variables { name: "after" dtype: DT_FLOAT shape: 16000000 })pb",
       &model));
   const ParameterLayout layout = ParameterLayout::Create(model).value();
-  GradientBuffer gradients(&layout, v1::DT_FLOAT, /*shareable=*/true);
+  VariableBuffers buffers(layout, sizeof(float));
+  GradientBuffer gradients(&layout, v1::DT_FLOAT, /*shareable=*/true, &buffers);
   if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
   const auto pages = [&](int variable) {
     return ResidentPages(gradients.Variable(variable),
@@ -89,23 +91,35 @@ TEST_F(GradientBufferTest, WhatIsFrozenTakesNoMemory) {
   for (const int frozen : {0, 4, 6}) EXPECT_LE(pages(frozen), 2u) << frozen;
 }
 
-TEST_F(GradientBufferTest, MemoryThatNobodyHoldsIsUsedAgain) {
-  for (const v1::DataType type : {v1::DT_FLOAT, v1::DT_HALF}) {
-    GradientBuffer gradients(&layout_, type, /*shareable=*/false);
-    const void* const before = gradients.sent().get();
-    gradients.Reclaim();
-    EXPECT_EQ(gradients.sent().get(), before) << type;
-  }
+TEST_F(GradientBufferTest, UntilItIsSentAGradientHasItsPlace) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false, &buffers_);
+  float* const place = gradients.Variable(1);
+  gradients.Reclaim();
+  EXPECT_EQ(gradients.Variable(1), place);
+}
+
+TEST_F(GradientBufferTest, WhatIsSentMakesRoom) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false, &buffers_);
+  const float* const place = gradients.Variable(1);
+  { const StepPiece piece = gradients.Piece(1, 0, 5, /*in_place=*/false); }
+  gradients.Sent(1);
+  EXPECT_EQ(buffers_.Get(1).as<float>(), place);
+}
+
+TEST_F(GradientBufferTest, WhatTravelsInSixteenBitsMakesRoomAtOnceForAnother) {
+  GradientBuffer gradients(&layout_, v1::DT_HALF, /*shareable=*/false, &buffers_);
+  const float* const place = gradients.Variable(1);
+  const StepPiece piece = gradients.Piece(1, 0, 5, /*in_place=*/false);
+  gradients.Sent(1);
+  EXPECT_EQ(buffers_.Get(1).as<float>(), place) << "the sender reads the encoded ones";
 }
 
 TEST_F(GradientBufferTest, MemoryThatASenderStillReadsIsLeftToIt) {
   for (const v1::DataType type : {v1::DT_FLOAT, v1::DT_HALF}) {
-    GradientBuffer gradients(&layout_, type, /*shareable=*/false);
+    GradientBuffer gradients(&layout_, type, /*shareable=*/false, &buffers_);
     gradients.Variable(1)[0] = 3;
     const StepPiece late = gradients.Piece(1, 0, 1, /*in_place=*/false);
-    const std::shared_ptr<const void> sent = gradients.sent();
-    gradients.Reclaim();
-    EXPECT_NE(gradients.sent().get(), sent.get()) << type;
+    gradients.Sent(1);
     gradients.Variable(1)[0] = 4;
     gradients.Piece(1, 0, 1, /*in_place=*/false);
     float value = 0;
@@ -114,35 +128,60 @@ TEST_F(GradientBufferTest, MemoryThatASenderStillReadsIsLeftToIt) {
   }
 }
 
-TEST_F(GradientBufferTest, NewMemoryIsNotWhatTheChiefMapped) {
-  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true);
+TEST_F(GradientBufferTest, SharedMemoryThatASenderStillReadsIsLeftToItForGood) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true, &buffers_);
   if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
-  const std::shared_ptr<const void> sent = gradients.sent();
+  gradients.Variable(0)[0] = 3;
+  StepPiece late = gradients.Piece(0, 0, 1, /*in_place=*/false);
+  EXPECT_TRUE(gradients.Piece(0, 0, 1, /*in_place=*/true).shared.has_value());
+  gradients.Sent(0);
   gradients.Reclaim();
-  EXPECT_FALSE(gradients.Piece(0, 0, 1, /*in_place=*/true).shared.has_value());
+  gradients.Variable(0)[0] = 4;
+  float value = 0;
+  late.content.CopyTo(0, 1, &value);
+  EXPECT_EQ(value, 3);
+  late = StepPiece();
+  gradients.Reclaim();
+  const StepPiece next = gradients.Piece(0, 0, 1, /*in_place=*/true);
+  EXPECT_FALSE(next.shared.has_value()) << "this is not the memory that the chief mapped";
+  next.content.CopyTo(0, 1, &value);
+  EXPECT_EQ(value, 4);
+}
+
+TEST_F(GradientBufferTest, SharedMemoryThatNobodyReadsIsUsedAgain) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true, &buffers_);
+  if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
+  const float* const place = gradients.Variable(0);
+  gradients.Piece(0, 0, 1, /*in_place=*/false);
+  gradients.Sent(0);
+  gradients.Reclaim();
+  EXPECT_EQ(gradients.Variable(0), place);
+  EXPECT_TRUE(gradients.Piece(0, 0, 1, /*in_place=*/true).shared.has_value());
 }
 
 // The thread sanitizer sees whether what is written next may overtake the sender's reads.
 TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
-  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false);
-  for (int round = 0; round < 200; ++round) {
-    const auto expected = static_cast<float>(round);
-    gradients.Variable(1)[0] = expected;
-    float seen = -1;
-    std::atomic<bool> dropped{false};
-    std::thread sender(
-        [&seen, &dropped, piece = gradients.Piece(1, 0, 1, /*in_place=*/false), sent = gradients.sent()]() mutable {
-          piece.content.CopyTo(0, 1, &seen);
-          sent.reset();
-          dropped.store(true, std::memory_order_relaxed);
-        });
-    // Half of the rounds find the memory free, but for the order of its reads.
-    while (round % 2 == 0 && !dropped.load(std::memory_order_relaxed)) {
+  for (const bool shareable : {false, true}) {
+    GradientBuffer gradients(&layout_, v1::DT_FLOAT, shareable, &buffers_);
+    for (int round = 0; round < 200; ++round) {
+      const auto expected = static_cast<float>(round);
+      gradients.Variable(1)[0] = expected;
+      float seen = -1;
+      std::atomic<bool> dropped{false};
+      std::thread sender([&seen, &dropped, piece = gradients.Piece(1, 0, 1, /*in_place=*/false)]() mutable {
+        piece.content.CopyTo(0, 1, &seen);
+        piece.owner.reset();
+        dropped.store(true, std::memory_order_relaxed);
+      });
+      gradients.Sent(1);
+      // Half of the rounds find the memory free, but for the order of its reads.
+      while (round % 2 == 0 && !dropped.load(std::memory_order_relaxed)) {
+      }
+      gradients.Reclaim();
+      gradients.Variable(1)[0] = -2;
+      sender.join();
+      EXPECT_EQ(seen, expected);
     }
-    gradients.Reclaim();
-    gradients.Variable(1)[0] = -2;
-    sender.join();
-    EXPECT_EQ(seen, expected);
   }
 }
 

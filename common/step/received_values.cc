@@ -1,17 +1,44 @@
 #include "lockstep/common/step/received_values.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
 
-ReceivedValues::ReceivedValues(const ParameterLayout* layout, v1::DataType type) : layout_(*layout), type_(type) {
+ReceivedValues::ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers)
+    : layout_(*layout), type_(type), buffers_(*buffers) {
   for (const auto& variable : layout_.variables()) total_elements_ += variable.elements;
   for (Version& version : versions_) {
-    version.flat = AlignedBuffer(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
-    for (const auto& variable : layout_.variables()) {
-      version.variables.push_back(version.flat.as<float>() + variable.flat_offset);
-    }
+    version.memory.resize(layout_.variables().size());
+    version.variables.resize(layout_.variables().size());
+  }
+}
+
+float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements) {
+  SentBuffer& memory = back().memory[variable];
+  if (!memory.has_memory()) memory = buffers_.GetForParts(static_cast<int>(variable));
+  if (!memory.IsFree(offset, elements)) {
+    // This step did without the contribution that is still being sent.
+    SentBuffer other = buffers_.Get(static_cast<int>(variable));
+    std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
+    memory = std::move(other);
+  }
+  back().variables[variable] = memory.as<float>();
+  return memory.as<float>() + offset;
+}
+
+void ReceivedValues::Flip() {
+  // A chief may have sent a piece twice, and no piece of a variable.
+  for (size_t i = 0; i < layout_.variables().size(); ++i) {
+    if (!back().memory[i].has_memory()) Place(static_cast<int64_t>(i), 0, layout_.variables()[i].elements);
+  }
+  front_ = 1 - front_;
+  for (size_t i = 0; i < layout_.variables().size(); ++i) {
+    SentBuffer old = std::exchange(back().memory[i], SentBuffer());
+    if (old.has_memory()) buffers_.Put(static_cast<int>(i), std::move(old));
   }
 }
 
@@ -37,18 +64,18 @@ absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
   RETURN_IF_ERROR(CheckPiece(piece));
   if (back().step != step) {
     // A worker that waits may yet get a token for the newest complete version, while a newer one comes in.
-    if (!taken_ && complete(back()) && back().step > versions_[front_].step) front_ = 1 - front_;
+    if (!taken_ && complete(back()) && back().step > versions_[front_].step) Flip();
     back().step = step;
     back().received_elements = 0;
   }
-  const auto& variable = layout_.variables()[piece.variable];
-  piece.content.CopyTo(0, piece.content.size(), back().flat.as<float>() + variable.flat_offset + piece.offset);
-  back().received_elements += piece.content.size();
+  const int64_t elements = piece.content.size();
+  piece.content.CopyTo(0, elements, Place(piece.variable, piece.offset, elements));
+  back().received_elements += elements;
   return absl::OkStatus();
 }
 
 absl::StatusOr<const std::vector<const float*>*> ReceivedValues::Take(int64_t step) {
-  if (back().step == step && complete(back())) front_ = 1 - front_;
+  if (back().step == step && complete(back())) Flip();
   if (versions_[front_].step != step) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
   }

@@ -1,6 +1,8 @@
 #include "lockstep/common/step/received_values.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -32,6 +34,14 @@ class ReceivedValuesTest : public ::testing::Test {
     const absl::Status status = values_.Receive(step, piece);
     ASSERT_TRUE(status.ok()) << status;
   }
+  // An element of a.
+  void ReceivePart(int64_t step, int64_t offset) {
+    const auto content = static_cast<float>(step);
+    StepPiece piece;
+    piece.offset = offset;
+    piece.content = FloatChunks(&content, 1);
+    ASSERT_TRUE(values_.Receive(step, piece).ok());
+  }
   void ReceiveAll(int64_t step) {
     Receive(step, 1);
     Receive(step, 0);
@@ -44,7 +54,8 @@ class ReceivedValuesTest : public ::testing::Test {
   }
 
   const ParameterLayout layout_ = TestLayout();
-  ReceivedValues values_{&layout_, v1::DT_FLOAT};
+  VariableBuffers buffers_{layout_, sizeof(float)};
+  ReceivedValues values_{&layout_, v1::DT_FLOAT, &buffers_};
 };
 
 TEST_F(ReceivedValuesTest, AVersionIsTakenWhenItIsComplete) {
@@ -82,6 +93,62 @@ TEST_F(ReceivedValuesTest, AWaitingWorkerKeepsTheNewestCompleteVersion) {
     values_.Release();
   }
   ExpectTaken(9);
+}
+
+TEST_F(ReceivedValuesTest, AVersionThatIsReplacedMakesRoom) {
+  ReceiveAll(3);
+  const float* const third = (**values_.Take(3))[0];
+  ReceiveAll(4);
+  SentBuffer other = buffers_.Get(0);
+  EXPECT_NE(other.as<float>(), third) << "it is computed with";
+  values_.Release();
+  ExpectTaken(4);
+  EXPECT_EQ(buffers_.Get(0).as<float>(), third);
+}
+
+TEST_F(ReceivedValuesTest, AValueComesToLieWhereAGradientHasBeen) {
+  ReceiveAll(3);
+  ExpectTaken(3);
+  SentBuffer gradient = buffers_.Get(0);
+  const float* const place = gradient.as<float>();
+  buffers_.PutSent(0, std::move(gradient));
+  values_.Release();
+  ReceiveAll(4);
+  EXPECT_EQ((**values_.Take(4))[0], place);
+}
+
+// The chief has all slots of a part, and another worker's copy of this one, before it has all of this worker's.
+TEST_F(ReceivedValuesTest, AValueThatComesBeforeItsGradientHasLeftLiesElsewhere) {
+  ReceiveAll(3);
+  ExpectTaken(3);
+  SentBuffer gradient = buffers_.Get(0);
+  float* const place = gradient.as<float>();
+  place[0] = 30;
+  place[1] = 31;
+  std::shared_ptr<const void> first = gradient.Hold(0, 1);
+  const std::shared_ptr<const void> second = gradient.Hold(1, 1);
+  buffers_.PutSent(0, std::move(gradient));
+  values_.Release();
+  first.reset();
+  ReceivePart(4, 0);
+  EXPECT_EQ(place[0], 4);
+  Receive(4, 1);
+  ReceivePart(4, 1);
+  EXPECT_EQ(place[1], 31) << "the sender reads it";
+  ExpectTaken(4);
+  EXPECT_NE((**values_.Take(4))[0], place);
+}
+
+// A hostile chief: what is taken has a place for each variable, whatever lies there.
+TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
+  Receive(3, 1);
+  Receive(3, 0);
+  values_.Take(3).value();
+  for (int i = 0; i < 3; ++i) Receive(4, 1);
+  const auto taken = values_.Take(4);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ((**taken)[1][0], 4);
+  EXPECT_NE((**taken)[0], nullptr);
 }
 
 TEST_F(ReceivedValuesTest, APartOfAVersionNeverTakesTheCompleteOnesPlace) {

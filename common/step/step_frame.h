@@ -25,11 +25,14 @@ struct SharedSpan {
   uint64_t bytes = 0;
 };
 
-// Part of one variable's gradient, or value; `content` does not own its memory.
+// Part of one variable's gradient, or value.
 struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
+  // Keeps the memory of `content` alive and unchanged, for as long as a sender needs it. Null where the frame or what
+  // it was decoded from does.
+  std::shared_ptr<const void> owner;
   // With top-k compression: the slot, and whether `content` is differences (common/step/sparse_differences.h).
   int64_t slot = 0;
   bool sparse = false;

@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-TokenValues::TokenValues(const ParameterLayout* layout, v1::DataType type)
-    : received_(layout, type), shared_(layout), in_process_(layout) {}
+TokenValues::TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers)
+    : received_(layout, type, buffers), shared_(layout), in_process_(layout) {}
 
 absl::Status TokenValues::OnReply(const StepReplyFrame& reply) {
   for (const StepPiece& piece : reply.values) {

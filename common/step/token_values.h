@@ -9,6 +9,7 @@
 #include "lockstep/common/step/received_values.h"
 #include "lockstep/common/step/shared_values.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/step/variable_buffers.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/v1/tensor.pb.h"
 
@@ -18,8 +19,8 @@ namespace lockstep {
 // that this process maps, or handed over in process. For one thread.
 class TokenValues {
  public:
-  // `layout` must outlive this. Values of trainable variables travel as `type`.
-  TokenValues(const ParameterLayout* layout, v1::DataType type);
+  // `layout` and `buffers`, where received ones lie, must outlive this. Values of trainable variables travel as `type`.
+  TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
   // Takes in what a reply brings of the values, and, if it has a token, makes values() those of its step.
   // InvalidArgument when the reply contradicts the model or the token's values are not there; Unavailable when they

@@ -58,18 +58,19 @@ class TokenValuesTest : public ::testing::Test {
   }
 
   const ParameterLayout layout_ = Layout();
+  VariableBuffers buffers_{layout_, sizeof(float)};
   std::vector<std::unique_ptr<std::vector<float>>> numbers_;
 };
 
 TEST_F(TokenValuesTest, AreEmptyBeforeTheFirstToken) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   EXPECT_TRUE(values.values().empty());
   EXPECT_TRUE(values.OnReply(Values(7)).ok());
   EXPECT_TRUE(values.values().empty());
 }
 
 TEST_F(TokenValuesTest, ComeInRepliesBeforeOrWithTheToken) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   ASSERT_TRUE(values.OnReply(Values(7)).ok());
   ASSERT_TRUE(values.OnReply(TokenOf(7)).ok());
   EXPECT_EQ(values.values()[0][0], 7);
@@ -83,7 +84,7 @@ TEST_F(TokenValuesTest, ComeInRepliesBeforeOrWithTheToken) {
 }
 
 TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   ASSERT_TRUE(values.OnReply(Values(7)).ok());
   const absl::Status status = values.OnReply(TokenOf(8));
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -92,7 +93,7 @@ TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
 
 // Replies of a hostile chief: whatever they say, nothing is read or written outside the variables.
 TEST_F(TokenValuesTest, PiecesThatLieOutsideTheModelAreRefused) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   for (const int64_t variable : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1} << 40}) {
     for (const int64_t offset : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{1} << 40}) {
       for (const int64_t size : {0, 1, 2, 3}) {
@@ -112,7 +113,7 @@ TEST_F(TokenValuesTest, PiecesThatLieOutsideTheModelAreRefused) {
 TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
   const auto memory = SharedMemory::Create(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)).value();
   reinterpret_cast<float*>(memory->data())[0] = 5;
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   StepReplyFrame reply = TokenOf(3);
   reply.values_memory = memory->handle();
   ASSERT_TRUE(values.OnReply(reply).ok());
@@ -126,7 +127,7 @@ TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
 }
 
 TEST_F(TokenValuesTest, AreReadWhereAChiefInThisProcessKeepsThem) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   StepReplyFrame reply = TokenOf(3);
   reply.handed_over = HandOver(5, 6);
   ASSERT_TRUE(values.OnReply(reply).ok());
@@ -136,7 +137,7 @@ TEST_F(TokenValuesTest, AreReadWhereAChiefInThisProcessKeepsThem) {
 }
 
 TEST_F(TokenValuesTest, SixteenBitOnesInThisProcessAreDecodedOnceForEachVersion) {
-  TokenValues values(&layout_, v1::DT_FLOAT);
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   std::vector<uint16_t> encoded(static_cast<size_t>(layout_.flat_elements()));
   const float rounded = 1.5f;
   Encode16(v1::DT_BFLOAT16, 1, &rounded, encoded.data());

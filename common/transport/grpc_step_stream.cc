@@ -30,9 +30,9 @@ FrameSizes GrpcStepStream::sizes() const {
   return sizes;
 }
 
-absl::Status GrpcStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) {
+absl::Status GrpcStepStream::Send(const StepFrame& frame) {
   if (!status_.ok()) return Close();
-  grpc::ByteBuffer message = EncodeStepRequest(frame, memory);
+  grpc::ByteBuffer message = EncodeStepRequest(frame);
   frames_.emplace_back();
   frames_.back().Swap(&message);  // its constructor would copy it
   StartWrite();

@@ -24,7 +24,7 @@ class GrpcStepStream : public StepStream {
   ~GrpcStepStream() override;
 
   FrameSizes sizes() const override;
-  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override;
+  absl::Status Send(const StepFrame& frame) override;
   absl::Status Poll(Receiver* receiver) override;
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;

@@ -45,30 +45,30 @@ RingStepStream::RingStepStream(std::unique_ptr<GrpcStepStream> stream, absl::Dur
 
 RingStepStream::~RingStepStream() { Close().IgnoreError(); }
 
-absl::Status RingStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) {
+absl::Status RingStepStream::Send(const StepFrame& frame) {
   switch (path_) {
     case Path::kNew:
-      return Offer(frame, memory);
+      return Offer(frame);
     case Path::kOffered:  // by a worker that leaves at once
       return Break(absl::UnavailableError("the chief has not answered yet"));
     case Path::kStream:
-      return stream_->Send(frame, memory);
+      return stream_->Send(frame);
     case Path::kRing:
-      PutMessage(EncodeStepRequest(frame, memory), ring_.get());
+      PutMessage(EncodeStepRequest(frame), ring_.get());
       return Flush().status();
   }
   return absl::OkStatus();
 }
 
-absl::Status RingStepStream::Offer(const StepFrame& first, const std::shared_ptr<const void>& memory) {
+absl::Status RingStepStream::Offer(const StepFrame& first) {
   if (!first.gradient_memory || ring_ == nullptr) {
     path_ = Path::kStream;
-    return stream_->Send(first, memory);
+    return stream_->Send(first);
   }
   path_ = Path::kOffered;
   StepFrame offer = first;
   offer.ring = ring_->handle();
-  return stream_->Send(offer, memory);
+  return stream_->Send(offer);
 }
 
 absl::Status RingStepStream::Poll(Receiver* receiver) {

@@ -24,7 +24,7 @@ class RingStepStream : public StepStream {
   ~RingStepStream() override;
 
   FrameSizes sizes() const override { return stream_->sizes(); }
-  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override;
+  absl::Status Send(const StepFrame& frame) override;
   absl::Status Poll(Receiver* receiver) override;
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;
@@ -36,7 +36,7 @@ class RingStepStream : public StepStream {
   // How frames travel: nothing was sent yet; a ring was offered, the chief has not answered; then as it has.
   enum class Path { kNew, kOffered, kStream, kRing };
 
-  absl::Status Offer(const StepFrame& first, const std::shared_ptr<const void>& memory);
+  absl::Status Offer(const StepFrame& first);
   // Waits for the chief's answer; false when it gave none, but a token.
   absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);

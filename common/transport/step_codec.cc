@@ -180,7 +180,7 @@ absl::string_view Join(const Runs& runs, std::string* storage) {
 
 // Fields in the order of their numbers, as protobuf writes them.
 
-grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner) {
+grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame) {
   using Request = v1::StepRequest;
   MessageWriter writer;
   writer.AddNumber(Request::kSessionIdFieldNumber, frame.session_id);
@@ -200,7 +200,7 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr
   }
   writer.AddNumber(Request::kEndOfInputFieldNumber, int64_t{frame.end_of_input});
   if (frame.ring) writer.AddMessage(Request::kRingFieldNumber, *frame.ring);
-  for (const StepPiece& piece : frame.gradients) writer.AddPiece(Request::kGradientFieldNumber, piece, owner);
+  for (const StepPiece& piece : frame.gradients) writer.AddPiece(Request::kGradientFieldNumber, piece, piece.owner);
   return writer.Finish();
 }
 

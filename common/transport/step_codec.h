@@ -15,9 +15,9 @@ namespace lockstep {
 // so that a generated stub can speak them, but tensors go from and to their own memory, never through a protobuf
 // string. docs/wire.md has the layout.
 
-// The gradients' memory is referenced, not copied, and `owner` keeps it alive as long as gRPC needs it. Sparse pieces
-// are copied.
-grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame, const std::shared_ptr<const void>& owner);
+// The gradients' memory is referenced, not copied, and held by its owners as long as gRPC needs it. Sparse pieces are
+// copied.
+grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame);
 // The same with the values, the estimates, and their owners in the frame.
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
 

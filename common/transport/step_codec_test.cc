@@ -253,7 +253,7 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
   frame.gradients[0].offset = 65536;
   frame.gradients[0].content = FloatChunks(gradient, 2);
   frame.end = true;
-  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame))),
             "0803"    // session_id
             "1002"    // generation
             "18ac02"  // step
@@ -290,7 +290,7 @@ TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
   frame.gradients.resize(1);
   frame.gradients[0].variable = 1;
   frame.gradients[0].content = FloatChunks(v1::DT_BFLOAT16, numbers, 2);
-  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame))),
             "3a0a"
             "0801"
             "200e"
@@ -315,7 +315,7 @@ TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
   frame.gradients[0].slot = 3;
   frame.gradients[0].sparse = true;
   frame.gradients[0].content.Append(absl::string_view(differences, 6));
-  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame))),
             "3a0e"
             "0801"
             "2803"
@@ -349,7 +349,7 @@ TEST(StepCodecTest, TheBytesOfPiecesInSharedMemoryAreTheseForEver) {
   frame.gradient_memory->set_device(1);
   frame.gradient_memory->set_inode(300);
   frame.gradient_memory->set_bytes(512);
-  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame, nullptr))),
+  EXPECT_EQ(absl::BytesToHexString(Join(EncodeStepRequest(frame))),
             "5a0f"
             "0a016d"
             "1007"
@@ -369,7 +369,7 @@ TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
   frame.gradients.resize(1);
   frame.gradients[0].sparse = true;
   Decoded<StepFrame> decoded;
-  ASSERT_TRUE(Decode(EncodeStepRequest(frame, nullptr), &decoded).ok());
+  ASSERT_TRUE(Decode(EncodeStepRequest(frame), &decoded).ok());
   ASSERT_EQ(decoded.frame.gradients.size(), 1u);
   EXPECT_TRUE(decoded.frame.gradients[0].sparse);
   EXPECT_EQ(decoded.frame.gradients[0].content.bytes(), 0u);
@@ -395,7 +395,7 @@ TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
   for (int i = 0; i < 300; ++i) {
     const StepFrame frame = maker.Request();
     v1::StepRequest request;
-    ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
+    ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame))));
     EXPECT_TRUE(MessageDifferencer::Equals(request, ToProto(frame)));
     const StepReplyFrame reply_frame = maker.Reply();
     v1::StepReply reply;
@@ -453,7 +453,7 @@ TEST(StepCodecTest, AnEmptyTensorIsNoCrash) {
   StepFrame frame;
   frame.gradients.resize(1);
   v1::StepRequest request;
-  ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame, nullptr))));
+  ASSERT_TRUE(request.ParseFromString(Join(EncodeStepRequest(frame))));
   EXPECT_EQ(request.gradient_size(), 1);
 }
 
@@ -557,7 +557,7 @@ TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
 TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
   FrameMaker maker(4);
   for (int i = 0; i < 20; ++i) {
-    const std::string bytes = Join(EncodeStepRequest(maker.Request(), nullptr));
+    const std::string bytes = Join(EncodeStepRequest(maker.Request()));
     for (size_t n = 0; n < bytes.size(); n += 1 + n / 50) {
       Decoded<StepFrame> decoded;
       if (!Decode(Cut(bytes.substr(0, n), {n / 2}), &decoded).ok()) continue;
@@ -572,7 +572,7 @@ TEST(StepCodecTest, RandomChangesNeverCrash) {
   Random& random = *maker.random();
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = random.Below(4) == 0 ? random.Bytes(random.Below(64))
-                        : random.Coin()      ? Join(EncodeStepRequest(maker.Request(), nullptr))
+                        : random.Coin()      ? Join(EncodeStepRequest(maker.Request()))
                                              : Join(EncodeStepReply(maker.Reply()));
     for (uint64_t n = random.Below(5); n > 0 && !bytes.empty(); --n) {
       bytes[random.Below(std::min<size_t>(bytes.size(), 60))] = static_cast<char>(random.Below(256));

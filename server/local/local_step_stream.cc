@@ -62,7 +62,7 @@ LocalStepStream::LocalStepStream(bool sparse, std::shared_ptr<AutoResetEvent> ev
 
 LocalStepStream::~LocalStepStream() { Close().IgnoreError(); }
 
-absl::Status LocalStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>&) {
+absl::Status LocalStepStream::Send(const StepFrame& frame) {
   RETURN_IF_ERROR(status_);
   absl::Status status = connection_->OnFrame(frame);
   return status.ok() ? status : Break(std::move(status));

@@ -24,7 +24,7 @@ class LocalStepStream : public StepStream {
 
   // Gradients are summed as they come, whole.
   FrameSizes sizes() const override { return FrameSizes(); }
-  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override;
+  absl::Status Send(const StepFrame& frame) override;
   // Nothing waits.
   absl::Status Poll(Receiver*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override;

@@ -61,7 +61,7 @@ class StepFrameReceiverTest : public ::testing::Test {
   // As OnRead of the stream does it.
   absl::Status Receive(const StepFrame& frame) {
     Decoded<StepFrame> decoded;
-    const absl::Status status = receiver_->Decode(EncodeStepRequest(frame, nullptr), &decoded);
+    const absl::Status status = receiver_->Decode(EncodeStepRequest(frame), &decoded);
     if (!status.ok()) return status;
     if (!receiver_->connected()) {
       auto connection = receiver_->Connect(decoded.frame, std::make_shared<SilentListener>());

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ class LockstepWorker : public ExchangeWorker {
     ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address), spec.model, index));
     ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(spec.model));
     for (const auto& variable : layout.variables()) {
-      worker->gradients_.push_back({nullptr, static_cast<size_t>(variable.elements) * sizeof(float)});
+      worker->gradients_.push_back({{}, static_cast<size_t>(variable.elements) * sizeof(float)});
     }
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
@@ -47,15 +48,16 @@ class LockstepWorker : public ExchangeWorker {
     for (int i = static_cast<int>(gradients_.size()) - 1; i >= 0; --i) {
       Gradient& gradient = gradients_[static_cast<size_t>(i)];
       float* const buffer = session_->channel()->GradientBuffer(i);
-      // The channel takes another while the last one is still being sent.
-      if (std::exchange(gradient.buffer, buffer) != buffer) std::memset(buffer, 0, gradient.bytes);
+      // A gradient of zeros, and values of zeros: what comes back to lie there needs no writing, as it does not with
+      // the others.
+      if (gradient.buffers.insert(buffer).second) std::memset(buffer, 0, gradient.bytes);
       RETURN_IF_ERROR(session_->channel()->SendGradient(i));
     }
     return absl::OkStatus();
   }
 
   struct Gradient {
-    float* buffer = nullptr;
+    std::set<const float*> buffers;  // that have been written
     size_t bytes = 0;
   };
 

@@ -196,7 +196,7 @@ void CheckStepsGoOn(FuzzedChief* fuzzed) {
     StepFrame frame = ContributionFor(token, fuzzed->config());
     frame.session_id = session;
     frame.generation = chief->generation();
-    const absl::Status sent = honest.Send(EncodeStepRequest(frame, nullptr));
+    const absl::Status sent = honest.Send(EncodeStepRequest(frame));
     const v1::RunStatus status = chief->GetStatus();
     CHECK(sent.ok() || is_over(status)) << sent;
     if (is_over(status) || status.global_step() > before) return;
@@ -240,7 +240,7 @@ bool Run(absl::string_view input) {
 
 std::string Message(int number, const StepFrame& frame) {
   std::vector<grpc::Slice> slices;
-  CHECK(EncodeStepRequest(frame, nullptr).Dump(&slices).ok());
+  CHECK(EncodeStepRequest(frame).Dump(&slices).ok());
   std::string bytes;
   for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   return std::string(1, static_cast<char>(number)) + Sized(bytes);
@@ -270,7 +270,7 @@ std::string SeedFor(uint8_t bits) {
     StepFrame frame = ContributionFor(tokens[i], fuzzed.config());
     frame.session_id = static_cast<uint64_t>(i) + 1;
     frame.generation = fuzzed.chief()->generation();
-    const absl::Status sent = streams[i]->Send(EncodeStepRequest(frame, nullptr));
+    const absl::Status sent = streams[i]->Send(EncodeStepRequest(frame));
     CHECK(sent.ok()) << sent;
     seed += Message(i, frame);
     tokens[i] = streams[i]->TakeReplies(&finished);

@@ -16,7 +16,7 @@ class InputStream : public StepStream {
   explicit InputStream(FuzzInput input) : input_(input) {}
 
   FrameSizes sizes() const override { return {}; }
-  absl::Status Send(const StepFrame&, const std::shared_ptr<const void>&) override { return absl::OkStatus(); }
+  absl::Status Send(const StepFrame&) override { return absl::OkStatus(); }
   absl::Status Poll(Receiver*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override {
     while (!input_.empty()) {

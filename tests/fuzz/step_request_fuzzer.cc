@@ -43,12 +43,12 @@ void CheckAgainstProtobuf(absl::string_view message, const StepFrame& frame) {
 
 // Encoded again and decoded, it is the same.
 void CheckRoundTrip(const StepFrame& frame) {
-  const std::string bytes = Bytes(EncodeStepRequest(frame, nullptr));
+  const std::string bytes = Bytes(EncodeStepRequest(frame));
   const grpc::Slice slice(bytes);
   Decoded<StepFrame> again;
   const absl::Status status = DecodeStepRequest(grpc::ByteBuffer(&slice, 1), Limits(), &again);
   CHECK(status.ok()) << status;
-  CHECK(Bytes(EncodeStepRequest(again.frame, nullptr)) == bytes);
+  CHECK(Bytes(EncodeStepRequest(again.frame)) == bytes);
 }
 
 // Where the message is cut into two slices, then the message.
@@ -91,7 +91,7 @@ std::vector<std::string> Seeds() {
   frame.gradients = {piece, SparsePiece(3, 1, 0, "123456"), {}};
   frame.gradients[2].shared = SharedSpan{64, 12};
   frame.end = true;
-  const std::string whole = Bytes(EncodeStepRequest(frame, nullptr));
+  const std::string whole = Bytes(EncodeStepRequest(frame));
   StepFrame first;
   first.session_id = 1;
   first.generation = 7;
@@ -101,7 +101,7 @@ std::vector<std::string> Seeds() {
   first.gradient_memory->set_bytes(4096);
   first.leave = true;
   return {std::string(1, '\0') + whole, std::string(1, static_cast<char>(whole.size() / 2)) + whole,
-          std::string(1, '\0') + Bytes(EncodeStepRequest(first, nullptr))};
+          std::string(1, '\0') + Bytes(EncodeStepRequest(first))};
 }
 
 const FuzzTarget kTarget({"step_request", 256 << 10, 16, Run, Seeds});

@@ -61,11 +61,11 @@ FrameSizes SimulatedStepStream::sizes() const {
   return sizes;
 }
 
-absl::Status SimulatedStepStream::Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) {
+absl::Status SimulatedStepStream::Send(const StepFrame& frame) {
   if (!status_.ok()) return Close();
   World* const world = client_->world();
   world->transcript()->Add(world->now(), client_->name(), Describe(frame));
-  frames_.push_back(BytesOf(EncodeStepRequest(frame, memory)));
+  frames_.push_back(BytesOf(EncodeStepRequest(frame)));
   StartWrite();
   return absl::OkStatus();
 }

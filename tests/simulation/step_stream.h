@@ -29,7 +29,7 @@ class SimulatedStepStream : public StepStream {
 
   // Small, so that what a worker sends is in many frames.
   FrameSizes sizes() const override;
-  absl::Status Send(const StepFrame& frame, const std::shared_ptr<const void>& memory) override;
+  absl::Status Send(const StepFrame& frame) override;
   absl::Status Poll(Receiver* receiver) override;
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;

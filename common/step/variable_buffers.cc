@@ -1,0 +1,35 @@
+#include "lockstep/common/step/variable_buffers.h"
+
+#include <memory>
+#include <utility>
+
+namespace lockstep {
+
+VariableBuffers::VariableBuffers(const ParameterLayout& layout, size_t element_bytes)
+    : variables_(layout.variables().size()) {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    variables_[i].bytes = static_cast<size_t>(layout.variables()[i].elements) * element_bytes;
+  }
+}
+
+SentBuffer VariableBuffers::Get(int variable) {
+  Variable& memory = variables_[variable];
+  for (SentBuffer* const buffer : {&memory.spare, &memory.sent}) {
+    if (buffer->has_memory() && buffer->IsFree()) return std::exchange(*buffer, SentBuffer());
+  }
+  return SentBuffer(std::make_shared<AlignedBuffer>(memory.bytes));
+}
+
+SentBuffer VariableBuffers::GetForParts(int variable) {
+  SentBuffer& sent = variables_[variable].sent;
+  return sent.has_memory() ? std::exchange(sent, SentBuffer()) : Get(variable);
+}
+
+void VariableBuffers::PutSent(int variable, SentBuffer gradient) {
+  SentBuffer before = std::exchange(variables_[variable].sent, std::move(gradient));
+  if (before.has_memory()) Put(variable, std::move(before));
+}
+
+void VariableBuffers::Put(int variable, SentBuffer buffer) { variables_[variable].spare = std::move(buffer); }
+
+}  // namespace lockstep
