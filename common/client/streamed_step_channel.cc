@@ -59,15 +59,17 @@ absl::Status StreamedStepChannel::Send(const StepFrame& frame) {
 absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
   if (frames_.token().slot_count() > 0) estimates_.Advance();
   values_.Release();
+  awaits_token_ = true;
   RETURN_IF_ERROR(Send(frames_.End()));
   if (!assignment_) {
     const absl::StatusOr<bool> received = stream_->Receive(this);
     RETURN_IF_ERROR(Check(received.status()));
     if (!*received) return absl::CancelledError("the wait for a token was interrupted");
   }
+  awaits_token_ = false;
   Assignment assignment = *std::exchange(assignment_, absl::nullopt);
   assignment.result = std::exchange(result_, v1::CONTRIBUTION_NONE);
-  assignment.values = values_.values();
+  if (!assignment.finished) assignment.values = values_.values();
   frames_.Begin(assignment.token);
   gradients_.Reclaim();
   return assignment;
@@ -95,6 +97,9 @@ absl::StatusOr<bool> StreamedStepChannel::OnReply(const StepReplyFrame& reply) {
 }
 
 absl::Status StreamedStepChannel::CheckToken(const v1::Token& token) const {
+  if (!awaits_token_) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for step ", token.step(), " that was not asked for"));
+  }
   if (token.slot_count() <= 0) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", token.step(), " without slots"));
   }

@@ -62,6 +62,8 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   TokenValues values_;
   HeldEstimates estimates_;  // of top-k compression
   std::vector<float*> token_estimates_;
+  // A token has been asked for: one that comes at another time would take the values away that are computed with.
+  bool awaits_token_ = false;
   // The next one, once the chief has sent it.
   absl::optional<Assignment> assignment_;
   v1::ContributionResult result_ = v1::CONTRIBUTION_NONE;  // of the contribution that was ended last

@@ -248,6 +248,20 @@ TEST_F(StreamedStepChannelTest, AnErrorOfTheStreamStays) {
   EXPECT_EQ(script_.drains, 0) << "nobody hears a goodbye";
 }
 
+// The values of the token that it has would make room for the next.
+TEST_F(StreamedStepChannelTest, ATokenThatNobodyAskedForIsRefused) {
+  script_.replies = {{Values(7), TokenFor(7)}};
+  script_.early = {Values(8), TokenFor(8)};
+  Open();
+  const auto assignment = channel_->AwaitToken();
+  ASSERT_TRUE(assignment.ok());
+  const absl::Status status = channel_->SendGradient(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a token for step 8 that was not asked for"));
+  EXPECT_EQ(assignment->values[0][0], 7);
+  EXPECT_EQ(assignment->values[1][0], 2);
+}
+
 TEST_F(StreamedStepChannelTest, ATokenOfNoSlotsIsRefused) {
   StepReplyFrame reply = TokenFor(7);
   reply.token->set_slot_count(0);

@@ -106,6 +106,17 @@ TEST_F(GradientBufferTest, WhatIsSentMakesRoom) {
   EXPECT_EQ(buffers_.Get(1).as<float>(), place);
 }
 
+TEST_F(GradientBufferTest, APieceHoldsNoMoreThanItself) {
+  GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false, &buffers_);
+  StepPiece head = gradients.Piece(1, 0, 2, /*in_place=*/false);
+  const StepPiece tail = gradients.Piece(1, 2, 3, /*in_place=*/false);
+  gradients.Sent(1);
+  head.owner.reset();
+  SentBuffer memory = buffers_.GetForParts(1);
+  EXPECT_TRUE(memory.IsFree(0, 2));
+  for (const int64_t offset : {2, 3, 4}) EXPECT_FALSE(memory.IsFree(offset, 1)) << offset;
+}
+
 TEST_F(GradientBufferTest, WhatTravelsInSixteenBitsMakesRoomAtOnceForAnother) {
   GradientBuffer gradients(&layout_, v1::DT_HALF, /*shareable=*/false, &buffers_);
   const float* const place = gradients.Variable(1);
@@ -162,8 +173,9 @@ TEST_F(GradientBufferTest, SharedMemoryThatNobodyReadsIsUsedAgain) {
 // The thread sanitizer sees whether what is written next may overtake the sender's reads.
 TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
   for (const bool shareable : {false, true}) {
-    GradientBuffer gradients(&layout_, v1::DT_FLOAT, shareable, &buffers_);
     for (int round = 0; round < 200; ++round) {
+      // Shared memory that was held once is not used again.
+      GradientBuffer gradients(&layout_, v1::DT_FLOAT, shareable, &buffers_);
       const auto expected = static_cast<float>(round);
       gradients.Variable(1)[0] = expected;
       float seen = -1;

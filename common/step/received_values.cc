@@ -24,7 +24,7 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
     // This step did without the contribution that is still being sent.
     SentBuffer other = buffers_.Get(static_cast<int>(variable));
     std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
-    memory = std::move(other);
+    buffers_.PutSent(static_cast<int>(variable), std::exchange(memory, std::move(other)));
   }
   back().variables[variable] = memory.as<float>();
   return memory.as<float>() + offset;
@@ -36,9 +36,12 @@ void ReceivedValues::Flip() {
     if (!back().memory[i].has_memory()) Place(static_cast<int64_t>(i), 0, layout_.variables()[i].elements);
   }
   front_ = 1 - front_;
+  back().step = -1;
+  back().received_elements = 0;
   for (size_t i = 0; i < layout_.variables().size(); ++i) {
     SentBuffer old = std::exchange(back().memory[i], SentBuffer());
     if (old.has_memory()) buffers_.Put(static_cast<int>(i), std::move(old));
+    back().variables[i] = nullptr;
   }
 }
 
@@ -76,7 +79,7 @@ absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
 
 absl::StatusOr<const std::vector<const float*>*> ReceivedValues::Take(int64_t step) {
   if (back().step == step && complete(back())) Flip();
-  if (versions_[front_].step != step) {
+  if (step < 0 || versions_[front_].step != step) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
   }
   taken_ = true;

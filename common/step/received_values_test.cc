@@ -151,6 +151,21 @@ TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
   EXPECT_NE((**taken)[0], nullptr);
 }
 
+TEST_F(ReceivedValuesTest, AVersionThatWasReplacedIsGone) {
+  for (const int64_t step : {7, 8}) {
+    ReceiveAll(step);
+    ExpectTaken(step);
+    values_.Release();
+  }
+  buffers_.PutSent(0, buffers_.Get(0));
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(7).status()));
+  ExpectTaken(8);
+}
+
+TEST_F(ReceivedValuesTest, BeforeTheFirstVersionThereIsNone) {
+  for (const int64_t step : {-1, 0}) EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(step).status())) << step;
+}
+
 TEST_F(ReceivedValuesTest, APartOfAVersionNeverTakesTheCompleteOnesPlace) {
   ReceiveAll(3);
   for (int64_t step = 4; step < 9; ++step) Receive(step, 0);

@@ -30,8 +30,9 @@ struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
-  // Keeps the memory of `content` alive and unchanged, for as long as a sender needs it. Null where the frame or what
-  // it was decoded from does.
+  // Keeps the memory of `content` alive and unchanged, for as long as a sender needs it. Null where that is copied at
+  // once (sparse pieces), where nothing of it travels (`shared`), and where the frame or what it was decoded from owns
+  // it.
   std::shared_ptr<const void> owner;
   // With top-k compression: the slot, and whether `content` is differences (common/step/sparse_differences.h).
   int64_t slot = 0;

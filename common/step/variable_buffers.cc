@@ -27,7 +27,8 @@ SentBuffer VariableBuffers::GetForParts(int variable) {
 
 void VariableBuffers::PutSent(int variable, SentBuffer gradient) {
   SentBuffer before = std::exchange(variables_[variable].sent, std::move(gradient));
-  if (before.has_memory()) Put(variable, std::move(before));
+  SentBuffer& spare = variables_[variable].spare;
+  if (before.has_memory() && !(spare.has_memory() && spare.IsFree())) spare = std::move(before);
 }
 
 void VariableBuffers::Put(int variable, SentBuffer buffer) { variables_[variable].spare = std::move(buffer); }

@@ -64,7 +64,8 @@ TEST_F(VariableBuffersTest, OfTwoGradientsTheLaterTakesInTheNextValue) {
   SentBuffer second = buffers_.Get(1);
   const float* const second_place = second.as<float>();
   buffers_.PutSent(1, std::move(second));
-  const SentBuffer value = buffers_.GetForParts(1);
+  SentBuffer value = buffers_.GetForParts(1);
+  EXPECT_EQ(value.as<float>(), second_place);
   SentBuffer third = buffers_.GetForParts(1);
   EXPECT_NE(third.as<float>(), first_place);
   EXPECT_NE(third.as<float>(), second_place);

@@ -44,8 +44,8 @@ constexpr absl::Duration kMemoryPeriod = absl::Milliseconds(20);
 // Bytes of a plain program's read.
 constexpr size_t kBareRead = 8 << 20;
 // The bars: steps a second while a checkpoint is written; the time to restore one; versions of parameters and optimizer
-// state, one more while saving, and contributions and bytes beyond them; a worker's arrays as large as the parameters,
-// over sockets with as many bytes beyond them for the program and gRPC's messages.
+// state, one more while saving, and contributions and bytes beyond them; a worker's arrays as large as the parameters
+// (two, the program, and the messages that gRPC has read ahead).
 constexpr double kSavingBar = 0.965;
 constexpr double kRestoreBar = 2.5;
 constexpr double kVersions = 2;
@@ -394,7 +394,7 @@ absl::Status MeasureMemory(const LifecycleBenchmarkOptions& options, Report* rep
   Row* const worker = AddRow("memory", absl::StrCat("worker, ", BytesText(options.memory_bytes)), "MB peak", report);
   worker->set_against("parameters");
   Compare({timing.worker_peak / 1e6}, {parameters / 1e6}, worker);
-  worker->set_at_most(kWorkerBar + kFixedBytesBar / parameters);
+  if (parameters > kFixedBytesBar) worker->set_at_most(kWorkerBar);  // else it is the program that is measured
   return absl::OkStatus();
 }
 

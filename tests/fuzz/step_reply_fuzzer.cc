@@ -3,6 +3,7 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
+#include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/streamed_step_channel.h"
 #include "lockstep/common/transport/step_codec.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"
@@ -17,15 +18,11 @@ class InputStream : public StepStream {
 
   FrameSizes sizes() const override { return {}; }
   absl::Status Send(const StepFrame&) override { return absl::OkStatus(); }
-  absl::Status Poll(Receiver*) override { return absl::OkStatus(); }
+  // One may come while a contribution is sent.
+  absl::Status Poll(Receiver* receiver) override { return input_.empty() ? absl::OkStatus() : Next(receiver).status(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override {
     while (!input_.empty()) {
-      const absl::string_view message = input_.TakeSized();
-      const grpc::Slice slice(message.data(), message.size());
-      Decoded<StepReplyFrame> decoded;
-      const absl::Status status = DecodeStepReply(grpc::ByteBuffer(&slice, 1), &decoded);
-      if (!status.ok()) return status;
-      const absl::StatusOr<bool> more = receiver->OnReply(decoded.frame);
+      const absl::StatusOr<bool> more = Next(receiver);
       if (!more.ok()) return more.status();
       if (!*more) return true;
     }
@@ -37,6 +34,14 @@ class InputStream : public StepStream {
   void Cancel() override {}
 
  private:
+  absl::StatusOr<bool> Next(Receiver* receiver) {
+    const absl::string_view message = input_.TakeSized();
+    const grpc::Slice slice(message.data(), message.size());
+    Decoded<StepReplyFrame> decoded;
+    RETURN_IF_ERROR(DecodeStepReply(grpc::ByteBuffer(&slice, 1), &decoded));
+    return receiver->OnReply(decoded.frame);
+  }
+
   FuzzInput input_;
 };
 
@@ -59,7 +64,8 @@ void Touch(const float* values, int64_t elements) {
   std::memcpy(copy.data(), values, copy.size() * sizeof(float));
 }
 
-// Bits: the values have 16 bits (1), gradients are compressed (2); then the replies. A worker that computes nothing.
+// Bits: the values have 16 bits (1), gradients are compressed (2), a gradient is sent for each token (4); then the
+// replies.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
@@ -81,6 +87,13 @@ bool Run(absl::string_view input) {
     }
     if (bits & 2) CHECK_EQ(assignment->estimates.size(), static_cast<size_t>(assignment->token.slot_count()));
     for (const float* const estimate : assignment->estimates) Touch(estimate, layout.flat_elements());
+    if (!(bits & 4)) continue;
+    // Whatever comes meanwhile, the values of the token stay where they are.
+    std::vector<float> before(assignment->values[0], assignment->values[0] + layout.variables()[0].elements);
+    std::memset(channel.GradientBuffer(0), 0xff, before.size() * sizeof(float));
+    const absl::Status sent = channel.SendGradient(0);
+    CHECK(std::memcmp(before.data(), assignment->values[0], before.size() * sizeof(float)) == 0);
+    if (!sent.ok()) return false;
   }
 }
 
@@ -132,8 +145,12 @@ std::vector<std::string> Seeds() {
     for (const StepReplyFrame& reply : replies) seed += Message(reply);
     return seed;
   };
-  return {joined('\0', {values, token, finished}), joined('\1', {rounded_values, token, token}),
-          joined('\2', {values, estimates, token, finished}), joined('\2', {first_values, first_token, finished})};
+  StepReplyFrame next_values = values, next_token = token;
+  next_values.values_step = 5;
+  next_token.token->set_step(5);
+  return {joined('\4', {values, token, next_values, next_token, finished}), joined('\0', {values, token, finished}),
+          joined('\1', {rounded_values, token, token}), joined('\2', {values, estimates, token, finished}),
+          joined('\2', {first_values, first_token, finished})};
 }
 
 const FuzzTarget kTarget({"step_reply", kProtobufReserve + (256 << 10), 200, Run, Seeds});

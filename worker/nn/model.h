@@ -54,7 +54,7 @@ class GradientSink {
   // initialized. The same address until OnGradient(variable).
   virtual float* GradientBuffer(int variable) = 0;
 
-  // The gradient in GradientBuffer(variable) is final.
+  // The gradient in GradientBuffer(variable) is final, and its place is not the model's any more.
   virtual void OnGradient(int variable) = 0;
 };
 
