@@ -31,8 +31,8 @@ class StepChannel {
     std::string finish_message;
     // What became of the contribution before.
     v1::ContributionResult result = v1::CONTRIBUTION_NONE;
-    // Unless `finished`: the value of each variable at token.step, row-major, aligned to kTensorAlignment. The memory is the
-    // channel's, unchanged until the next AwaitToken.
+    // Unless `finished`: the value of each variable at token.step, row-major, aligned to kTensorAlignment. The memory
+    // is the channel's, unchanged until the next AwaitToken.
     absl::Span<const float* const> values;
     // With top-k compression, for each slot of the token: the estimate of its gradient, flat (ParameterLayout), which
     // the caller brings to the next step. The channel's memory, until the next AwaitToken.
