@@ -31,7 +31,9 @@ if [[ -n "${check}" ]]; then
   exit
 fi
 
-# The same results as any other build of this user (tools/build.sh).
+# The same results as any other build of this user (tools/build.sh): by the same path of the compiler, too, which in a
+# test would be /bin/gcc.
+export PATH="/usr/bin:${PATH}"
 cache="$(find "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
 flags=()
 [[ -z "${cache}" ]] || flags+=("--disk_cache=${cache}")
