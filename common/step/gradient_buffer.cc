@@ -1,7 +1,9 @@
 #include "lockstep/common/step/gradient_buffer.h"
 
+#include <memory>
 #include <utility>
 
+#include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/tensor/rounding.h"
 
 namespace lockstep {
@@ -24,13 +26,13 @@ void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
   gradients->Populate(begin, end - begin);
 }
 
-// Null where the system has no memory to be shared.
-std::shared_ptr<AlignedBuffer> NewShared(const ParameterLayout& layout) {
+// No memory where the system has none to be shared.
+SentBuffer NewShared(const ParameterLayout& layout) {
   const size_t bytes = static_cast<size_t>(layout.flat_elements()) * sizeof(float);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
-  if (gradients->handle() == nullptr) return nullptr;
+  if (gradients->handle() == nullptr) return SentBuffer();
   if (bytes >= kHugeBuffer) ProvideTrainable(layout, gradients.get());
-  return gradients;
+  return SentBuffer(std::move(gradients));
 }
 
 }  // namespace
@@ -41,28 +43,28 @@ GradientBuffer::GradientBuffer(const ParameterLayout* layout, v1::DataType type,
       type_(type),
       buffers_(*buffers),
       encoded_buffers_(layout_, sizeof(uint16_t)),
-      shared_(shareable ? NewShared(layout_) : nullptr),
+      shared_(shareable ? NewShared(layout_) : SentBuffer()),
       gradients_(layout_.variables().size()),
       encoded_(layout_.variables().size()) {}
 
 float* GradientBuffer::Variable(int variable) {
-  if (shared_ != nullptr) return shared_->as<float>() + layout_.variables()[variable].flat_offset;
+  if (shared_.has_memory()) return shared_.as<float>() + layout_.variables()[variable].flat_offset;
   if (!gradients_[variable].has_memory()) gradients_[variable] = buffers_.Get(variable);
   return gradients_[variable].as<float>();
 }
 
 StepPiece GradientBuffer::Piece(int variable, int64_t offset, int64_t elements, bool in_place) {
   const float* const gradient = Variable(variable) + offset;
+  const int64_t at = layout_.variables()[variable].flat_offset + offset;
   StepPiece piece;
   piece.variable = variable;
   piece.offset = offset;
-  if (in_place && shared_ != nullptr) {
-    const int64_t at = layout_.variables()[variable].flat_offset + offset;
+  if (in_place && shared_.has_memory()) {
     piece.shared =
         SharedSpan{static_cast<uint64_t>(at) * sizeof(float), static_cast<uint64_t>(elements) * sizeof(float)};
   } else if (type_ == v1::DT_FLOAT) {
     piece.content = FloatChunks(gradient, elements);
-    piece.owner = shared_ != nullptr ? shared_ : gradients_[variable].Hold(offset, elements);
+    piece.owner = shared_.has_memory() ? shared_.Hold(at, elements) : gradients_[variable].Hold(offset, elements);
   } else {
     if (!encoded_[variable].has_memory()) encoded_[variable] = encoded_buffers_.Get(variable);
     uint16_t* const encoded = encoded_[variable].as<uint16_t>() + offset;
@@ -74,19 +76,13 @@ StepPiece GradientBuffer::Piece(int variable, int64_t offset, int64_t elements, 
 }
 
 void GradientBuffer::Sent(int variable) {
-  if (shared_ == nullptr) buffers_.PutSent(variable, std::exchange(gradients_[variable], SentBuffer()));
+  if (!shared_.has_memory()) buffers_.PutSent(variable, std::exchange(gradients_[variable], SentBuffer()));
   if (type_ != v1::DT_FLOAT) encoded_buffers_.PutSent(variable, std::exchange(encoded_[variable], SentBuffer()));
 }
 
 void GradientBuffer::Reclaim() {
-  if (shared_ == nullptr) return;
   // Usually the sender has let go by now, since the chief has all of it; if not, it keeps the memory.
-  if (shared_.use_count() > 1) {
-    shared_.reset();
-    return;
-  }
-  // Dropping a reference orders what follows after the reads of earlier owners; use_count does not.
-  std::shared_ptr<AlignedBuffer>(shared_).reset();
+  if (!shared_.IsFree()) shared_ = SentBuffer();
 }
 
 }  // namespace lockstep

@@ -2,10 +2,8 @@
 #define LOCKSTEP_COMMON_STEP_GRADIENT_BUFFER_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/step/sent_buffer.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/step/variable_buffers.h"
@@ -31,7 +29,7 @@ class GradientBuffer {
   void Sent(int variable);
 
   // What the chief may map, to be offered with the first frame. Null when it is this process's alone.
-  const v1::SharedMemoryHandle* handle() const { return shared_ == nullptr ? nullptr : shared_->handle(); }
+  const v1::SharedMemoryHandle* handle() const { return shared_.handle(); }
   // The next contribution is about to be written: shared memory that a sender still holds is left to it, for good.
   void Reclaim();
 
@@ -40,8 +38,8 @@ class GradientBuffer {
   const v1::DataType type_;
   VariableBuffers& buffers_;
   VariableBuffers encoded_buffers_;
-  // All gradients, flat, when the chief may map them; null otherwise.
-  std::shared_ptr<AlignedBuffer> shared_;
+  // All gradients, flat, when the chief may map them; no memory otherwise.
+  SentBuffer shared_;
   // By variable, until it is sent: its gradient, unless that is shared.
   std::vector<SentBuffer> gradients_;
   // The same of what is sent in place of floats.

@@ -19,12 +19,12 @@ ReceivedValues::ReceivedValues(const ParameterLayout* layout, v1::DataType type,
 
 float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements) {
   SentBuffer& memory = back().memory[variable];
-  if (!memory.has_memory()) memory = buffers_.GetForParts(static_cast<int>(variable));
+  if (!memory.has_memory()) memory = buffers_.GetForParts(variable);
   if (!memory.IsFree(offset, elements)) {
     // This step did without the contribution that is still being sent.
-    SentBuffer other = buffers_.Get(static_cast<int>(variable));
+    SentBuffer other = buffers_.Get(variable);
     std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
-    buffers_.PutSent(static_cast<int>(variable), std::exchange(memory, std::move(other)));
+    buffers_.PutSent(variable, std::exchange(memory, std::move(other)));
   }
   back().variables[variable] = memory.as<float>();
   return memory.as<float>() + offset;
@@ -32,15 +32,16 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
 
 void ReceivedValues::Flip() {
   // A chief may have sent a piece twice, and no piece of a variable.
-  for (size_t i = 0; i < layout_.variables().size(); ++i) {
-    if (!back().memory[i].has_memory()) Place(static_cast<int64_t>(i), 0, layout_.variables()[i].elements);
+  const auto variables = static_cast<int64_t>(layout_.variables().size());
+  for (int64_t i = 0; i < variables; ++i) {
+    if (!back().memory[i].has_memory()) Place(i, 0, layout_.variables()[i].elements);
   }
   front_ = 1 - front_;
   back().step = -1;
   back().received_elements = 0;
-  for (size_t i = 0; i < layout_.variables().size(); ++i) {
+  for (int64_t i = 0; i < variables; ++i) {
     SentBuffer old = std::exchange(back().memory[i], SentBuffer());
-    if (old.has_memory()) buffers_.Put(static_cast<int>(i), std::move(old));
+    if (old.has_memory()) buffers_.Put(i, std::move(old));
     back().variables[i] = nullptr;
   }
 }

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// A variable's elements, parts of which a sender may still read: a gradient that is on its way, whose memory may be
-// written again part by part. Movable. For one thread; the owners of parts may be dropped by any.
+// Elements, parts of which a sender may still read: gradients that are on their way, whose memory may be written again
+// part by part. Movable. For one thread; the owners of parts may be dropped by any.
 class SentBuffer {
  public:
   // No memory.
@@ -21,6 +21,8 @@ class SentBuffer {
   SentBuffer& operator=(SentBuffer&&) = default;
 
   bool has_memory() const { return memory_ != nullptr; }
+  // Null when no other process may map it.
+  const v1::SharedMemoryHandle* handle() const { return has_memory() ? memory_->handle() : nullptr; }
   template <typename T>
   T* as() {
     return memory_->as<T>();
@@ -35,10 +37,11 @@ class SentBuffer {
   bool IsFree();
 
  private:
+  using Owner = std::shared_ptr<const std::shared_ptr<AlignedBuffer>>;
   struct Part {
     int64_t begin = 0;
     int64_t end = 0;
-    std::shared_ptr<const std::shared_ptr<AlignedBuffer>> owner;
+    Owner owner;
   };
 
   std::shared_ptr<AlignedBuffer> memory_;

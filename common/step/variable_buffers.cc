@@ -12,7 +12,7 @@ VariableBuffers::VariableBuffers(const ParameterLayout& layout, size_t element_b
   }
 }
 
-SentBuffer VariableBuffers::Get(int variable) {
+SentBuffer VariableBuffers::Get(int64_t variable) {
   Variable& memory = variables_[variable];
   for (SentBuffer* const buffer : {&memory.spare, &memory.sent}) {
     if (buffer->has_memory() && buffer->IsFree()) return std::exchange(*buffer, SentBuffer());
@@ -20,17 +20,17 @@ SentBuffer VariableBuffers::Get(int variable) {
   return SentBuffer(std::make_shared<AlignedBuffer>(memory.bytes));
 }
 
-SentBuffer VariableBuffers::GetForParts(int variable) {
+SentBuffer VariableBuffers::GetForParts(int64_t variable) {
   SentBuffer& sent = variables_[variable].sent;
   return sent.has_memory() ? std::exchange(sent, SentBuffer()) : Get(variable);
 }
 
-void VariableBuffers::PutSent(int variable, SentBuffer gradient) {
+void VariableBuffers::PutSent(int64_t variable, SentBuffer gradient) {
   SentBuffer before = std::exchange(variables_[variable].sent, std::move(gradient));
   SentBuffer& spare = variables_[variable].spare;
   if (before.has_memory() && !(spare.has_memory() && spare.IsFree())) spare = std::move(before);
 }
 
-void VariableBuffers::Put(int variable, SentBuffer buffer) { variables_[variable].spare = std::move(buffer); }
+void VariableBuffers::Put(int64_t variable, SentBuffer buffer) { variables_[variable].spare = std::move(buffer); }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 #define LOCKSTEP_COMMON_STEP_VARIABLE_BUFFERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "lockstep/common/step/sent_buffer.h"
@@ -19,14 +20,14 @@ class VariableBuffers {
   VariableBuffers(const ParameterLayout& layout, size_t element_bytes);
 
   // To be written as a whole. Not initialized.
-  SentBuffer Get(int variable);
+  SentBuffer Get(int64_t variable);
   // To be written part by part: each where SentBuffer::IsFree. Not initialized.
-  SentBuffer GetForParts(int variable);
+  SentBuffer GetForParts(int64_t variable);
 
   // All of a gradient's parts have been handed to the sender.
-  void PutSent(int variable, SentBuffer gradient);
+  void PutSent(int64_t variable, SentBuffer gradient);
   // Nobody needs what is in it.
-  void Put(int variable, SentBuffer buffer);
+  void Put(int64_t variable, SentBuffer buffer);
 
  private:
   struct Variable {
