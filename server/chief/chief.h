@@ -87,7 +87,7 @@ class Chief {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunStatus GetStatus() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Wait carries it out.
+  // Wait carries it out. FailedPrecondition for a session whose worker has not computed the canary.
   absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);

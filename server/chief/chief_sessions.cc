@@ -176,7 +176,7 @@ absl::StatusOr<v1::HeartbeatReply> Chief::Heartbeat(const v1::HeartbeatRequest& 
 absl::StatusOr<v1::RequestEndReply> Chief::RequestEnd(const v1::RequestEndRequest& request) {
   RETURN_IF_ERROR(CheckName("reason", request.reason()));
   MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(sessions_.Use(request.session_id(), request.generation(), options_.clock->Now()));
+  RETURN_IF_ERROR(sessions_.UseChecked(request.session_id(), request.generation(), options_.clock->Now()));
   const std::string& worker = sessions_.WorkerOf(request.session_id()).ToString();
   life_.WantEnd(absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
   changed_.SignalAll();
@@ -200,9 +200,7 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Chief::OpenStep(uint64_t session
     const absl::Time now = options_.clock->Now();
     RETURN_IF_ERROR(sessions_.Use(session_id, generation, now));
     if (life_.stop_requested()) return absl::UnavailableError("the chief is stopping");
-    if (!sessions_.IsChecked(session_id)) {
-      return absl::FailedPreconditionError("the worker has not computed the canary: OpenSession has no canary_digest");
-    }
+    RETURN_IF_ERROR(sessions_.UseChecked(session_id, generation, now));
     RETURN_IF_ERROR(sessions_.MarkStreamed(session_id, generation, now));
     worker = sessions_.WorkerOf(session_id);
   }

@@ -489,6 +489,21 @@ TEST_F(ChiefTest, AStreamIsForAWorkerThatHasComputedTheCanary) {
   Connect(session.session_id());
 }
 
+TEST_F(ChiefTest, OnlyACheckedSessionMayEndTheRun) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  const auto session = OpenSession("stranger", FrameModel(), 1, /*canary=*/0).value();
+  v1::RequestEndRequest request;
+  request.set_session_id(session.session_id());
+  request.set_generation(session.generation());
+  const absl::Status refused = chief_->RequestEnd(request).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  TrainTo(4);
+  EXPECT_EQ(chief_->GetStatus().global_step(), 4) << "the run continues";
+  ASSERT_TRUE(OpenSession("stranger").ok());
+  EXPECT_TRUE(chief_->RequestEnd(request).ok());
+}
+
 TEST_F(ChiefTest, TheFirstCanaryIsTheRunsAlsoAfterARestart) {
   ASSERT_TRUE(Start().ok());
   ASSERT_TRUE(OpenSession("a", FrameModel(), 1, /*canary=*/0).ok());

@@ -49,6 +49,12 @@ absl::Status SessionTable::Use(uint64_t id, int64_t generation, absl::Time now) 
   return absl::OkStatus();
 }
 
+absl::Status SessionTable::UseChecked(uint64_t id, int64_t generation, absl::Time now) {
+  absl::Status used = Use(id, generation, now);
+  if (!used.ok() || IsChecked(id)) return used;
+  return absl::FailedPreconditionError("the worker has not computed the canary: OpenSession has no canary_digest");
+}
+
 absl::Status SessionTable::MarkStreamed(uint64_t id, int64_t generation, absl::Time now) {
   absl::Status used = Use(id, generation, now);
   if (used.ok()) sessions_[id].streamed = true;

@@ -23,7 +23,7 @@ namespace lockstep {
 //   opened     the same, used  used        streamed      unknown
 //   streamed   the same, used  used        streamed      unknown
 //
-// Use and MarkStreamed are Aborted in another generation, too, and then change nothing.
+// Use, UseChecked and MarkStreamed are Aborted in another generation, too, and then change nothing.
 class SessionTable {
  public:
   struct Limits {
@@ -52,6 +52,8 @@ class SessionTable {
   void MarkChecked(uint64_t id);
   bool IsChecked(uint64_t id) const;
   absl::Status Use(uint64_t id, int64_t generation, absl::Time now);
+  // For calls that take part in the run: FailedPrecondition for a session whose worker has not computed the canary.
+  absl::Status UseChecked(uint64_t id, int64_t generation, absl::Time now);
   // The session has a stream from now on, or had one.
   absl::Status MarkStreamed(uint64_t id, int64_t generation, absl::Time now);
   bool Remove(uint64_t id);
