@@ -32,7 +32,6 @@ constexpr char kRun[] = R"(
   optimizer { adagrad {} learning_rate { initial: 0.5 } }
   training { steps: 600 replicas_to_aggregate: 4 }
   evaluation { metric: "accuracy" metric: "auc" }
-  cluster { linger_seconds: 2 }
 )";
 
 absl::Status Evaluate(const TrainOp& train_op, const std::string& logdir) {

@@ -29,7 +29,6 @@ constexpr char kRun[] = R"(
   }
   optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
   training { unbounded: true replicas_to_aggregate: 4 }
-  cluster { linger_seconds: 2 }
 )";
 
 absl::Status Train(Program* program, int64_t last_step) {

@@ -40,7 +40,6 @@ constexpr char kTotalLoss[] = R"(
     batch_size: 32
   }
   training { steps: 2000 replicas_to_aggregate: 4 }
-  cluster { linger_seconds: 2 }
 )";
 
 // optimizer = tf.train.MomentumOptimizer(0.05, 0.9)

@@ -27,7 +27,6 @@ constexpr char kRun[] = R"(
   }
   optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
   training { steps: 500 replicas_to_aggregate: 4 }
-  cluster { linger_seconds: 2 }
 )";
 
 absl::Status Train(Program* program) {

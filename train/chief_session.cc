@@ -56,7 +56,12 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefM
   process.chief.followed = true;
   process.chief.change_settings = options.change_settings;
   process.chief.program = options.program;
-  if (options.listen.empty()) process.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
+  config::v1::ClusterConfig* const cluster = process.chief.config.mutable_cluster();
+  if (options.listen.empty()) {
+    cluster->clear_linger_seconds();  // no other process can come
+  } else if (cluster->linger_seconds() <= 0) {
+    cluster->set_linger_seconds(absl::ToDoubleSeconds(options.linger));
+  }
   if (options.init_fn) {
     process.chief.initialize =
         [init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {

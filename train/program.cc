@@ -27,7 +27,8 @@ constexpr char kDetails[] =
 
 // How long the program may take to end after a signal, saving included, when no Supervisor or MonitoredSession says it.
 constexpr absl::Duration kStopLimit = absl::Seconds(60);
-constexpr double kLingerSeconds = 2;
+// Longer than a process that asks four times a second needs to learn of the end.
+constexpr absl::Duration kLinger = absl::Seconds(2);
 
 std::string NameOf(const char* path) {
   const std::string name = path;
@@ -137,9 +138,7 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
 
 SessionOptions Program::Options(TrainOp op) {
   SessionOptions options;
-  config::v1::ClusterConfig* const cluster = op.spec.mutable_cluster();
-  const bool has_cluster = !process_.task.chief_address.empty();
-  if (is_chief() && has_cluster && cluster->linger_seconds() <= 0) cluster->set_linger_seconds(kLingerSeconds);
+  if (is_chief()) options.linger = kLinger;
   options.op = std::move(op);
   options.is_chief = is_chief();
   options.master = process_.master;

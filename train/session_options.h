@@ -57,6 +57,9 @@ struct SessionOptions {
   absl::optional<int64_t> startup_delay_steps;
   // The chief: how long to wait for another chief of the same logdir that is still ending.
   absl::Duration predecessor_limit = absl::Seconds(30);
+  // The chief, where it listens and `op` has no cluster.linger_seconds: how long it answers after the end of the run,
+  // so that a process that starts late learns of the end.
+  absl::Duration linger;
   // The process's; null: nothing is stopped from outside. Must outlive the session.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();

@@ -1,6 +1,7 @@
 // slim's Train, CreateTrainOp and evaluation over real chiefs, in this process.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/status_macros.h"
@@ -20,6 +22,7 @@
 #include "lockstep/train/slim/evaluation.h"
 #include "lockstep/train/slim/learning.h"
 #include "lockstep/train/slim/training.h"
+#include "lockstep/train/stop_signal.h"
 
 namespace lockstep::train::slim {
 namespace {
@@ -45,6 +48,21 @@ constexpr char kBatchNorm[] = R"(
           loss { softmax_cross_entropy {} } }
 )";
 constexpr char kSgd[] = "sgd {} learning_rate { initial: 1 }";
+
+// Whether a chief has said that it stays after the end.
+class LingerLog : public google::LogSink {
+ public:
+  LingerLog() { google::AddLogSink(this); }
+  ~LingerLog() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const struct ::tm*, const char* message,
+            size_t length) override {
+    if (absl::StrContains(absl::string_view(message, length), "workers that start within 1h still learn")) said_ = true;
+  }
+  bool said() const { return said_; }
+
+ private:
+  std::atomic<bool> said_{false};
+};
 
 class SlimRunTest : public ::testing::Test {
  protected:
@@ -530,6 +548,41 @@ TEST_F(SlimRunTest, TheNewerTrainRunsUntilAHookStops) {
   loss = training::Train(*MakeOp(kLogistic), "run", options);
   ASSERT_TRUE(loss.ok()) << loss.status();
   EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-1"));
+}
+
+// What Program puts into the session reaches the chief, whatever op the call is given.
+TEST_F(SlimRunTest, BothTrainsKeepTheLingerOfTheSession) {
+  const auto op = MakeOp(kLogistic);
+  ASSERT_TRUE(op.ok()) << op.status();
+  SessionOptions session = options_.session;
+  session.listen = "127.0.0.1:0";
+  session.linger = absl::Hours(1);
+  const auto stays = [&](const std::function<absl::Status()>& train) {
+    LingerLog log;
+    StopSignal stop;
+    session.stop = &stop;
+    std::atomic<bool> ended{false};
+    std::thread program([&] {
+      EXPECT_TRUE(train().ok());
+      ended = true;
+    });
+    while (!log.said() && !ended) std::this_thread::yield();
+    stop.Request();
+    program.join();
+    return log.said();
+  };
+  EXPECT_TRUE(stays([&] {
+    options_.session = session;
+    return Run(*op, 2, "learning").status();
+  }));
+  EXPECT_TRUE(stays([&] {
+    training::TrainOptions options;
+    options.session = session;
+    TrainOp two_steps = *op;
+    two_steps.spec.mutable_training()->clear_unbounded();
+    two_steps.spec.mutable_training()->set_steps(2);
+    return training::Train(two_steps, "training", std::move(options)).status();
+  }));
 }
 
 }  // namespace
