@@ -97,6 +97,12 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
+    // With the lock: another thread may end what the timer is for before this one has set it.
+    if (effects.start_timer) {
+      timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
+                 &tags_[kTimer]);
+    }
+    if (effects.cancel_timer) timer_.Cancel();
     if (effects.fetch_reply || effects.close_connection) connection = connection_;
     self = effects.over ? std::move(self_) : self_;
   }
@@ -104,17 +110,15 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
 }
 
 void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connection) {
-  if (effects.start_timer) {
-    timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
-               &tags_[kTimer]);
-  }
-  if (effects.cancel_timer) timer_.Cancel();
   if (effects.start_read) route_.Read(&received_);
   if (effects.handle_frame) HandleFrame();
   if (effects.fetch_reply) FetchReply(connection);
   if (effects.start_write) route_.Write(sent_);
   if (effects.close_connection) connection->Close();
-  if (effects.finish) route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
+  if (effects.finish) {
+    sent_.Clear();  // a reply that was fetched when the stream had ended already
+    route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
+  }
   // A write that the worker does not take ends only so; the worker then learns no more than that.
   if (effects.cancel_call) route_.call()->context.TryCancel();
 }

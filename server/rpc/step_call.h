@@ -28,7 +28,7 @@ namespace lockstep {
 // StepConnection on the other. A visitor until its first frame has named a session. Owns itself until the pump says
 // that it is over.
 // Threads: any thread of the queue, one for each operation that ends, the thread of a ring, and the chief's as a
-// listener. Nothing is called with the lock held.
+// listener. Only the timer is called with the lock held.
 class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
@@ -36,7 +36,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
     Visitors* visitors = nullptr;
-    // A stream whose first frame takes longer ends.
+    // A stream whose first frame takes longer ends, and a call that has ended while a reply is not read is cancelled.
     absl::Duration silence_limit = absl::Seconds(10);
     // For messages that do not come over gRPC.
     size_t max_message_bytes = 0;
@@ -83,7 +83,6 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   std::array<Tag, kNumOperations> tags_;
   // The pump decides which of the stream's operations are under way.
   StepRoute route_;
-  grpc::Alarm timer_;           // set by Start, cancelled when the first read has ended
   StepFrameReceiver receiver_;  // accessed between a read and the next
   Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
   grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler
@@ -91,6 +90,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
 
   Mutex mutex_;
   StepPump pump_ ABSL_GUARDED_BY(mutex_);
+  grpc::Alarm timer_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepConnection> connection_ ABSL_GUARDED_BY(mutex_);
   // Until the stream is over.
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);

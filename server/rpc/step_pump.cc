@@ -9,8 +9,7 @@ StepPump::Effects StepPump::OnStarted() {
   Effects effects;
   if (is_open()) {
     reader_ = Reader::kFirst;
-    timer_pending_ = true;
-    effects.start_timer = true;
+    StartTimer(&effects);
     effects.start_read = true;
   } else {
     reader_ = Reader::kStopped;
@@ -62,6 +61,13 @@ StepPump::Effects StepPump::OnTimer(bool expired, const absl::Status& why) {
   timer_pending_ = false;
   Effects effects;
   if (expired && reader_ == Reader::kFirst) EndStream(why, &effects);
+  if (end_ == End::kEnding && is_writing()) {
+    if (expired) {
+      effects.cancel_call = true;
+    } else {
+      StartTimer(&effects);  // the timer of the first frame was still pending when the stream ended
+    }
+  }
   SetOver(&effects);
   return effects;
 }
@@ -99,7 +105,7 @@ StepPump::Effects StepPump::OnFetched(Fetched fetched) {
 }
 
 StepPump::Effects StepPump::OnWritten(bool ok) {
-  CHECK(writer_ == Writer::kWriting || writer_ == Writer::kWritingToken) << "no write is pending";
+  CHECK(is_writing()) << "no write is pending";
   Effects effects;
   if (ok && is_open() && writer_ == Writer::kWriting) {
     writer_ = Writer::kFetching;
@@ -112,7 +118,7 @@ StepPump::Effects StepPump::OnWritten(bool ok) {
 
 StepPump::Effects StepPump::OnEnd(const absl::Status& why, bool cancel) {
   Effects effects;
-  effects.cancel_call = cancel && end_ != End::kFinished;
+  effects.cancel_call = cancel && (is_writing() || end_ == End::kFinishing);
   EndStream(why, &effects);
   return effects;
 }
@@ -131,6 +137,13 @@ void StepPump::EndStream(const absl::Status& why, Effects* effects) {
   why_ = why;
   effects->close_connection = connected_;
   if (writer_ == Writer::kResting) Rest(effects);
+  if (is_writing()) StartTimer(effects);
+}
+
+void StepPump::StartTimer(Effects* effects) {
+  if (timer_pending_) return;
+  timer_pending_ = true;
+  effects->start_timer = true;
 }
 
 void StepPump::Rest(Effects* effects) {
@@ -138,6 +151,7 @@ void StepPump::Rest(Effects* effects) {
   if (end_ != End::kEnding) return;
   end_ = End::kFinishing;
   effects->finish = why_;
+  effects->cancel_timer |= timer_pending_;
 }
 
 void StepPump::SetOver(Effects* effects) const {

@@ -33,18 +33,24 @@ namespace lockstep {
 //   kWriting    OnWritten(!ok)         kResting
 //
 //   end         event                  then        effects
-//   kOpen       the stream ends        kEnding     close_connection if connected; later ends change nothing
-//   kEnding     the writer rests       kFinishing  finish
+//   kOpen       the stream ends        kEnding     close_connection if connected; start_timer if a write is pending
+//   kEnding     the stream ends        kEnding     none
+//   kEnding     the timer expires      kEnding     cancel_call if a write is pending
+//   kEnding     the writer rests       kFinishing  finish; cancel_timer if it is pending
 //   kFinishing  OnFinished             kFinished
 //   kFinished, the reader kStopped and no timer pending: over, once.
 //
-// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends it from outside and, if asked to, cancels the call
-// unless the stream is finished. Any other event is a bug of the caller and fails a CHECK.
+// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends the stream from outside. With `cancel` it cancels
+// a call whose write is pending, or whose end was being sent before. Any other event is a bug of the caller and fails a
+// CHECK.
+//
+// A peer that does not read thus keeps a reply, and the memory that the reply refers to, for one period of the timer
+// after its stream has ended, or until OnEnd(cancel).
 class StepPump {
  public:
   // To be done in this order.
   struct Effects {
-    // The timer of the first frame.
+    // The timer of the first frame, later of the write that the end waits for.
     bool start_timer = false;
     bool cancel_timer = false;
     bool start_read = false;
@@ -82,8 +88,10 @@ class StepPump {
   enum class End { kOpen, kEnding, kFinishing, kFinished };
 
   bool is_open() const { return end_ == End::kOpen; }
+  bool is_writing() const { return writer_ == Writer::kWriting || writer_ == Writer::kWritingToken; }
   void EndStream(const absl::Status& why, Effects* effects);
   void Rest(Effects* effects);
+  void StartTimer(Effects* effects);
   void SetOver(Effects* effects) const;
 
   Reader reader_ = Reader::kNew;

@@ -261,16 +261,61 @@ TEST(StepPumpEndTest, WaitsForTheReplyThatIsBeingFetched) {
 TEST(StepPumpEndTest, WaitsForTheReplyThatIsBeingWritten) {
   for (const bool ok : {false, true}) {
     for (StepPump pump : {Writing(), WritingToken()}) {
-      EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "close_connection");
-      EXPECT_EQ(Text(pump.OnWritten(ok)), "finish(stop)");
+      EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "start_timer close_connection");
+      EXPECT_EQ(Text(pump.OnWritten(ok)), "cancel_timer finish(stop)");
+      EXPECT_EQ(Text(pump.OnTimer(false, Late())), "");
     }
   }
 }
 
+TEST(StepPumpEndTest, CancelsAWriteThatOutlastsTheTimer) {
+  StepPump ended = Writing();
+  EXPECT_EQ(Text(ended.OnEnd(Stop(), false)), "start_timer close_connection");
+  StepPump left = Writing();
+  EXPECT_EQ(Text(left.OnRead(true)), "handle_frame");
+  EXPECT_EQ(Text(left.OnHandled(absl::OkStatus(), true)), "start_timer close_connection");
+  StepPump refused = Writing();
+  refused.OnRead(true);
+  EXPECT_EQ(Text(refused.OnHandled(Stop(), false)), "start_timer close_connection");
+  StepPump half_closed = Writing();
+  EXPECT_EQ(Text(half_closed.OnRead(false)), "start_timer close_connection");
+  for (StepPump pump : {ended, left, refused, half_closed}) {
+    EXPECT_EQ(Text(pump.OnTimer(true, Late())), "cancel_call");
+    EXPECT_EQ(Text(pump.OnWritten(false)).substr(0, 6), "finish");
+  }
+}
+
+TEST(StepPumpEndTest, TheTimerOfTheFirstFrameIsFollowedByThatOfTheWrite) {
+  StepPump pump = First();
+  pump.OnRead(true);  // cancels the timer, whose end is still to come
+  pump.OnConnected();
+  pump.OnReplyReady();
+  pump.OnFetched(Fetched::kToken);
+  EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "close_connection");
+  EXPECT_EQ(Text(pump.OnTimer(false, Late())), "start_timer");
+  EXPECT_EQ(Text(pump.OnTimer(true, Late())), "cancel_call");
+}
+
+TEST(StepPumpEndTest, IsOverWhenTheTimerOfAWriteHasEnded) {
+  StepPump pump = Ended(Writing());
+  EXPECT_EQ(Text(pump.OnRead(false)), "");
+  EXPECT_EQ(Text(pump.OnWritten(true)), "cancel_timer finish(stop)");
+  EXPECT_EQ(Text(pump.OnFinished()), "");
+  EXPECT_EQ(Text(pump.OnTimer(true, Late())), "over") << "it expired just before it was cancelled";
+}
+
+TEST(StepPumpEndTest, CancelsAtOnceOnlyAWriteThatIsPending) {
+  EXPECT_EQ(Text(Reading().OnEnd(Stop(), true)), "close_connection finish(stop)");
+  EXPECT_EQ(Text(Fetching().OnEnd(Stop(), true)), "close_connection");
+  StepPump ended = Ended(Writing());
+  EXPECT_EQ(Text(ended.OnEnd(Late(), true)), "cancel_call") << "it waits no longer";
+  EXPECT_EQ(Text(ended.OnWritten(false)), "cancel_timer finish(stop)");
+}
+
 TEST(StepPumpEndTest, CancelsTheCallThatDoesNotTakeAReply) {
   StepPump pump = Writing();
-  EXPECT_EQ(Text(pump.OnEnd(Stop(), true)), "close_connection cancel_call");
-  EXPECT_EQ(Text(pump.OnWritten(false)), "finish(stop)");
+  EXPECT_EQ(Text(pump.OnEnd(Stop(), true)), "start_timer close_connection cancel_call");
+  EXPECT_EQ(Text(pump.OnWritten(false)), "cancel_timer finish(stop)");
 }
 
 TEST(StepPumpEndTest, TheFirstEndCounts) {

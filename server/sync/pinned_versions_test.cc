@@ -154,6 +154,66 @@ TEST_P(PinnedVersionsTest, SmallVersionsAreKeptLonger) {
   for (size_t i = 0; i < hung_.size(); ++i) EXPECT_EQ(hung_[i].worker->closed().ok(), i >= 2) << i;
 }
 
+// How the stream of a worker that does not read ends.
+enum class Ends { kReplaced, kLeft, kRefused };
+
+class EndedStreamsTest : public PinnedVersionsTest {
+ protected:
+  void End(Ends how, Hung* hung) {
+    if (how == Ends::kReplaced) return;  // by the session's next stream
+    if (how == Ends::kLeft) {
+      ASSERT_TRUE(hung->worker->Leave().ok());
+    } else {
+      ASSERT_FALSE(hung->worker->Send(StepFrame()).ok());
+      hung->worker->connection()->Close();
+    }
+  }
+  // gRPC keeps what is not read until the call is cancelled.
+  void LetGoOfCancelled() {
+    for (Hung& hung : hung_) {
+      if (hung.worker->cancelled()) hung.unread = StepReplyFrame();
+    }
+  }
+};
+
+TEST_P(EndedStreamsTest, KeepFewVersionsWhateverTheirNumber) {
+  for (const Ends how : {Ends::kReplaced, Ends::kLeft, Ends::kRefused}) {
+    SCOPED_TRACE(static_cast<int>(how));
+    hung_.clear();
+    good_.reset();
+    versions_.clear();
+    ASSERT_NO_FATAL_FAILURE(Start(/*old_version_bytes=*/0));
+    for (int64_t step = 0; step < 25; ++step) {
+      ASSERT_NO_FATAL_FAILURE(Hang(/*session=*/1));
+      ASSERT_NO_FATAL_FAILURE(End(how, &hung_.back()));
+      versions_.push_back(store_->published());
+      ASSERT_TRUE(good_->Push().ok());
+      LetGoOfCancelled();
+      EXPECT_LE(OldVersions(), kOldVersions) << "after step " << step;
+    }
+    EXPECT_TRUE(good_->closed().ok());
+  }
+}
+
+TEST_P(EndedStreamsTest, KeepFewVersionsThatAreSetAtOneStep) {
+  ASSERT_NO_FATAL_FAILURE(Start(/*old_version_bytes=*/0));
+  good_.reset();
+  for (int64_t i = 0; i < 25; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Hang(/*session=*/1));
+    ASSERT_NO_FATAL_FAILURE(End(Ends::kLeft, &hung_.back()));
+    sync_->HoldForChange();
+    ASSERT_TRUE(sync_->AwaitHeld());
+    versions_.push_back(store_->published());
+    ASSERT_TRUE(sync_->Assign({{"w", Tensor::FromValues<float>({3}, {10, 20, 30})}}).ok());
+    sync_->ReleaseAfterChange();
+    LetGoOfCancelled();
+    EXPECT_LE(OldVersions(), kOldVersions) << "after assignment " << i;
+  }
+  EXPECT_EQ(sync_->step(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Streamed, EndedStreamsTest, testing::Values(ValuePath::kStreamed));
+
 INSTANTIATE_TEST_SUITE_P(Paths, PinnedVersionsTest, testing::Values(ValuePath::kStreamed, ValuePath::kShared),
                          [](const testing::TestParamInfo<ValuePath>& info) {
                            return info.param == ValuePath::kShared ? "Shared" : "Streamed";

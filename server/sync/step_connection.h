@@ -21,8 +21,8 @@ class StepListener {
  public:
   virtual ~StepListener() = default;
   virtual void OnReplyReady() = 0;
-  // The chief has closed the connection: its stream is to end with `why`, after the reply that is being sent, or
-  // `at_once`, since the worker does not take it. At most once.
+  // The chief has closed the connection. Its stream is to end with `why`, after the reply that is being sent. With
+  // `at_once` a reply that the worker has not taken yet is given up; this may also come for a stream that has ended.
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
@@ -84,6 +84,11 @@ class StepConnection {
 
   // Tells the analysis that the owner, who holds its lock, holds mutex_.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(mutex_) {}
+  // For the owner. False once the connection is closed.
+  bool HasListener(const std::shared_ptr<StepListener>& listener) const {
+    AssertHeld();
+    return listener_ == listener;
+  }
 
   Owner* const owner_;
   Mutex* const mutex_;

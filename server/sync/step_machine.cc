@@ -60,7 +60,7 @@ StepEffects StepMachine::OnConnected(uint64_t session, std::string name, absl::T
     effects.close.push_back(
         {session,
          absl::AbortedError(absl::StrCat("session ", ShortSessionId(session), " has opened another Step stream")),
-         /*at_once=*/false});
+         /*at_once=*/true});
   }
   const auto it = workers_.emplace(session, WorkerState(std::move(name), now)).first;
   Update(session, it->second);
@@ -160,8 +160,7 @@ void StepMachine::ForgetGivenUp(StepEffects* effects) {
   for (const auto& [session, worker] : workers_) {
     const bool was_at_it = worker.last_token() && worker.last_token()->step == step_;
     if (!was_at_it || worker.phase() == WorkerState::Phase::kLeft) continue;
-    effects->close.push_back(
-        {session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/false});
+    effects->close.push_back({session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/true});
   }
   for (const StepEffects::Close& close : effects->close) Remove(close.session);
   policy_->RestartStep();

@@ -29,7 +29,7 @@ struct StepEffects {
   struct Close {
     uint64_t session = 0;
     absl::Status why;
-    bool at_once = false;  // the worker takes no reply
+    bool at_once = false;  // StepListener::OnClosed
   };
   struct Contributed {
     StepToken token;

@@ -85,8 +85,8 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
                                           name,
                                           FrameLimitsOf(shard_->layout(), options_.slots, checks.sparse),
                                           ContributionChecker(&shard_->layout(), checks)};
-    connection.reset(
-        new StepConnection(options, std::move(listener), NewValueDelivery(value_path, session, shard_.get(), &pins_)));
+    auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_);
+    connection.reset(new StepConnection(options, std::move(listener), std::move(delivery)));
     const absl::Time now = options_.clock->Now();
     TakeAndCommit(machine_.OnConnected(session, name, now), now, &outbox);
     rates_.AddWorker(session, worker);
@@ -238,6 +238,8 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
     RETURN_IF_ERROR(shard_->Assign(values));
     if (options_.log != nullptr) options_.log->CountAssignment(by);  // a snapshot has both or none
     RemoveAll(absl::AbortedError("variables were set"), &outbox);
+    pins_.OnCurrentReplaced();
+    CloseExcessPins(options_.clock->Now(), &outbox);
   }
   CarryOut(&outbox);
   return absl::OkStatus();

@@ -195,8 +195,8 @@ class SyncReplicas : private StepConnection::Owner {
   void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The step that was committed last only counts: a few of many are logged.
   void NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes out those that keep more old versions of the values alive than may be. Nothing is lost: what they contribute
-  // to those steps counts no more.
+  // Ends the streams that keep more old versions of the values alive than may be, also those that wait for their end
+  // to be read. Nothing is lost: contributions to those steps no longer count.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const StepEffects& effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same, and the commit.

@@ -154,9 +154,16 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
 }
 
 void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
-  for (const uint64_t session : pins_.FindExcess(shard_->step())) {
-    const auto it = connections_.find(session);
-    if (it == connections_.end()) continue;
+  const absl::Status why = absl::AbortedError("the values of a step were kept for too many steps");
+  for (const PinHolder& holder : pins_.FindExcess(shard_->step())) {
+    auto stream = holder.stream.lock();
+    if (stream == nullptr) continue;  // it is over: what gRPC is writing goes with its connection
+    const auto it = connections_.find(holder.session);
+    if (it == connections_.end() || !it->second->HasListener(stream)) {
+      // The stream has ended and waits for the worker to read.
+      outbox->endings.push_back({std::move(stream), why, /*at_once=*/true});
+      continue;
+    }
     const StepConnection& connection = *it->second;
     connection.AssertHeld();
     outbox->warnings.push_back(absl::StrCat(connection.name_,
@@ -164,8 +171,8 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
                                             shard_->step(), ", as others do of later ones: its stream is ended"));
     // A worker that reads the chief's memory takes its replies.
     const bool at_once = connection.delivery_->streams();
-    Remove(session, absl::AbortedError("the values of a step were kept for too many steps"), at_once, outbox);
-    Take(machine_.OnDisconnected(session, now), outbox);
+    Remove(holder.session, why, at_once, outbox);
+    Take(machine_.OnDisconnected(holder.session, now), outbox);
   }
 }
 
@@ -198,7 +205,6 @@ void SyncReplicas::Remove(uint64_t session, const absl::Status& why, bool at_onc
   connection.AssertHeld();
   connection.closed_ = true;
   connection.delivery_->OnClosed();
-  pins_.Forget(session);
   rates_.RemoveWorker(session);
   if (!why.ok()) outbox->endings.push_back({std::move(connection.listener_), why, at_once});
   connection.listener_.reset();

@@ -134,9 +134,11 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   void StartTimer() {
     timer_ = true;
     World* const world = server_->process_->world();
-    world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(kSilenceLimit), [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->EndTimer(/*expired=*/true);
-    });
+    world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(kSilenceLimit),
+                           [weak = weak_from_this(), number = ++timers_] {
+                             const auto self = weak.lock();
+                             if (self != nullptr && number == self->timers_) self->EndTimer(/*expired=*/true);
+                           });
   }
   void EndTimer(bool expired) {
     if (!std::exchange(timer_, false)) return;
@@ -201,6 +203,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   StepPump pump_;
   std::shared_ptr<StepConnection> connection_;
   bool timer_ = false;
+  int timers_ = 0;  // started so far
   bool reading_ = false;
   bool writing_ = false;
   std::string received_;

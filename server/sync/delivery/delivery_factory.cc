@@ -8,17 +8,17 @@
 
 namespace lockstep {
 
-std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, uint64_t session, const StepShard* shard,
+std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
                                                 VersionPins* pins) {
   switch (path) {
     case ValuePath::kInProcess:
       return std::make_unique<InProcessDelivery>(shard);
     case ValuePath::kShared:
-      return std::make_unique<MappedDelivery>(session, shard, pins);
+      return std::make_unique<MappedDelivery>(stream, shard, pins);
     case ValuePath::kStreamed:
       break;
   }
-  return std::make_unique<StreamedDelivery>(session, shard, pins);
+  return std::make_unique<StreamedDelivery>(stream, shard, pins);
 }
 
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots) {

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_SYNC_DELIVERY_DELIVERY_FACTORY_H_
 #define LOCKSTEP_SERVER_SYNC_DELIVERY_DELIVERY_FACTORY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -22,7 +23,7 @@ enum class ValuePath {
 };
 
 // `shard` and `pins` must outlive the result.
-std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, uint64_t session, const StepShard* shard,
+std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
                                                 VersionPins* pins);
 
 // The versions that `bytes` are enough for, at least two: one worker may hang for long, another be only slow.

@@ -13,7 +13,7 @@ void MappedDelivery::Attach(const StepToken& token, StepReplyFrame* reply) {
   reply->values_memory = *shard_.values_memory();
   auto values = shard_.values();
   const PublishedValues* const pinned = values.get();
-  values_ = {pins_->Pin(token.step, session_, std::move(values)), pinned};
+  values_ = {pins_->Pin(token.step, stream_, std::move(values)), pinned};
 }
 
 }  // namespace lockstep

@@ -1,7 +1,6 @@
 #ifndef LOCKSTEP_SERVER_SYNC_DELIVERY_MAPPED_DELIVERY_H_
 #define LOCKSTEP_SERVER_SYNC_DELIVERY_MAPPED_DELIVERY_H_
 
-#include <cstdint>
 #include <memory>
 
 #include "lockstep/server/sync/delivery/streamed_delivery.h"
@@ -17,8 +16,8 @@ namespace lockstep {
 class MappedDelivery : public ValueDelivery {
  public:
   // `shard`, which compresses nothing, and `pins` must outlive this.
-  MappedDelivery(uint64_t session, const StepShard* shard, VersionPins* pins)
-      : session_(session), shard_(*shard), pins_(pins), streamed_(session, shard, pins) {}
+  MappedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
+      : stream_(stream), shard_(*shard), pins_(pins), streamed_(stream, shard, pins) {}
 
   bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
@@ -31,7 +30,7 @@ class MappedDelivery : public ValueDelivery {
   std::shared_ptr<const PublishedValues> values() const override { return values_; }
 
  private:
-  const uint64_t session_;
+  const PinHolder stream_;
   const StepShard& shard_;
   VersionPins* const pins_;
   StreamedDelivery streamed_;

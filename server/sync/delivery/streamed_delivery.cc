@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-StreamedDelivery::StreamedDelivery(uint64_t session, const StepShard* shard, VersionPins* pins)
-    : session_(session), shard_(*shard), pins_(pins), values_(&shard->layout()) {}
+StreamedDelivery::StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
+    : stream_(stream), shard_(*shard), pins_(pins), values_(&shard->layout()) {}
 
 bool StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
   const int64_t step = shard_.step();
@@ -17,7 +17,7 @@ bool StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFra
     values_.Fill(shard_.finished_segments(), std::move(next), reply);
   }
   if (!reply->values.empty()) {
-    reply->values_owner = pins_->Pin(reply->values_step, session_, std::move(reply->values_owner));
+    reply->values_owner = pins_->Pin(reply->values_step, stream_, std::move(reply->values_owner));
   }
   return token && values_.holds(step) && FillEstimates(*token, reply);
 }
@@ -31,7 +31,7 @@ bool StreamedDelivery::FillEstimates(const StepToken& token, StepReplyFrame* rep
   if (shard_.compression().top_k <= 0) return true;
   const bool all = estimates_.Feed(shard_.layout(), shard_.step(), shard_.estimates(), token.block, reply);
   if (reply->estimates_owner != nullptr) {
-    reply->estimates_owner = pins_->Pin(shard_.step(), session_, std::move(reply->estimates_owner));
+    reply->estimates_owner = pins_->Pin(shard_.step(), stream_, std::move(reply->estimates_owner));
   }
   return all;
 }

@@ -1,8 +1,6 @@
 #ifndef LOCKSTEP_SERVER_SYNC_DELIVERY_STREAMED_DELIVERY_H_
 #define LOCKSTEP_SERVER_SYNC_DELIVERY_STREAMED_DELIVERY_H_
 
-#include <cstdint>
-
 #include "lockstep/server/sync/delivery/estimate_sender.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/delivery/value_sender.h"
@@ -16,7 +14,7 @@ namespace lockstep {
 class StreamedDelivery : public ValueDelivery {
  public:
   // `shard` and `pins` must outlive this.
-  StreamedDelivery(uint64_t session, const StepShard* shard, VersionPins* pins);
+  StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins);
 
   bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override;
@@ -27,7 +25,7 @@ class StreamedDelivery : public ValueDelivery {
  private:
   bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
 
-  const uint64_t session_;
+  const PinHolder stream_;
   const StepShard& shard_;
   VersionPins* const pins_;
   ValueSender values_;

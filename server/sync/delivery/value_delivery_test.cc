@@ -32,7 +32,7 @@ class ValueDeliveryTest : public ::testing::Test {
     shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
     sums_ = shard_->Begin(0, 1);
     sums_->AddReports({v1::SlotReport()});
-    delivery_ = NewValueDelivery(path, kSession, shard_.get(), &pins_);
+    delivery_ = NewValueDelivery(path, {kSession, {}}, shard_.get(), &pins_);
   }
   // A gradient of zeros for a variable.
   void Sum(int64_t variable) {
@@ -100,10 +100,11 @@ TEST_F(ValueDeliveryTest, WhatWaitsToBeReadIsPinned) {
   ASSERT_TRUE(delivery_->Fill(TokenOf(0), &reply));
   VersionPins none(0);
   EXPECT_TRUE(pins_.FindExcess(1).empty()) << "two old versions may be kept";
-  const auto another = NewValueDelivery(ValuePath::kStreamed, kSession, shard_.get(), &none);
+  const auto another = NewValueDelivery(ValuePath::kStreamed, {kSession, {}}, shard_.get(), &none);
   StepReplyFrame held;
   ASSERT_TRUE(another->Fill(TokenOf(0), &held));
-  EXPECT_EQ(none.FindExcess(1).count(kSession), 1u);
+  ASSERT_EQ(none.FindExcess(1).size(), 1u);
+  EXPECT_EQ(none.FindExcess(1)[0].session, kSession);
   held = StepReplyFrame();
   EXPECT_TRUE(none.FindExcess(1).empty());
 }
@@ -115,7 +116,7 @@ TEST_F(ValueDeliveryTest, StreamedEstimatesComeBeforeTheToken) {
   EXPECT_TRUE(reply.estimates.empty()) << "at step 0 both ends know that they are zeros";
   for (const int64_t variable : {0, 1}) sums_->AddPiece({0, 1}, SparsePiece(0, variable, 0, ""));
   Commit();
-  const auto newcomer = NewValueDelivery(ValuePath::kStreamed, kSession, shard_.get(), &pins_);
+  const auto newcomer = NewValueDelivery(ValuePath::kStreamed, {kSession, {}}, shard_.get(), &pins_);
   StepReplyFrame later;
   EXPECT_TRUE(newcomer->Fill(TokenOf(1), &later));
   EXPECT_EQ(later.estimates.size(), 2u);

@@ -27,9 +27,10 @@ class FrameWorker::Listener : public StepListener {
     MutexLock lock(&mutex_);
     ++rings_;
   }
-  void OnClosed(const absl::Status& why, bool) override {
+  void OnClosed(const absl::Status& why, bool at_once) override {
     MutexLock lock(&mutex_);
     closed_ = why;
+    cancelled_ |= at_once;
   }
   int rings() const {
     MutexLock lock(&mutex_);
@@ -39,10 +40,15 @@ class FrameWorker::Listener : public StepListener {
     MutexLock lock(&mutex_);
     return closed_;
   }
+  bool cancelled() const {
+    MutexLock lock(&mutex_);
+    return cancelled_;
+  }
 
  private:
   mutable Mutex mutex_;
   int rings_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -175,5 +181,6 @@ float FrameWorker::value(int variable, int64_t element) const {
 
 int FrameWorker::rings() const { return listener_->rings(); }
 absl::Status FrameWorker::closed() const { return listener_->closed(); }
+bool FrameWorker::cancelled() const { return listener_->cancelled(); }
 
 }  // namespace lockstep

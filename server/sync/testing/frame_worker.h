@@ -72,6 +72,8 @@ class FrameWorker {
   // From the chief's calls of the listener.
   int rings() const;
   absl::Status closed() const;
+  // The chief has also given up what this worker has not read.
+  bool cancelled() const;
 
  private:
   class Listener;

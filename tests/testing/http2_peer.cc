@@ -1,0 +1,90 @@
+#include "lockstep/tests/testing/http2_peer.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "absl/strings/numbers.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+std::string BigEndian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+}  // namespace
+
+Http2Peer::Http2Peer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  sockaddr_in place = {};
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<uint16_t>(port));
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0);
+  Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  Send(Encode(/*SETTINGS*/ 4, 0, 0, ""));
+}
+
+Http2Peer::~Http2Peer() { close(fd_); }
+
+void Http2Peer::Send(const std::string& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t sent = send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    at += static_cast<size_t>(sent);
+  }
+}
+
+void Http2Peer::Begin(uint32_t stream, const std::string& method) {
+  std::string headers;
+  // Each is a literal without an index (HPACK).
+  const auto add = [&headers](const std::string& name, const std::string& value) {
+    headers += std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) + value;
+  };
+  add(":method", "POST");
+  add(":scheme", "http");
+  add(":path", method);
+  add(":authority", "chief");
+  add("te", "trailers");
+  add("content-type", "application/grpc");
+  Send(Encode(kHeaders, kEndHeaders, stream, headers));
+}
+
+void Http2Peer::SendMessage(uint32_t stream, const std::string& message, bool last) {
+  const std::string prefixed = std::string(1, '\0') + BigEndian(static_cast<uint32_t>(message.size())) + message;
+  Send(Encode(kData, last ? kEndStream : 0, stream, prefixed));
+}
+
+absl::optional<Http2Peer::Frame> Http2Peer::Read() {
+  std::string header;
+  if (!ReadBytes(9, &header)) return absl::nullopt;
+  const auto byte = [&header](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(header[i])); };
+  Frame frame;
+  frame.type = static_cast<uint8_t>(byte(3));
+  frame.flags = static_cast<uint8_t>(byte(4));
+  frame.stream = byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8);
+  if (!ReadBytes(byte(0) << 16 | byte(1) << 8 | byte(2), &frame.payload)) return absl::nullopt;
+  return frame;
+}
+
+std::string Http2Peer::Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
+  return BigEndian(static_cast<uint32_t>(payload.size())).substr(1) + static_cast<char>(type) +
+         static_cast<char>(flags) + BigEndian(stream) + payload;
+}
+
+bool Http2Peer::ReadBytes(size_t count, std::string* bytes) {
+  bytes->resize(count);
+  for (size_t at = 0; at < count;) {
+    const ssize_t got = recv(fd_, &(*bytes)[at], count - at, 0);
+    if (got <= 0) return false;
+    at += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#ifndef LOCKSTEP_TESTS_TESTING_HTTP2_PEER_H_
+#define LOCKSTEP_TESTS_TESTING_HTTP2_PEER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// A peer that speaks just enough HTTP/2, over a socket, to make gRPC calls, and does nothing by itself: it gives the
+// server no window and answers no ping. For one thread.
+class Http2Peer {
+ public:
+  enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kGoAway = 7 };
+  static constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
+  struct Frame {
+    uint8_t type = 0;
+    uint8_t flags = 0;
+    uint32_t stream = 0;
+    std::string payload;
+  };
+
+  // Connects to "127.0.0.1:port" and greets.
+  explicit Http2Peer(const std::string& address);
+  Http2Peer(const Http2Peer&) = delete;
+  ~Http2Peer();
+
+  // Sends bytes. Stops if the server hangs up.
+  void Send(const std::string& bytes);
+  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams are odd and ascend.
+  void Begin(uint32_t stream, const std::string& method);
+  // Sends one message of a call.
+  void SendMessage(uint32_t stream, const std::string& message, bool last = false);
+  // Blocks until a frame comes; nullopt if the server has hung up.
+  absl::optional<Frame> Read();
+
+  static std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
+
+ private:
+  bool ReadBytes(size_t count, std::string* bytes);
+
+  const int fd_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_TESTING_HTTP2_PEER_H_
