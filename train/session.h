@@ -26,7 +26,8 @@ struct StepResult {
   int64_t global_step = 0;
   // Mean over the slots: of the step on the chief, of the block on a worker.
   double loss = 0;
-  // On a worker: what became of the block. The chief's updates are ACCEPTED.
+  // On a worker: what became of the block; NONE if the chief set variables or settings before it said so. The chief's
+  // updates are ACCEPTED.
   v1::ContributionResult fate = v1::CONTRIBUTION_NONE;
   // On the chief: something was not finite, and with training.skip_non_finite the step counts and changes nothing else.
   bool skipped = false;

@@ -149,8 +149,12 @@ void WorkerSession::OnSession(bool goes_on) {
     ++state_.sessions;
     DropSentSummaries();
   }
-  // Its fate nobody will tell: what the first token of this session says is not about it. Where the chief has only set
-  // something, Run goes on with that token, and what it was to report travels with it.
+  // The first token of this session says nothing about the block before. The chief that has only set something since
+  // has read it: Run returns it, and its summaries are reported. A block that was broken off is computed again.
+  if (goes_on && state_.computed) {
+    state_.result = std::exchange(state_.computed, absl::nullopt);
+    DropSentSummaries();
+  }
   state_.computed.reset();
   state_.sent_summaries = 0;
   changed_.SignalAll();

@@ -1,5 +1,6 @@
 #include "lockstep/train/worker_session.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,7 +16,14 @@ namespace {
 
 class WorkerSessionTest : public ::testing::Test {
  protected:
-  WorkerSessionTest() {
+  explicit WorkerSessionTest(int64_t steps = 12)
+      : op_(CreateTrainOp(absl::StrCat(R"(
+          model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+          optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
+          input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+          training { replicas_to_aggregate: 2 steps: )",
+                                       steps, "}"))
+                .value()) {
     SessionOptions options;
     options.op = op_;
     options.logdir = "run";
@@ -26,22 +34,16 @@ class WorkerSessionTest : public ::testing::Test {
     // Until a worker has declared the model.
     std::thread opening([&] { chief_ = ChiefSession::Open(options).value(); });
     while (!fs_.Exists("run.port").value()) std::this_thread::yield();
-    SessionOptions worker;
-    worker.op = op_;
-    worker.is_chief = false;
-    worker.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
-    worker_ = OpenSession(worker).value();
+    worker_options_.op = op_;
+    worker_options_.is_chief = false;
+    worker_options_.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
+    worker_ = OpenSession(worker_options_).value();
     opening.join();
   }
 
-  const TrainOp op_ = CreateTrainOp(R"(
-    model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
-    optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
-    input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
-    training { replicas_to_aggregate: 2 steps: 12 }
-  )")
-                          .value();
+  const TrainOp op_;
   MemoryFileSystem fs_;
+  SessionOptions worker_options_;
   std::unique_ptr<ChiefSession> chief_;
   std::unique_ptr<Session> worker_;
 };
@@ -102,6 +104,43 @@ TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
   EXPECT_TRUE(chief_->Close().ok());
   computing.join();
   EXPECT_TRUE(worker_->Close().ok());
+}
+
+class LongWorkerSessionTest : public WorkerSessionTest {
+ protected:
+  LongWorkerSessionTest() : WorkerSessionTest(100000000) {}
+};
+
+// A worker that got no result of its blocks would give the run up after max_wait, and no Run would return.
+TEST_F(LongWorkerSessionTest, ProgramsGoOnWhenVariablesAreSetAfterEveryStep) {
+  constexpr int64_t kSteps = 100;
+  chief_->AllowThrough(0);
+  std::unique_ptr<Session> other = OpenSession(worker_options_).value();
+  std::atomic<int64_t> blocks[2] = {{0}, {0}};
+  const auto computes = [this](Session* worker, std::atomic<int64_t>* blocks) {
+    return std::thread([this, worker, blocks] {
+      while (true) {
+        const absl::Status status = worker->Run(op_).status();
+        if (absl::IsOutOfRange(status)) return;
+        ASSERT_TRUE(status.ok()) << status;
+        ++*blocks;
+      }
+    });
+  };
+  std::thread first = computes(worker_.get(), &blocks[0]), second = computes(other.get(), &blocks[1]);
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    chief_->AllowThrough(step - 1);
+    ASSERT_EQ(chief_->Run(op_)->global_step, step);
+    EXPECT_TRUE(chief_->Assign({NamedFloats("logits/bias", {3}, {0, 1, 2}).value()}).ok());
+  }
+  // The chief may set values before a worker knows that its block was sent: then Run returns the next one.
+  EXPECT_GE(blocks[0] + blocks[1], kSteps / 2);
+  ASSERT_TRUE(chief_->RequestStop("enough").ok());
+  EXPECT_TRUE(chief_->Close().ok());
+  first.join();
+  second.join();
+  EXPECT_TRUE(worker_->Close().ok());
+  EXPECT_TRUE(other->Close().ok());
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& sta
   over_since_.reset();
   if (!Survives(status)) return status;
   const bool answered = std::exchange(answered_, false);
-  const bool fruitless = std::exchange(open_, false) || IsTransportsWord(status);
+  // A worker that only waits for a token brings nothing while every step ends its session.
+  const bool fruitless = (std::exchange(open_, false) && !absl::IsAborted(status)) || IsTransportsWord(status);
   if (answered) absent_since_ = now;
   absence_ = now - absent_since_;
   if (!fruitless) {

@@ -13,11 +13,11 @@
 namespace lockstep {
 
 // Decides when a worker whose session has ended opens another one, and when it gives up: when there is no answer, or
-// sessions bring nothing, for as long as it may wait for a chief, or when the address file says that the run is over
-// (IsEndOfRun). A worker that never had a session believes that only when it is still said after kEndGrace: a chief
-// that is to continue the run may be starting at the same time. A chief that is there and sends the worker away
-// (Aborted: variables or settings were changed, or it was restarted) is asked for another session at once, up to
-// kAtOnce times before one brings something. Pure: no lock, no clock, no I/O.
+// sessions fail and bring nothing, for as long as it may wait for a chief, or when the address file says that the run
+// is over (IsEndOfRun). A worker that never had a session believes that only when it is still said after kEndGrace: a
+// chief that is to continue the run may be starting at the same time. A chief that sends the worker away (Aborted:
+// variables or settings were changed, or it was restarted) knows it and is never given up. It is asked for another
+// session at once, up to kAtOnce times before one brings something. Pure: no lock, no clock, no I/O.
 class SessionRetries {
  public:
   static constexpr absl::Duration kEndGrace = absl::Seconds(3);
@@ -57,7 +57,7 @@ class SessionRetries {
   // The first failure since the chief answered.
   absl::Time absent_since_;
   absl::Duration absence_;
-  // The first of the sessions that were opened, one after the other, and brought nothing.
+  // The first of the sessions that were opened, one after the other, failed and brought nothing.
   absl::optional<absl::Time> fruitless_since_;
   bool had_session_ = false;
   // The first of the attempts, one after the other, that found the run to be over.

@@ -129,6 +129,14 @@ TEST_F(SessionRetriesTest, SessionsThatBringNothingAreGivenUpAfterTheLimit) {
   }
 }
 
+// It waits for a token while others compute, and the chief sets something at every step.
+TEST_F(SessionRetriesTest, AChiefThatSendsAnIdleWorkerAwayIsNeverGivenUp) {
+  for (int i = 0; i < 100; ++i) {
+    const auto delay = FailOpenAfter(absl::Seconds(1), absl::AbortedError("variables were set"));
+    ASSERT_TRUE(delay.ok()) << i << ": " << delay.status();
+  }
+}
+
 TEST_F(SessionRetriesTest, ASessionThatBroughtSomethingMayEndInAnyOfThem) {
   for (int i = 0; i < 100; ++i) {
     retries_.OnProgress();

@@ -153,6 +153,20 @@ TEST_F(TrainingWorkerTest, ANewGenerationIsANewSession) {
   EXPECT_EQ(calls.open_session[0].incarnation(), calls.open_session[2].incarnation());
 }
 
+// As when its program sets variables after every step, for longer than the worker would wait for a chief.
+TEST_F(TrainingWorkerTest, AChiefThatEndsEachSessionAfterABlockIsAskedAgainAtOnce) {
+  constexpr int kSessions = 50;
+  for (int step = 0; step < kSessions; ++step) {
+    client_.streams.push_back(
+        {FakeChiefClient::Gives(step, 0, 1), FakeChiefClient::Fails(absl::AbortedError("variables were set"))});
+  }
+  client_.streams.push_back({FakeChiefClient::Finishes()});
+  chief_wait_ = absl::Seconds(10);
+  const absl::Status status = Run(absl::Seconds(1));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(worker_->slots_computed(), kSessions);
+}
+
 TEST_F(TrainingWorkerTest, AnotherConfigurationIsAnotherTask) {
   client_.streams = {{}, {FakeChiefClient::Finishes()}};
   client_.streams[0] = {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::AbortedError("restarted"))};

@@ -56,7 +56,10 @@ Effects WorkerProtocol::OnFinished(const std::string& message) {
 Effects WorkerProtocol::OnError(absl::Status status) {
   CHECK(phase_ == Phase::kAwaiting) << "an error of a wait that was not begun";
   if (ended_) return EndOfRun(*ended_, /*leave=*/stopping());
-  return End(std::move(status), false, /*leave=*/stopping());
+  const bool taken = computed_ && absl::IsAborted(status);
+  Effects effects = End(std::move(status), false, /*leave=*/stopping());
+  effects.progress = taken;
+  return effects;
 }
 
 Effects WorkerProtocol::OnBlock(absl::Status status, bool own) {

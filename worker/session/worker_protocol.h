@@ -25,6 +25,7 @@ struct SessionEnd {
 //   kAwaiting   OnToken after a stop                   kClosed     leave; end: Cancelled; progress as above
 //   kAwaiting   OnFinished                             kClosed     leave; end, final: OK, or InvalidArgument(message)
 //   kAwaiting   OnError                                kClosed     end: the error; leave after a stop
+//   kAwaiting   OnError(Aborted)                       kClosed     the same; progress if a block was computed before
 //   kAwaiting   OnError, the run having ended          kClosed     end, final: as OnFinished
 //   kComputing  OnBlock(OK)                            kAwaiting   await a token
 //   kComputing  OnBlock(Cancelled) after a stop        kClosed     leave; end: Cancelled
@@ -57,7 +58,8 @@ class WorkerProtocol {
   Effects OnToken();
   // The run is over; `message` is empty if it went well.
   Effects OnFinished(const std::string& message);
-  // The wait for a token failed.
+  // The wait for a token failed. A chief that ends the stream itself (Aborted: it sets variables or settings) has taken
+  // the block before.
   Effects OnError(absl::Status status);
   // A block was computed, or was not; `own`: the failure is the worker's, not the chief's or the stream's.
   Effects OnBlock(absl::Status status, bool own);

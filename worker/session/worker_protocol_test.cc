@@ -87,6 +87,18 @@ TEST_F(WorkerProtocolTest, AFailedWaitEndsTheSession) {
   ExpectEnd(StoppingIn(Phase::kAwaiting).OnError(kCancelled), kCancelled, /*final=*/false, /*leave=*/true);
 }
 
+TEST_F(WorkerProtocolTest, AStreamThatTheChiefEndsHasTakenTheBlock) {
+  for (const bool computed : {false, true}) {
+    for (const absl::Status& error : {absl::AbortedError("variables were set"), absl::UnavailableError("gone")}) {
+      WorkerProtocol protocol = In(computed ? Phase::kComputing : Phase::kAwaiting);
+      if (computed) protocol.OnBlock(absl::OkStatus(), false);
+      const Effects effects = protocol.OnError(error);
+      ExpectEnd(effects, error, /*final=*/false, /*leave=*/false);
+      EXPECT_EQ(effects.progress, computed && absl::IsAborted(error)) << error;
+    }
+  }
+}
+
 TEST_F(WorkerProtocolTest, ABlockThatIsDroppedForAStopIsFollowedByAGoodbye) {
   ExpectEnd(StoppingIn(Phase::kComputing).OnBlock(kCancelled, false), kCancelled, /*final=*/false, /*leave=*/true);
 }
