@@ -51,12 +51,14 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   Mutex mutex;
   CondVar stopped;
   bool stop = false;
-  TerminationWatch watch([&] {
+  TerminationWatch::Options on_signals;
+  on_signals.on_stop = [&] {
     signals.IgnoreStops();
     MutexLock lock(&mutex);
     stop = true;
     stopped.SignalAll();
-  });
+  };
+  TerminationWatch watch(std::move(on_signals));
   RunWatcher::Options options;
   options.fs = fs;
   options.clock = Clock::Real();

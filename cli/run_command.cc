@@ -166,8 +166,8 @@ absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const con
     if (signal.has_value() && IsStop(*signal)) {
       stopped = true;
       evaluation.Cancel();
-      supervisor.RequestStop(*signal);
     }
+    if (signal.has_value() && *signal != SIGCHLD) supervisor.OnSignal(*signal);
     supervisor.Poll();
     if (poller == nullptr && !supervisor.master().empty()) {
       ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
@@ -282,8 +282,10 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   CommandLine command_line(
       "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
       "The same command resumes a stopped run. Ctrl-C saves a checkpoint and stops;\n"
-      "once more, at least a second later, stops at once. SIGTERM and SIGHUP stop as Ctrl-C does, and repeated change "
-      "nothing.\n"
+      "once more, at least a second later, stops at once. SIGTERM, SIGHUP and SIGXCPU stop as Ctrl-C does, and "
+      "repeated "
+      "change nothing.\n"
+      "SIGUSR1 and SIGUSR2 make the chief save a checkpoint now, and the run continues.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step could not be saved;\n"
       "2 wrong arguments or configuration; 138 starting again may help; 143 stopped, the last step is saved.\n"
       "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
@@ -333,7 +335,9 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
       "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
       "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops; once more, at least a second later, "
       "stops\n"
-      "at once. SIGTERM and SIGHUP stop as Ctrl-C does, and repeated change nothing.\n"
+      "at once. SIGTERM, SIGHUP and SIGXCPU stop as Ctrl-C does, and repeated change nothing. SIGUSR1 and SIGUSR2 "
+      "save\n"
+      "a checkpoint now, and the run continues.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step\n"
       "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
   DeclareShared(&flags, &command_line);

@@ -159,7 +159,9 @@ int Main(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
-      "SIGTERM, SIGINT and SIGHUP: saves the last step, within checkpoint.stop_seconds, and ends. Repeated they change "
+      "SIGUSR1 and SIGUSR2: saves the last step now, and continues.\n"
+      "SIGTERM, SIGINT, SIGHUP and SIGXCPU: saves the last step, within checkpoint.stop_seconds, and ends. Repeated "
+      "they change "
       "nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite), or the last "
       "step, also that of a stop, could not be saved, or a second Ctrl-C came before it was; 2 wrong arguments or "

@@ -112,7 +112,8 @@ absl::Status ChiefSession::Create() {
 absl::Status ChiefSession::Start(const ChiefMachine& machine) {
   ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
-  if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); });
+  if (options_.stop != nullptr)
+    stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); }, [this] { process_.RequestSave(); });
   const absl::Status created = Create();
   if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
   finisher_ = machine.executor->Start("finisher", [this] { ending_.End(process_.Wait()); });

@@ -22,6 +22,7 @@ constexpr char kDetails[] =
     "Without --listen, --master and a cluster the whole run is in this process. A cluster is told by --worker_hosts "
     "and\n"
     "--ps_hosts, or by TF_CONFIG in the environment, as Kubeflow sets it: chief, master, worker, ps and evaluator.\n"
+    "SIGTERM, SIGINT, SIGHUP and SIGXCPU stop it; SIGUSR1 and SIGUSR2 make the chief save now, and it continues.\n"
     "Exit codes: 0 the run is over and its last step is saved; 1 it failed; 2 wrong arguments; 138 starting again may "
     "help; 143 stopped by a signal, and nothing is lost.";
 
@@ -113,13 +114,7 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
   }
   absl::Status status;
   {
-    TerminationWatch watch(
-        [this] {
-          LOG(INFO) << "terminating; Ctrl-C once more ends at once";
-          stop_.Request();
-        },
-        [this] { return stop_.loses_nothing() ? kExitTerminated : kExitFailed; },
-        [this] { return stop_.limit(kStopLimit); });
+    TerminationWatch watch(WatchOptions());
     status = body();
     if (IsDiskHang(status)) {
       // Whatever was destroyed now would wait for the disk, too.
@@ -134,6 +129,21 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
     LOG(ERROR) << status.message();
   }
   return ExitCodeOf(status);
+}
+
+TerminationWatch::Options Program::WatchOptions() {
+  TerminationWatch::Options options;
+  options.on_stop = [this] {
+    LOG(INFO) << "terminating; Ctrl-C once more ends at once";
+    stop_.Request();
+  };
+  options.on_save = [this] {
+    if (!stop_.RequestSave() && !is_chief())
+      LOG(INFO) << "the chief saves, this process has nothing to save; continues";
+  };
+  options.second_exit_code = [this] { return stop_.loses_nothing() ? kExitTerminated : kExitFailed; };
+  options.limit = [this] { return stop_.limit(kStopLimit); };
+  return options;
 }
 
 SessionOptions Program::Options(TrainOp op) {

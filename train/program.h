@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/train/cluster_flags.h"
 #include "lockstep/train/session_options.h"
@@ -32,9 +33,10 @@ class Program {
 
   // Parses the flags, runs `body` and returns the exit code: 0 done, also when the body returns OutOfRange, as an input
   // or a run that has ended does; 1 the run failed; 2 wrong arguments; 138 starting again may help; 143 stopped by a
-  // signal, with the last step saved. SIGTERM, SIGINT and SIGHUP stop the sessions of the body. The body is that of the
-  // chief and the workers. A parameter server waits for the end of the run; an evaluator evaluates each checkpoint as
-  // the run's configuration says, until that of the last step.
+  // signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions of the body; at SIGUSR1 and
+  // SIGUSR2 the chief's save now, and the body continues. The body is that of the chief and the workers. A parameter
+  // server waits for the end of the run; an evaluator evaluates each checkpoint as the run's configuration says, until
+  // that of the last step.
   int Run(const std::function<absl::Status()>& body);
   // The same with a body for every role, such as one that calls learn::Run.
   int RunEveryRole(const std::function<absl::Status()>& body);
@@ -54,6 +56,7 @@ class Program {
   absl::Status Resolve();
   // The same for those that are the chief's.
   absl::Status CheckChiefFlags() const;
+  TerminationWatch::Options WatchOptions();
   // What a process does that neither trains nor has a body of its own.
   absl::Status WaitOrEvaluate();
 

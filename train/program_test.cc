@@ -4,11 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/process.h"
@@ -104,6 +107,35 @@ TEST_F(ProgramTest, AStopBeforeThereIsAChiefLosesNothing) {
                 return OpenSession(std::move(session)).status();
               }),
               ExitedWithCode(kExitTerminated), "not ended 0 after it was told to");
+}
+
+TEST_F(ProgramTest, AUserSignalSavesAndTheBodyContinues) {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    EXPECT_EXIT(ChiefMain([signal](Program&, SessionOptions session) -> absl::Status {
+                  MemoryFileSystem fs;
+                  session.fs = &fs;
+                  session.logdir = "logdir";
+                  session.op.spec.mutable_training()->set_steps(1000000000);
+                  const TrainOp op = session.op;
+                  const auto opened = OpenSession(std::move(session)).value();
+                  for (int i = 0; i < 3; ++i) EXPECT_TRUE(opened->Run(op).ok());
+                  kill(getpid(), signal);
+                  const auto saved = [&fs] {
+                    const auto names = fs.ListDirectory("logdir").value();
+                    return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+                      return absl::StartsWith(name, "model.ckpt-") && absl::EndsWith(name, ".index") &&
+                             name != "model.ckpt-0.index";
+                    });
+                  };
+                  while (!saved()) EXPECT_TRUE(opened->Run(op).ok());
+                  EXPECT_TRUE(opened->Run(op).ok());
+                  kill(getpid(), SIGTERM);
+                  while (opened->Run(op).ok()) {
+                  }
+                  return opened->Close();
+                }),
+                ExitedWithCode(kExitTerminated), "saves now, and continues.*saved logdir/model.ckpt-[1-9]");
+  }
 }
 
 TEST_F(ProgramTest, AStopOfAChiefThatDoesNotEndMayLoseSomething) {

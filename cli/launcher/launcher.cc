@@ -199,7 +199,7 @@ void Launcher::StopWorkersAt(absl::Time when) {
   }
 }
 
-void Launcher::RequestStop(int signal) {
+void Launcher::OnSignal(int signal) {
   switch (stop_requests_.On(signal, options_.clock->Now())) {
     case StopRequests::Meaning::kStop:
       options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
@@ -215,10 +215,20 @@ void Launcher::RequestStop(int signal) {
       break;
     case StopRequests::Meaning::kSame:
       return;
+    case StopRequests::Meaning::kSave:
+      return RequestSave();
     case StopRequests::Meaning::kAtOnce:
       StopAtOnce();
   }
   EscalateShutdown();
+}
+
+void Launcher::RequestSave() {
+  if (ending_ || chief_.pid == 0) return options_.say("there is no chief that could save now");
+  options_.say("the chief saves a checkpoint, and the run continues");
+  // A chief that does not watch for signals yet ignores it, as this process does and its children at first: nothing is
+  // lost, since such a chief has nothing to save.
+  options_.processes->Signal(chief_.pid, SIGUSR1);
 }
 
 void Launcher::StopAtOnce() {

@@ -61,10 +61,11 @@ class Launcher {
   absl::Status Start();
   // Collects the processes that ended, and does what is due.
   void Poll();
-  // A stop signal reached this process. The first one asks the chief to save its last step and stop; one that means an
-  // immediate end, as StopRequests defines it, kills all processes. If the run is ending already, it ends sooner, with
-  // the same outcome. The outcome of a stop is kExitTerminated only when the chief says that its last step is saved.
-  void RequestStop(int signal);
+  // One of WatchedSignals() reached this process. The first stop signal asks the chief to save its last step and stop;
+  // one that means an immediate end, as StopRequests defines it, kills all processes. If the run is ending already, it
+  // ends sooner, with the same outcome. The outcome of a stop is kExitTerminated only when the chief says that its last
+  // step is saved. A signal that asks for a save is passed on to the chief.
+  void OnSignal(int signal);
 
   // When Poll has something to do, signals aside.
   absl::Time next_poll() const;
@@ -105,6 +106,7 @@ class Launcher {
   // The chief is signalled at `when`, if it runs; the workers after it has ended.
   void StopChiefAt(absl::Time when);
   void StopWorkersAt(absl::Time when);
+  void RequestSave();
   void StopAtOnce();
   void EscalateShutdown();
   void Press(Child* child);

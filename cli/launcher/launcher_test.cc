@@ -1,6 +1,7 @@
 #include "lockstep/cli/launcher/launcher.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include <deque>
 #include <map>
@@ -31,7 +32,7 @@ class FakeProcessTable : public ProcessTable {
     return pid;
   }
   void Signal(int pid, int signal) override {
-    signals.push_back(absl::StrCat(running.at(pid), signal == SIGTERM ? " TERM" : signal == SIGKILL ? " KILL" : " ?"));
+    signals.push_back(absl::StrCat(running.at(pid), " ", sigabbrev_np(signal)));
   }
   absl::optional<ProcessExit> NextExit() override {
     if (exits_.empty()) return absl::nullopt;
@@ -311,7 +312,7 @@ TEST_F(LauncherTest, EndsTheRunWhenTheChiefWasToldToStop) {
 
 TEST_F(LauncherTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   StartAll();
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   Advance(absl::Seconds(34));
   // The chief notifies its workers.
@@ -324,9 +325,31 @@ TEST_F(LauncherTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   EXPECT_EQ(launcher_->outcome()->message, "");
 }
 
+TEST_F(LauncherTest, PassesARequestToSaveOnToTheChiefAlone) {
+  StartAll();
+  launcher_->OnSignal(SIGUSR1);
+  launcher_->OnSignal(SIGUSR2);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief USR1", "chief USR1"));
+  launcher_->OnSignal(SIGTERM);
+  launcher_->OnSignal(SIGUSR1);
+  EXPECT_THAT(processes_.signals, ElementsAre("chief USR1", "chief USR1", "chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  EndProcess("worker-0", kExitTerminated);
+  EndProcess("worker-1", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(LauncherTest, ARequestToSaveWithoutAChiefChangesNothing) {
+  StartAll();
+  EndProcess("chief", 0, SIGKILL);
+  launcher_->OnSignal(SIGUSR1);
+  EXPECT_THAT(processes_.signals, ElementsAre());
+  EXPECT_FALSE(launcher_->outcome().has_value());
+}
+
 TEST_F(LauncherTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EndProcess("chief", kExitTerminated);
   EXPECT_EQ(launcher_->next_poll(), clock_.Now() + absl::Seconds(5));
   Advance(absl::Seconds(5));
@@ -338,7 +361,7 @@ TEST_F(LauncherTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
 TEST_F(LauncherTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
   StartAll();
   EndProcess("chief", 0, SIGKILL);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM", "worker-1 TERM"));
   EndProcess("worker-0", kExitTerminated);
   EndProcess("worker-1", kExitTerminated);
@@ -349,7 +372,7 @@ TEST_F(LauncherTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
 
 TEST_F(LauncherTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EndProcess("worker-0", kExitTerminated);
   Advance(absl::Seconds(35));
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL"));
@@ -361,14 +384,14 @@ TEST_F(LauncherTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
 
 TEST_F(LauncherTest, LetsTheChiefSaveThoughTheStopIsRepeated) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
-  launcher_->RequestStop(SIGTERM);
-  launcher_->RequestStop(SIGHUP);
+  launcher_->OnSignal(SIGINT);
+  launcher_->OnSignal(SIGTERM);
+  launcher_->OnSignal(SIGHUP);
   Advance(absl::Milliseconds(999));
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   Advance(absl::Seconds(20));
-  launcher_->RequestStop(SIGTERM);
-  launcher_->RequestStop(SIGHUP);
+  launcher_->OnSignal(SIGTERM);
+  launcher_->OnSignal(SIGHUP);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EXPECT_THAT(said_, ElementsAre("stopping: the chief saves a checkpoint; Ctrl-C once more stops at once"));
   EndProcess("chief", kExitTerminated);
@@ -378,9 +401,9 @@ TEST_F(LauncherTest, LetsTheChiefSaveThoughTheStopIsRepeated) {
 
 TEST_F(LauncherTest, KillsAllAtASecondInterruptAndSaysWhatIsLost) {
   StartAll(1);
-  launcher_->RequestStop(SIGTERM);
+  launcher_->OnSignal(SIGTERM);
   Advance(absl::Seconds(1));
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "chief KILL", "worker-0 KILL"));
   EndProcess("chief", 0, SIGKILL);
   EndProcess("worker-0", 0, SIGKILL);
@@ -390,10 +413,10 @@ TEST_F(LauncherTest, KillsAllAtASecondInterruptAndSaysWhatIsLost) {
 
 TEST_F(LauncherTest, LosesNothingAtASecondInterruptAfterTheChiefHasSaved) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EndProcess("chief", kExitTerminated);
   Advance(absl::Seconds(1));
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM", "worker-0 KILL"));
   EndProcess("worker-0", 0, SIGKILL);
   EXPECT_EQ(ExitCode(), kExitTerminated);
@@ -401,7 +424,7 @@ TEST_F(LauncherTest, LosesNothingAtASecondInterruptAfterTheChiefHasSaved) {
 
 TEST_F(LauncherTest, SaysWhenTheChiefIsKilledWhileItSaves) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EndProcess("chief", 0, SIGKILL);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-0 TERM"));
   EndProcess("worker-0", kExitTerminated);
@@ -412,7 +435,7 @@ TEST_F(LauncherTest, SaysWhenTheChiefIsKilledWhileItSaves) {
 TEST_F(LauncherTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
   for (const int code : {kExitFailed, kExitRetryable}) {
     StartAll(0);
-    launcher_->RequestStop(SIGINT);
+    launcher_->OnSignal(SIGINT);
     EndProcess("chief", code);
     ASSERT_EQ(ExitCode(), code);
     EXPECT_EQ(launcher_->outcome()->message,
@@ -422,7 +445,7 @@ TEST_F(LauncherTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
 
 TEST_F(LauncherTest, IsFinishedWhenTheLastStepComesBeforeTheStop) {
   StartAll(1);
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EndProcess("chief", 0);
   EndProcess("worker-0", 0);
   EXPECT_EQ(ExitCode(), 0);
@@ -432,7 +455,7 @@ TEST_F(LauncherTest, StopsAFailedRunSoonerOnRequestAndStillFails) {
   StartAll();
   EndProcess("worker-0", kExitBadConfiguration);
   EXPECT_THAT(processes_.signals, IsEmpty());
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EndProcess("chief", kExitTerminated);
   EndProcess("worker-1", kExitTerminated);
@@ -444,7 +467,7 @@ TEST_F(LauncherTest, TellsAChiefOnlyOnceThatIsSavingAlready) {
   StartAll();
   EndProcess("worker-0", kExitFailed);
   Advance(absl::Seconds(2));
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
   EndProcess("chief", kExitFailed);
   EXPECT_THAT(said_, Contains("chief ended with exit code 1 before its last step was saved"));
@@ -456,7 +479,7 @@ TEST_F(LauncherTest, StopsTheWorkersOfAFinishedRunAtOnceOnRequest) {
   StartAll(1);
   EndProcess("chief", 0);
   EXPECT_THAT(processes_.signals, IsEmpty());
-  launcher_->RequestStop(SIGINT);
+  launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
   EndProcess("worker-0", kExitTerminated);
   EXPECT_EQ(ExitCode(), 0);

@@ -10,7 +10,7 @@
 namespace lockstep {
 
 SignalWait::SignalWait() {
-  signals_ = StopSignals();
+  signals_ = WatchedSignals();
   sigaddset(&signals_, SIGCHLD);
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
@@ -25,7 +25,7 @@ absl::optional<int> SignalWait::Wait(absl::Duration limit) {
 }
 
 void SignalWait::IgnoreStops() {
-  for (const int stop : {SIGTERM, SIGINT, SIGHUP}) signal(stop, SIG_IGN);
+  for (const int stop : {SIGTERM, SIGINT, SIGHUP, SIGXCPU}) signal(stop, SIG_IGN);
 }
 
 }  // namespace lockstep

@@ -8,9 +8,8 @@
 
 namespace lockstep {
 
-// While it lives, SIGTERM, SIGINT, SIGHUP (a terminal that is closed; not under nohup, which ignores it) and SIGCHLD
-// wait until they are asked for, in this thread and those that it makes from then on. Make it before any other thread,
-// and use it in the thread that made it.
+// While it lives, WatchedSignals() (process.h) and SIGCHLD wait until they are asked for, in this thread and those that
+// it makes from then on. Make it before any other thread, and use it in the thread that made it.
 class SignalWait {
  public:
   SignalWait();
@@ -30,8 +29,10 @@ class SignalWait {
   sigset_t before_;
 };
 
-// SIGTERM, SIGINT or SIGHUP.
-inline bool IsStop(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
+// One of StopSignals().
+inline bool IsStop(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGXCPU;
+}
 
 }  // namespace lockstep
 

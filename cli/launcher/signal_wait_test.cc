@@ -37,6 +37,15 @@ TEST(SignalWaitTest, TakesAClosedTerminalForAStopUnlessNohupIgnoresIt) {
   std::signal(SIGHUP, SIG_DFL);
 }
 
+TEST(SignalWaitTest, TakesUserSignalsWhichAreNoStops) {
+  SignalWait signals;
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    raise(signal);
+    EXPECT_EQ(signals.Wait(absl::ZeroDuration()), signal);
+    EXPECT_FALSE(IsStop(signal));
+  }
+}
+
 TEST(SignalWaitTest, WakesWhenAChildEnds) {
   SignalWait signals;
   const pid_t child = fork();

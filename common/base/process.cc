@@ -22,18 +22,12 @@
 namespace lockstep {
 namespace {
 
-// Ends a TerminationWatch; not otherwise used by the process.
-constexpr int kEndWatch = SIGUSR2;
+// Wakes a TerminationWatch that is over. Any process may send it, too.
+constexpr int kWake = SIGUSR1;
 
 // Of a status: its exit code.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
-
-sigset_t WatchedSignals() {
-  sigset_t signals = StopSignals();
-  sigaddset(&signals, kEndWatch);
-  return signals;
-}
 
 }  // namespace
 
@@ -89,6 +83,8 @@ void InitializeProcess(const char* program) {
   }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGUSR1, SIG_IGN);
+  std::signal(SIGUSR2, SIG_IGN);
 }
 
 void ReleaseFreedMemory() { malloc_trim(0); }
@@ -106,6 +102,7 @@ sigset_t StopSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGXCPU);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
   // A blocked signal waits to be taken even if it is ignored.
@@ -113,80 +110,109 @@ sigset_t StopSignals() {
   return signals;
 }
 
-TerminationWatch::TerminationWatch(std::function<void()> on_first, int second_exit_code, absl::Duration limit,
-                                   Clock* clock, Executor* executor)
-    : TerminationWatch(
-          std::move(on_first), [second_exit_code] { return second_exit_code; }, [limit] { return limit; }, clock,
-          executor) {}
+sigset_t WatchedSignals() {
+  sigset_t signals = StopSignals();
+  sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGUSR2);
+  return signals;
+}
 
-TerminationWatch::TerminationWatch(std::function<void()> on_first, std::function<int()> second_exit_code,
-                                   std::function<absl::Duration()> limit, Clock* clock, Executor* executor)
-    : on_first_(std::move(on_first)),
-      second_exit_code_(std::move(second_exit_code)),
-      signals_(WatchedSignals()),
-      limit_(std::move(limit)),
-      clock_(clock),
-      executor_(executor) {
+TerminationWatch::TerminationWatch(Options options) : options_(std::move(options)), signals_(WatchedSignals()) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  thread_ = executor_->Start("signals", [this] { Watch(); });
+  actor_ = options_.executor->Start("terminate", [this] { Act(); });
+  watcher_ = options_.executor->Start("signals", [this] { Watch(); });
 }
 
 TerminationWatch::~TerminationWatch() {
-  std::unique_ptr<Thread> first;
-  pthread_t watcher;
   {
     MutexLock lock(&mutex_);
     ending_ = true;
-    while (!watcher_) watching_.Wait(&mutex_);
-    watcher = *watcher_;
-    first = std::move(first_);
+    changed_.SignalAll();
   }
   // A second Ctrl-C still ends the process meanwhile.
-  first.reset();
-  pthread_kill(watcher, kEndWatch);
-  thread_->Join();
+  actor_->Join();
+  pthread_t watcher;
+  {
+    MutexLock lock(&mutex_);
+    while (!watcher_id_) changed_.Wait(&mutex_);
+    watcher = *watcher_id_;
+    over_ = true;
+  }
+  pthread_kill(watcher, kWake);
+  watcher_->Join();
 }
 
 void TerminationWatch::Watch() {
   {
     MutexLock lock(&mutex_);
-    watcher_ = pthread_self();
-    watching_.SignalAll();
+    watcher_id_ = pthread_self();
+    changed_.SignalAll();
   }
   StopRequests requests;
   absl::Duration limit;
   absl::Time deadline = absl::InfiniteFuture();
   for (;;) {
     const int signal = Next(deadline);
-    if (signal == kEndWatch) return;
+    if (over()) return;
     if (signal < 0) {
       LOG(ERROR) << "not ended " << absl::FormatDuration(limit) << " after it was told to: ends now";
-      std::_Exit(second_exit_code_());
+      std::_Exit(options_.second_exit_code());
     }
-    const absl::Time now = clock_->Now();
-    const StopRequests::Meaning meaning = requests.On(signal, now);
-    if (meaning == StopRequests::Meaning::kAtOnce) std::_Exit(second_exit_code_());
-    if (meaning != StopRequests::Meaning::kStop) continue;
-    limit = limit_();
-    deadline = now + limit;
-    OnFirst();
+    const absl::Time now = options_.clock->Now();
+    switch (requests.On(signal, now)) {
+      case StopRequests::Meaning::kSame:
+        break;
+      case StopRequests::Meaning::kSave:
+        RequestAct(/*stops=*/false);
+        break;
+      case StopRequests::Meaning::kAtOnce:
+        std::_Exit(options_.second_exit_code());
+      case StopRequests::Meaning::kStop:
+        limit = options_.limit();
+        deadline = now + limit;
+        RequestAct(/*stops=*/true);
+    }
+  }
+}
+
+void TerminationWatch::Act() {
+  for (;;) {
+    bool stops = false;
+    {
+      MutexLock lock(&mutex_);
+      while (!stop_due_ && !save_due_ && !ending_) changed_.Wait(&mutex_);
+      stops = stop_due_;
+      if (ending_ && !stops) return;
+      save_due_ = false;
+    }
+    if (stops) return options_.on_stop();
+    if (options_.on_save) options_.on_save();
   }
 }
 
 int TerminationWatch::Next(absl::Time deadline) {
   for (;;) {
     // More than a timespec holds is no limit.
-    const absl::Duration left = std::clamp(deadline - clock_->Now(), absl::ZeroDuration(), absl::Hours(1000000));
+    const absl::Duration left =
+        std::clamp(deadline - options_.clock->Now(), absl::ZeroDuration(), absl::Hours(1000000));
     const timespec timeout = absl::ToTimespec(left);
     const int signal = sigtimedwait(&signals_, nullptr, &timeout);
     if (signal > 0) return signal;
-    if (clock_->Now() >= deadline) return -1;
+    if (options_.clock->Now() >= deadline) return -1;
   }
 }
 
-void TerminationWatch::OnFirst() {
+void TerminationWatch::RequestAct(bool stops) {
   MutexLock lock(&mutex_);
-  if (!ending_) first_ = executor_->Start("terminate", on_first_);
+  if (ending_) return;
+  stop_due_ = stop_due_ || stops;
+  save_due_ = true;
+  changed_.SignalAll();
+}
+
+bool TerminationWatch::over() const {
+  MutexLock lock(&mutex_);
+  return over_;
 }
 
 }  // namespace lockstep

@@ -38,7 +38,8 @@ bool IsDiskHang(const absl::Status& status);
 
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE, and no
-// SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. Ends the process with TargetError() when there is one
+// SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. SIGUSR1 and SIGUSR2 change nothing where no
+// TerminationWatch takes them. Ends the process with TargetError() when there is one
 // (common/kernels/target.h). What everything is compiled for was checked before main
 // (common/kernels/required_instructions.h).
 void InitializeProcess(const char* program);
@@ -53,49 +54,66 @@ std::string HostName();
 // "worker-1234@host": the role, process id and host name.
 std::string ProcessName(const std::string& role);
 
-// The signals that tell a process to stop: SIGTERM, SIGINT and, unless it is ignored as under nohup, SIGHUP.
+// The signals that tell a process to stop: SIGTERM, SIGINT, SIGXCPU and, unless it is ignored as under nohup, SIGHUP.
 sigset_t StopSignals();
+// The same, and SIGUSR1 and SIGUSR2, which tell it to save now and to continue.
+sigset_t WatchedSignals();
 
 // How long a process that was asked to stop may take beyond saving (checkpoint.stop_seconds): the event file, calls
 // that hang in a disk. Then it ends itself.
 constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
-// Calls `on_first` in a thread of its own at the first of StopSignals(). One that means an end at once, as StopRequests
-// has it, ends the process even while `on_first` hangs, with `second_exit_code`; so does the watch when `limit` has
-// passed since the first. Others change nothing. Make it before any other thread, so that all block the signals.
-// Destroying it waits for `on_first` and ends the watch; the signals stay blocked.
+// Acts on WatchedSignals() as StopRequests defines them, in a thread of its own. A signal that means an immediate end
+// ends the process with `second_exit_code`, even while a callback hangs; so does the watch when `limit` has passed
+// since the first stop signal. All threads exist from the start: a process that can get no more threads still stops. No
+// signal ends the watch itself.
+// Life: make it before any other thread, so that all block the signals. Destroying it waits for the callbacks and ends
+// the watch; the signals stay blocked.
 class TerminationWatch {
  public:
-  explicit TerminationWatch(std::function<void()> on_first, int second_exit_code = kExitTerminated,
-                            absl::Duration limit = absl::InfiniteDuration(), Clock* clock = Clock::Real(),
-                            Executor* executor = Executor::Threads());
-  // `limit` is asked at the first signal, `second_exit_code` when the process is ended.
-  TerminationWatch(std::function<void()> on_first, std::function<int()> second_exit_code,
-                   std::function<absl::Duration()> limit, Clock* clock = Clock::Real(),
-                   Executor* executor = Executor::Threads());
+  struct Options {
+    // Called once, at the first stop signal.
+    std::function<void()> on_stop;
+    // Called at a signal that asks for a save, but not after on_stop. Signals that arrive before the call begins are
+    // one request. Must not block: on_stop would wait for it. Null where a process has nothing to save.
+    std::function<void()> on_save;
+    // Called when the process is ended.
+    std::function<int()> second_exit_code = [] { return kExitTerminated; };
+    // Called at the first stop signal.
+    std::function<absl::Duration()> limit = [] { return absl::InfiniteDuration(); };
+    Clock* clock = Clock::Real();
+    Executor* executor = Executor::Threads();
+  };
+
+  explicit TerminationWatch(Options options);
   ~TerminationWatch();
 
  private:
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs the callbacks.
+  void Act() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next signal; negative at `deadline`.
   int Next(absl::Time deadline);
-  void OnFirst() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has Act call on_stop, or else on_save, unless the watch is ending.
+  void RequestAct(bool stops) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool over() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::function<void()> on_first_;
-  const std::function<int()> second_exit_code_;
+  const Options options_;
   const sigset_t signals_;
-  const std::function<absl::Duration()> limit_;
-  Clock* const clock_;
-  Executor* const executor_;
-  Mutex mutex_;
-  CondVar watching_;
-  // The id of thread_; absent until it runs.
-  absl::optional<pthread_t> watcher_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  CondVar changed_;
+  // The id of watcher_; absent until it runs.
+  absl::optional<pthread_t> watcher_id_ ABSL_GUARDED_BY(mutex_);
+  bool stop_due_ ABSL_GUARDED_BY(mutex_) = false;
+  bool save_due_ ABSL_GUARDED_BY(mutex_) = false;
+  // No callback begins any more.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  // Runs on_first_; made by thread_.
-  std::unique_ptr<Thread> first_ ABSL_GUARDED_BY(mutex_);
+  // The watch has ended: the next signal only wakes watcher_.
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  // Runs the callbacks.
+  std::unique_ptr<Thread> actor_;
   // Takes the signals.
-  std::unique_ptr<Thread> thread_;
+  std::unique_ptr<Thread> watcher_;
 };
 
 }  // namespace lockstep

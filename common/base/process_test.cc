@@ -8,6 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
@@ -22,11 +26,38 @@ namespace {
 // Returns when a watch has taken the signals that were sent before.
 void AwaitTaken() {
   sigset_t pending;
+  const auto any = [&pending] {
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2}) {
+      if (sigismember(&pending, signal)) return true;
+    }
+    return false;
+  };
   do {
     sched_yield();
     sigpending(&pending);
-  } while (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT) || sigismember(&pending, SIGHUP));
+  } while (any());
 }
+
+TerminationWatch::Options Watching(std::function<void()> on_stop, Clock* clock = Clock::Real(),
+                                   int second_exit_code = kExitTerminated,
+                                   absl::Duration limit = absl::InfiniteDuration()) {
+  TerminationWatch::Options options;
+  options.on_stop = std::move(on_stop);
+  options.clock = clock;
+  options.second_exit_code = [second_exit_code] { return second_exit_code; };
+  options.limit = [limit] { return limit; };
+  return options;
+}
+
+// Has no thread left after the first two.
+class TwoThreads : public Executor {
+ private:
+  std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
+    if (started_++ >= 2) return nullptr;
+    return Threads()->TryStart(std::move(name), std::move(body), priority);
+  }
+  std::atomic<int> started_{0};
+};
 
 TEST(ExitCodeTest, AnErrorMayBringItsOwn) {
   const absl::Status error = absl::FailedPreconditionError("another seed");
@@ -59,10 +90,10 @@ TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
 }
 
 TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGXCPU}) {
     std::atomic<int> calls{0};
     {
-      TerminationWatch watch([&] { ++calls; });
+      TerminationWatch watch(Watching([&] { ++calls; }));
       kill(getpid(), signal);
       while (calls == 0) sched_yield();
     }
@@ -76,7 +107,7 @@ TEST(TerminationWatchTest, RepeatedSignalsAreTheSameStop) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     std::atomic<int> calls{0};
     {
-      TerminationWatch watch([&] { ++calls; }, kExitFailed, absl::InfiniteDuration(), &clock);
+      TerminationWatch watch(Watching([&] { ++calls; }, &clock, kExitFailed));
       kill(getpid(), SIGINT);
       while (calls == 0) sched_yield();
       kill(getpid(), SIGINT);  // within a second
@@ -95,13 +126,13 @@ TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfTheFirstOneHangs) {
   EXPECT_EXIT(
       {
         SimulatedClock clock;
-        TerminationWatch watch(
+        TerminationWatch watch(Watching(
             [&] {
               clock.Advance(absl::Seconds(1));
               kill(getpid(), SIGINT);
               WaitForSignals();
             },
-            kExitTerminated, absl::InfiniteDuration(), &clock);
+            &clock));
         kill(getpid(), SIGINT);
         WaitForSignals();
       },
@@ -113,12 +144,12 @@ TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfItIsBeingDestroyed) 
       {
         SimulatedClock clock;
         std::atomic<bool> called{false};
-        TerminationWatch watch(
+        TerminationWatch watch(Watching(
             [&] {
               called = true;
-              while (true) pause();
+              WaitForSignals();
             },
-            kExitFailed, absl::InfiniteDuration(), &clock);
+            &clock, kExitFailed));
         kill(getpid(), SIGHUP);
         while (!called) sched_yield();
         clock.Advance(absl::Seconds(1));
@@ -131,7 +162,7 @@ TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfItIsBeingDestroyed) 
 TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
   EXPECT_EXIT(
       {
-        TerminationWatch watch([] { WaitForSignals(); }, kExitFailed, absl::Milliseconds(1));
+        TerminationWatch watch(Watching([] { WaitForSignals(); }, Clock::Real(), kExitFailed, absl::Milliseconds(1)));
         kill(getpid(), SIGTERM);
         WaitForSignals();
       },
@@ -143,16 +174,17 @@ TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignalAndForTheExitCode
       {
         std::atomic<bool> limited = false;
         std::atomic<bool> over = false;
-        TerminationWatch watch(
-            [&over] {
-              over = true;
-              WaitForSignals();
-            },
-            [&over] {
-              while (!over) sched_yield();
-              return kExitFailed;
-            },
-            [&limited] { return limited ? absl::Milliseconds(2) : absl::InfiniteDuration(); });
+        TerminationWatch::Options options;
+        options.on_stop = [&over] {
+          over = true;
+          WaitForSignals();
+        };
+        options.second_exit_code = [&over] {
+          while (!over) sched_yield();
+          return kExitFailed;
+        };
+        options.limit = [&limited] { return limited ? absl::Milliseconds(2) : absl::InfiniteDuration(); };
+        TerminationWatch watch(options);
         limited = true;
         kill(getpid(), SIGTERM);
         WaitForSignals();
@@ -164,7 +196,7 @@ TEST(TerminationWatchDeathTest, CountsTheLimitFromTheFirstSignal) {
   EXPECT_EXIT(
       {
         SimulatedClock clock;
-        TerminationWatch watch(
+        TerminationWatch watch(Watching(
             [&] {
               clock.Advance(absl::Seconds(59));
               kill(getpid(), SIGTERM);
@@ -173,7 +205,7 @@ TEST(TerminationWatchDeathTest, CountsTheLimitFromTheFirstSignal) {
               kill(getpid(), SIGTERM);  // so that it looks at the clock
               WaitForSignals();
             },
-            kExitFailed, absl::Minutes(1), &clock);
+            &clock, kExitFailed, absl::Minutes(1)));
         kill(getpid(), SIGTERM);
         WaitForSignals();
       },
@@ -185,12 +217,14 @@ TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
       {
         SimulatedClock clock;
         std::atomic<int> code{kExitFailed};
-        TerminationWatch watch(
+        TerminationWatch::Options options = Watching(
             [&] {
               clock.Advance(absl::Seconds(1));
               kill(getpid(), SIGINT);
             },
-            [&code] { return code.load(); }, [] { return absl::InfiniteDuration(); }, &clock);
+            &clock);
+        options.second_exit_code = [&code] { return code.load(); };
+        TerminationWatch watch(options);
         code = kExitTerminated;
         kill(getpid(), SIGTERM);
         WaitForSignals();
@@ -201,11 +235,94 @@ TEST(TerminationWatchDeathTest, EndsWithTheExitCodeThatWasSetLast) {
 TEST(TerminationWatchTest, LeavesAHangupIgnoredThatNohupIgnores) {
   signal(SIGHUP, SIG_IGN);
   {
-    TerminationWatch watch([] { ADD_FAILURE() << "was told to stop"; });
+    TerminationWatch watch(Watching([] { ADD_FAILURE() << "was told to stop"; }));
     kill(getpid(), SIGHUP);
     kill(getpid(), SIGHUP);
   }
+  // Drops those that wait, blocked by an earlier watch.
+  signal(SIGHUP, SIG_IGN);
   signal(SIGHUP, SIG_DFL);
+}
+
+// Schedulers send both before they take a machine away.
+TEST(TerminationWatchTest, UserSignalsSaveAndAStopStillWorks) {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    std::atomic<int> saves{0}, stops{0};
+    {
+      TerminationWatch::Options options = Watching([&] { ++stops; });
+      options.on_save = [&] { ++saves; };
+      TerminationWatch watch(options);
+      for (int i = 1; i <= 3; ++i) {
+        kill(getpid(), signal);
+        while (saves < i) sched_yield();
+      }
+      EXPECT_EQ(stops, 0);
+      kill(getpid(), SIGTERM);
+      while (stops == 0) sched_yield();
+      kill(getpid(), signal);
+      AwaitTaken();
+    }
+    EXPECT_EQ(stops, 1);
+    EXPECT_EQ(saves, 3) << "a stop saves anyway";
+  }
+}
+
+TEST(TerminationWatchTest, UserSignalsChangeNothingWithoutASave) {
+  std::atomic<int> stops{0};
+  TerminationWatch watch(Watching([&] { ++stops; }));
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    kill(getpid(), signal);
+    AwaitTaken();
+  }
+  kill(getpid(), SIGTERM);
+  while (stops == 0) sched_yield();
+}
+
+TEST(TerminationWatchTest, ABurstOfRequestsIsOneSave) {
+  std::atomic<bool> goes_on{false};
+  std::atomic<int> saves{0};
+  TerminationWatch::Options options = Watching([] {});
+  options.on_save = [&] {
+    ++saves;
+    while (!goes_on) sched_yield();
+  };
+  TerminationWatch watch(options);
+  kill(getpid(), SIGUSR1);
+  while (saves == 0) sched_yield();
+  for (int i = 0; i < 1000; ++i) {
+    kill(getpid(), i % 2 == 0 ? SIGUSR1 : SIGUSR2);
+    AwaitTaken();
+  }
+  goes_on = true;
+  while (saves < 2) sched_yield();
+  kill(getpid(), SIGUSR1);
+  while (saves < 3) sched_yield();
+  EXPECT_EQ(saves, 3);
+}
+
+TEST(TerminationWatchTest, StopsWhereNoThreadIsLeft) {
+  TwoThreads executor;
+  std::atomic<int> saves{0}, stops{0};
+  TerminationWatch::Options options = Watching([&] { ++stops; });
+  options.on_save = [&] { ++saves; };
+  options.executor = &executor;
+  TerminationWatch watch(options);
+  ASSERT_EQ(executor.TryStart("another", [] {}), nullptr);
+  kill(getpid(), SIGUSR1);
+  while (saves == 0) sched_yield();
+  kill(getpid(), SIGTERM);
+  while (stops == 0) sched_yield();
+}
+
+// As in a program that is not long enough in one place to be worth a watch.
+TEST(InitializeProcessTest, UserSignalsDoNotEndAProcessWithoutAWatch) {
+  const auto take_both = [] {
+    InitializeProcess("test");
+    raise(SIGUSR1);
+    raise(SIGUSR2);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(take_both(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

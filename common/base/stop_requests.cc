@@ -5,6 +5,7 @@
 namespace lockstep {
 
 StopRequests::Meaning StopRequests::On(int signal, absl::Time now) {
+  if (signal == SIGUSR1 || signal == SIGUSR2) return first_.has_value() ? Meaning::kSame : Meaning::kSave;
   if (!first_.has_value()) {
     first_ = now;
     return Meaning::kStop;

@@ -6,23 +6,26 @@
 
 namespace lockstep {
 
-// Distinguishes stop signals that repeat one request from the one that asks for more. One stop often arrives as several
-// signals: from a service manager and from the supervisor, from a shell and from the kernel when a terminal closes, to
-// a process and to its group, one for each thread of a parent that dies. None of these may abort a save, so only
-// SIGINT, a person's Ctrl-C, ever means more, and only when it arrives too late to have been sent with the first
-// signal. Any other sender that wants an immediate end uses SIGKILL. Not thread-safe.
+// What each signal that a process watches for means. SIGUSR1 and SIGUSR2, which schedulers send before they take a
+// machine away, ask for a save and nothing else; a stop saves anyway. Of stop signals this distinguishes those that
+// repeat one request from the one that asks for more. One stop often arrives as several signals: from a service manager
+// and from the supervisor, from a shell and from the kernel when a terminal closes, to a process and to its group, one
+// for each thread of a parent that dies. None of these may abort a save, so only SIGINT, a person's Ctrl-C, ever means
+// more, and only when it arrives too late to have been sent with the first signal. Any other sender that wants an
+// immediate end uses SIGKILL. Not thread-safe.
 class StopRequests {
  public:
   enum class Meaning {
     kStop,    // the first one
     kSame,    // no news
     kAtOnce,  // a person does not want to wait
+    kSave,    // save now, then continue
   };
 
   // A SIGINT means kAtOnce when it comes this long after the first stop signal, or later.
   static constexpr absl::Duration kApart = absl::Seconds(1);
 
-  // `signal` is a stop signal that came at `now`, a monotonic time.
+  // `signal` is one of WatchedSignals() (process.h) that came at `now`, a monotonic time.
   Meaning On(int signal, absl::Time now);
 
  private:

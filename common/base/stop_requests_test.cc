@@ -12,7 +12,7 @@ using Meaning = StopRequests::Meaning;
 absl::Time At(absl::Duration since_start) { return absl::UnixEpoch() + absl::Hours(5) + since_start; }
 
 TEST(StopRequestsTest, AnyFirstSignalIsTheStop) {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGXCPU}) {
     StopRequests requests;
     EXPECT_EQ(requests.On(signal, At(absl::ZeroDuration())), Meaning::kStop);
   }
@@ -48,6 +48,17 @@ TEST(StopRequestsTest, SignalsInBetweenDoNotPutTheSecondOff) {
   requests.On(SIGINT, At(absl::Milliseconds(900)));
   requests.On(SIGTERM, At(absl::Milliseconds(950)));
   EXPECT_EQ(requests.On(SIGINT, At(absl::Seconds(1))), Meaning::kAtOnce);
+}
+
+TEST(StopRequestsTest, UserSignalsAskForASaveUntilAStopDoes) {
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    StopRequests requests;
+    EXPECT_EQ(requests.On(signal, At(absl::ZeroDuration())), Meaning::kSave);
+    EXPECT_EQ(requests.On(signal, At(absl::ZeroDuration())), Meaning::kSave);
+    EXPECT_EQ(requests.On(SIGTERM, At(absl::ZeroDuration())), Meaning::kStop);
+    EXPECT_EQ(requests.On(signal, At(absl::Seconds(2))), Meaning::kSame);
+    EXPECT_EQ(requests.On(SIGINT, At(absl::Seconds(2))), Meaning::kAtOnce);
+  }
 }
 
 }  // namespace

@@ -65,6 +65,12 @@ void CheckpointWriter::SaveAtOnce(VariableStore::Snapshot snapshot) {
   changed_.SignalAll();
 }
 
+void CheckpointWriter::Hurry() {
+  MutexLock lock(&mutex_);
+  queue_.MakeUrgent();
+  changed_.SignalAll();  // ends a pause
+}
+
 absl::Status CheckpointWriter::SaveAgain(VariableStore::Snapshot snapshot) {
   const absl::Status idle = WaitUntilIdle();
   if (absl::IsDeadlineExceeded(idle)) return idle;
@@ -78,9 +84,8 @@ absl::Status CheckpointWriter::SaveAgain(VariableStore::Snapshot snapshot) {
 }
 
 absl::Status CheckpointWriter::WaitUntilIdle() {
+  Hurry();
   MutexLock lock(&mutex_);
-  queue_.MakeUrgent();
-  changed_.SignalAll();  // ends a pause
   while (queue_.busy()) {
     if (options_.clock->WaitUntil(&changed_, &mutex_, deadline_)) {
       return absl::DeadlineExceededError("the disk takes too long");

@@ -58,11 +58,14 @@ class CheckpointWriter {
   // is being written already, that is begun again unless it is at its end.
   void SaveAtOnce(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What waits or is being written continues as after SaveAtOnce. Never blocks on files.
+  void Hurry() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The variables of the step were set after it was saved, or while: the snapshot is written in place of that. Blocks
   // as WaitUntilIdle.
   absl::Status SaveAgain(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until nothing waits and nothing is being written, which continues as after SaveAtOnce; returns the status of
+  // Hurries, and blocks until nothing waits and nothing is being written; returns the status of
   // the last save (OK when there was none). Errors: DeadlineExceeded at the time that was given to LimitWaits.
   absl::Status WaitUntilIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   // For those who wait already, too.

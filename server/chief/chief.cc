@@ -253,7 +253,10 @@ void Chief::Housekeep() {
     says_idle = TakeIdleLog(now, idle);
     trains = life_.phase() == v1::RunStatus::TRAINING;
   }
-  if (trains && training != nullptr) training->SaveIfDue();
+  if (trains && training != nullptr) {
+    SaveIfRequested(training);
+    training->SaveIfDue();
+  }
   if (!says_idle) return;
   LOG(INFO) << (training == nullptr ? "waiting for a worker to declare the model"
                                     : absl::StrCat("step ", training->sync()->step(), ": waiting for workers"));
@@ -262,6 +265,20 @@ void Chief::Housekeep() {
 absl::Status Chief::Save() {
   Training* const training = this->training();
   return training == nullptr ? absl::OkStatus() : training->Save();
+}
+
+void Chief::RequestSave() {
+  MutexLock lock(&mutex_);
+  save_requested_ = true;
+}
+
+void Chief::SaveIfRequested(Training* training) {
+  bool requested = false;
+  {
+    MutexLock lock(&mutex_);
+    std::swap(requested, save_requested_);
+  }
+  if (requested && !training->BeginSave()) RequestSave();
 }
 
 absl::Status Chief::RecordEnd(int64_t step) {

@@ -116,6 +116,11 @@ class Chief {
   // logdir. Errors as those of Wait.
   absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Asks for a save of the last committed step, at once; the run continues. Requests that come before the save begins
+  // are one, and one that comes before the run trains waits until it does. Never blocks on files; callable from any
+  // thread.
+  void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // For a program that follows the run.
   // Blocks until the model is known and its variables have values. Errors: the failure of the run; Cancelled after
   // RequestStop.
@@ -195,6 +200,8 @@ class Chief {
   void NoteFinished() ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.
   bool Linger() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Carries out RequestSave.
+  void SaveIfRequested(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether it is time to say that the run waits for workers.
   bool TakeIdleLog(absl::Time now, bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -211,6 +218,7 @@ class Chief {
   RunLife life_ ABSL_GUARDED_BY(mutex_);
   SessionTable sessions_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_idle_log_ ABSL_GUARDED_BY(mutex_);
+  bool save_requested_ ABSL_GUARDED_BY(mutex_) = false;
   // Null before the model is known, as training_ is.
   std::shared_ptr<const RunContract> contract_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Training> training_ ABSL_GUARDED_BY(mutex_);

@@ -212,6 +212,12 @@ class ChiefTest : public ::testing::Test {
     waiter.join();
     return status;
   }
+  bool HasCheckpoint(int64_t step) {
+    return memory_.Exists(absl::StrCat("logdir/model.ckpt-", step, ".index")).value();
+  }
+  void AwaitCheckpoint(int64_t step) {
+    while (chief_->GetStatus().checkpoint() != absl::StrCat("logdir/model.ckpt-", step)) std::this_thread::yield();
+  }
   std::vector<std::string> Files() { return memory_.ListDirectory("logdir").value(); }
   std::string Digest(const std::string& prefix) {
     return CheckpointDigest(*BundleReader::Open(&memory_, prefix).value()).value();
@@ -863,6 +869,68 @@ TEST_F(ChiefTest, SavesByTheClock) {
   const int64_t before = fs_.operations();
   chief_->Housekeep();
   EXPECT_EQ(fs_.operations(), before) << "step 5 is saved already";
+}
+
+TEST_F(ChiefTest, SavesOnRequestAndContinues) {
+  ASSERT_TRUE(Start().ok());
+  chief_->RequestSave();  // there is nothing to save yet
+  chief_->Housekeep();
+  TrainTo(3);
+  chief_->Housekeep();
+  AwaitCheckpoint(3);
+  chief_->RequestSave();  // step 3 is saved already
+  chief_->Housekeep();
+  TrainTo(5);
+  chief_->RequestSave();
+  chief_->Housekeep();
+  AwaitCheckpoint(5);
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+}
+
+TEST_F(ChiefTest, RequestsDuringASaveThatHangsAreOneSave) {
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-3");
+  TrainTo(3);
+  chief_->RequestSave();
+  chief_->Housekeep();
+  hanging_.AwaitHanging();
+  for (int64_t step = 4; step <= 8; ++step) {
+    TrainTo(step);
+    for (int i = 0; i < 100; ++i) chief_->RequestSave();
+    chief_->Housekeep();
+  }
+  hanging_.Release();
+  AwaitCheckpoint(8);
+  for (int64_t step = 4; step <= 7; ++step) EXPECT_FALSE(HasCheckpoint(step)) << step;
+  chief_->RequestStop();
+  EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+}
+
+TEST_F(ChiefTest, ARequestedSaveReplacesNoneThatIsDue) {
+  config_.mutable_checkpoint()->set_every_steps(2);
+  config_.mutable_checkpoint()->set_keep(0);
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-2");
+  TrainTo(2);
+  hanging_.AwaitHanging();
+  const auto request = [this] {
+    chief_->RequestSave();
+    chief_->Housekeep();
+  };
+  request();  // is being written
+  TrainTo(3);
+  request();
+  TrainTo(4);
+  request();  // 3 waits
+  hanging_.Release();
+  for (int64_t step = 5; step <= 10; ++step) {
+    TrainTo(step);
+    request();
+  }
+  EXPECT_TRUE(WaitForEnd().ok());
+  for (int64_t step = 2; step <= 10; step += 2) EXPECT_TRUE(HasCheckpoint(step)) << step;
+  EXPECT_TRUE(HasCheckpoint(3));
 }
 
 TEST_F(ChiefTest, ALossThatIsNotFiniteEndsTheRunAndHarmsNoCheckpoint) {

@@ -202,6 +202,31 @@ void Training::SaveIfDue() {
   SaveIfRoom();
 }
 
+bool Training::BeginSave() {
+  if (checkpoint_writer_ == nullptr) return true;
+  const int64_t step = sync_->step();
+  bool saved = false;
+  {
+    MutexLock lock(&mutex_);
+    saved = schedule_.HasSaved(step);
+  }
+  if (saved) {
+    LOG(INFO) << "step " << step << " is saved already";
+    return true;
+  }
+  absl::optional<VariableSnapshot> snapshot = sync_->TakeSnapshotIfRoom();
+  if (!snapshot) return false;
+  if (saves_all()) {
+    // What waits is not replaced.
+    SaveSoon(*std::move(snapshot));
+  } else {
+    NoteSnapshot(*snapshot);
+    checkpoint_writer_->SaveAtOnce(*std::move(snapshot));
+  }
+  checkpoint_writer_->Hurry();
+  return true;
+}
+
 absl::Status Training::Save() {
   if (checkpoint_writer_ == nullptr) return absl::OkStatus();
   VariableStore::Snapshot snapshot = sync_->TakeSnapshot();

@@ -86,6 +86,9 @@ class Training {
 
   // Begins a save when the clock asks for one. Never blocks on files.
   void SaveIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins a save of the last committed step, to be written at once, unless it is saved already. Never blocks on files.
+  // False when the disk has yet to take an earlier step that must be written first: try again.
+  bool BeginSave() ABSL_LOCKS_EXCLUDED(mutex_);
   // Saves the last committed step at once and blocks until that is done; OK when it is saved already, or without a
   // logdir. A run's first checkpoint, which may still wait, is written before it. Errors: those of the files;
   // DeadlineExceeded when LimitSaves ends the wait.

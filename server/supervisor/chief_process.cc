@@ -17,7 +17,12 @@ ChiefProcess::ChiefProcess(Options options) : options_(std::move(options)) {
   if (!options_.watch_signals) return;
   // While there is no chief, as when a large checkpoint is restored, all that there is lies on the disk.
   const absl::Duration limit = absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit;
-  watch_.emplace([this] { RequestStop(); }, [this] { return second_exit_code_.load(); }, [limit] { return limit; });
+  TerminationWatch::Options watch;
+  watch.on_stop = [this] { RequestStop(); };
+  watch.on_save = [this] { RequestSave(); };
+  watch.second_exit_code = [this] { return second_exit_code_.load(); };
+  watch.limit = [limit] { return limit; };
+  watch_.emplace(std::move(watch));
 }
 
 ChiefProcess::~ChiefProcess() {
@@ -39,6 +44,15 @@ void ChiefProcess::RequestStop() {
   stop_requested_ = true;
   stop_.SignalAll();
   if (running_ != nullptr) running_->RequestStop();
+}
+
+void ChiefProcess::RequestSave() {
+  LOG(INFO) << "chief: "
+            << (options_.chief.logdir.empty() ? "there is no logdir to save to; continues"
+                                              : "saves now, and continues");
+  MutexLock lock(&mutex_);
+  save_requested_ = true;
+  if (running_ != nullptr) running_->RequestSave();
 }
 
 void ChiefProcess::AwaitPredecessor() {
@@ -68,6 +82,7 @@ absl::Status ChiefProcess::Create() {
   MutexLock lock(&mutex_);
   running_ = chief_.get();
   if (stop_requested_) running_->RequestStop();
+  if (save_requested_) running_->RequestSave();
   return absl::OkStatus();
 }
 

@@ -14,9 +14,9 @@
 namespace lockstep {
 
 // The life of a chief in a process, however it is served: from the first watch for signals to the exit code. A signal
-// that means a stop makes the chief save and end, whatever it does at that moment.
-// Life: construct it before any other thread, so that all block the signals; Create; serve chief(); Wait; end what
-// serves; destroy it, which waits for the files, unless the disk hangs. For one thread.
+// that means a stop makes the chief save and end, whatever it does at that moment; one that means a save makes it save
+// and continue. Life: construct it before any other thread, so that all block the signals; Create; serve chief(); Wait;
+// end what serves; destroy it, which waits for the files, unless the disk hangs. For one thread.
 class ChiefProcess {
  public:
   struct Options {
@@ -37,8 +37,11 @@ class ChiefProcess {
   // Chief::Wait. After DeadlineExceeded, which IsDiskHang, the disk hangs: end the process, and destroy nothing that
   // may write.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the first signal does. From any thread, before the destructor.
+  // What the first stop signal does. From any thread, before the destructor.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What SIGUSR1 and SIGUSR2 do: Chief::RequestSave, as soon as there is a chief. From any thread, before the
+  // destructor.
+  void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For a process that ends with `status`, from Create, Wait or what serves the chief.
   int ExitCode(const absl::Status& status) const;
@@ -53,6 +56,7 @@ class ChiefProcess {
   Mutex mutex_;
   CondVar stop_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool save_requested_ ABSL_GUARDED_BY(mutex_) = false;
   // chief_ as long as a stop may reach it.
   Chief* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<Chief> chief_;

@@ -1,5 +1,6 @@
 #include "lockstep/server/supervisor/chief_process.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,10 +12,12 @@
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
 
 namespace lockstep {
 namespace {
@@ -29,6 +32,21 @@ class ChiefProcessTest : public ::testing::Test {
     options_.chief.config.mutable_training()->set_steps(10);
     options_.chief.housekeeping_period = absl::ZeroDuration();
     ApplyDefaults(&options_.chief.config);
+  }
+
+  // With a worker that then leaves.
+  static void TrainTo(int64_t step, Chief* chief) {
+    v1::OpenSessionRequest request;
+    request.set_worker("worker");
+    request.set_incarnation(1);
+    *request.mutable_model() = FrameModel();
+    CompleteDeclaration(&request, /*canary=*/1);
+    const uint64_t session = chief->OpenSession(request)->session_id();
+    FrameWorker worker(session, chief->generation(), [&](std::shared_ptr<StepListener> listener) {
+      return chief->OpenStep(session, chief->generation(), ValuePath::kStreamed, std::move(listener)).value();
+    });
+    ASSERT_TRUE(worker.Ask().ok());
+    while (chief->GetStatus().global_step() < step) ASSERT_TRUE(worker.Push().ok());
   }
 
   SimulatedClock clock_;
@@ -63,6 +81,25 @@ TEST_F(ChiefProcessTest, AStopBeforeThereIsAChiefLosesNothing) {
     std::_Exit(kExitDone);
   };
   EXPECT_EXIT(stop_while_the_disk_hangs(), ::testing::ExitedWithCode(kExitTerminated), "");
+}
+
+TEST_F(ChiefProcessTest, AUserSignalDuringTheStartIsKept) {
+  HangingFileSystem hanging(&memory_);
+  options_.chief.fs = &hanging;
+  hanging.Hang("logdir");
+  ChiefProcess process(options_);
+  const auto saving = Executor::Threads()->Start("save", [&] {
+    hanging.AwaitHanging();
+    process.RequestSave();
+    hanging.Release();
+  });
+  ASSERT_TRUE(process.Create().ok());
+  Chief* const chief = process.chief();
+  TrainTo(3, chief);
+  chief->Housekeep();
+  while (chief->GetStatus().checkpoint() != "logdir/model.ckpt-3") sched_yield();
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(process.ExitCode(process.Wait()), kExitTerminated);
 }
 
 TEST_F(ChiefProcessTest, AStopByTheOwnerEndsItAsASignalDoes) {

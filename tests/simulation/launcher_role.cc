@@ -84,7 +84,7 @@ int RunLauncher(Process* process, const LauncherRole& role) {
   while (started.ok() && !launcher.outcome() && !process->ghost()) {
     if (handled < signals) {
       ++handled;
-      launcher.RequestStop(SIGTERM);
+      launcher.OnSignal(SIGTERM);
     }
     launcher.Poll();
     if (launcher.outcome()) break;

@@ -135,10 +135,14 @@ class StoppableWorker {
 absl::Status RunUntilStopped(const MasterAddress& master, const TrainingWorker::Options& options) {
   StoppableWorker running;
   // Before any other thread, of gRPC's too: one that does not block a signal would let it end the process.
-  TerminationWatch watch([&] {
+  TerminationWatch::Options signals;
+  signals.on_stop = [&] {
     LOG(INFO) << options.name << ": terminating; Ctrl-C once more ends at once";
     running.RequestStop();
-  });
+  };
+  signals.on_save = [&] { LOG(INFO) << options.name << ": the chief saves, a worker has nothing to save; continues"; };
+  signals.limit = [] { return kEndingLimit; };
+  TerminationWatch watch(std::move(signals));
   GrpcConnector connector(FileSystem::Real());
   ASSIGN_OR_RETURN(std::unique_ptr<ChiefClient> client, connector.Connect(master));
   const auto worker = std::make_shared<RunningWorker>(options, std::move(client));
@@ -171,8 +175,10 @@ int WorkerMain(int argc, char** argv) {
       "and "
       "worker_main, which has no chief, refuses it.\n"
       "Exit codes: 0 the run is over; 1 it failed; 2 wrong arguments; 138 the chief stayed away, starting again may "
-      "help; 143 terminated. SIGTERM, SIGINT and SIGHUP let the worker end a contribution that it has begun to send; "
-      "repeated, they change nothing, except that a SIGINT (Ctrl-C) a second or more after the first ends it at once.");
+      "help; 143 terminated. SIGTERM, SIGINT, SIGHUP and SIGXCPU let the worker end a contribution that it has begun "
+      "to send; "
+      "repeated, they change nothing, except that a SIGINT (Ctrl-C) a second or more after the first ends it at once. "
+      "SIGUSR1 and SIGUSR2, which make a chief save, change nothing here.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;

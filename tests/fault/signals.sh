@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# Sends every signal that there is to real processes, alone and followed by SIGTERM. What has to come of it stands in the table of
+# the page.
+# Usage: signals.sh CHIEF WORKER LOCKSTEP CONFIG PAGE   (the binaries, a run's configuration, docs/signals.md)
+set -uo pipefail
+
+readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4" PAGE="$5"
+# shellcheck source=tests/fault/expectations.sh
+source "$(dirname "$0")/expectations.sh"
+# Jobs in groups of their own, or they could not be paused.
+set -m
+ulimit -c 0
+
+# start LOG PROGRAM ARGUMENTS...: sets PID.
+start() {
+  local log="$1"
+  shift
+  # A background job may inherit that SIGINT and SIGQUIT are ignored.
+  env --default-signal "$@" >"${log}" 2>&1 &
+  PID=$!
+  pids+=("${PID}")
+}
+
+# await_end PROCESS: sets CODE, its exit code; a process that does not end within 20 s is killed, for 137.
+await_end() {
+  local end=$((SECONDS + 20))
+  until ! kill -0 "$1" 2>/dev/null || is_in_state "$1" Z || ((SECONDS >= end)); do sleep 0.02; done
+  ((SECONDS < end)) || kill -KILL "$1"
+  CODE=0
+  wait -f "$1" 2>/dev/null || CODE=$?
+}
+
+# await WHAT SECONDS COMMAND...
+await() {
+  local end=$((SECONDS + $2))
+  until "${@:3}"; do
+    if ((SECONDS >= end)); then
+      expect "$1" "within $2 s" "not so"
+      return 1
+    fi
+    sleep 0.02
+  done
+}
+
+# meaning SIGNAL COLUMN: the first word of the cell.
+meaning() {
+  awk -F'|' -v signal="SIG$1" -v column="$2" '
+    /^\| SIG/ {
+      cells = "," $2 ","
+      gsub(" ", "", cells)
+      if (index(cells, "," signal ",") || (signal == "SIGRTMIN" && cells ~ /,SIGRTMINtoSIGRTMAX,/)) {
+        split($column, words, /[ ,]+/)
+        print words[2]
+      }
+    }' "${PAGE}"
+}
+
+newest() { sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "$1/checkpoint" 2>/dev/null; }
+saved_beyond() { (($(newest "$1" | grep . || echo -1) > $2)); }
+is_in_state() { [[ "$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)" == "$2" ]]; }
+has_said() { grep -qF -- "$1" "$2" 2>/dev/null; }
+
+# The step that the chief whose port is in file $1 reports; 0 when it does not answer.
+step() {
+  local step
+  step="$("${LOCKSTEP}" status --master="grpc://127.0.0.1:$(cat "$1" 2>/dev/null)" --json 2>/dev/null |
+    sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
+  echo "${step:-0}"
+}
+trains_beyond() { (($(step "$1") > $2)); }
+
+# The begin_* set PID, the process that gets the signal, and `logdir`, `port` and `log`, of the run and of the process.
+begin_chief() {
+  start "${log}" "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen=127.0.0.1:0 --port_file="${port}"
+  local chief="${PID}"
+  await "a chief listens" 20 test -s "${port}"
+  start "${log}.worker" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
+  PID="${chief}"
+  await "a chief trains" 20 trains_beyond "${port}" 3
+}
+begin_local() {
+  start "${log}" "${LOCKSTEP}" local "${CONFIG}" --logdir="${logdir}"
+  await "local trains" 20 saved_beyond "${logdir}" -1
+}
+begin_run() {
+  port="${logdir}/log/chief.port"
+  start "${log}" "${LOCKSTEP}" run "${CONFIG}" --logdir="${logdir}" --workers=1
+  await "run trains" 20 trains_beyond "${port}" 3
+  # They outlive it for a moment.
+  local children
+  read -r -a children <"/proc/${PID}/task/${PID}/children"
+  pids+=("${children[@]}")
+}
+begin_worker() {
+  logdir="${WORK}/shared" port="${WORK}/shared.port"
+  start "${log}" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
+  await "a worker joins" 20 has_said ": session " "${log}"
+}
+
+# Asks for a save until there is one of a step that was computed since the start: local has no status to look at.
+ask_and_see() {
+  kill "-$1" "${PID}"
+  saved_beyond "${logdir}" 0
+}
+
+# stops_by_term WHAT: what every process can still do.
+stops_by_term() {
+  kill -TERM "${PID}"
+  await_end "${PID}"
+  expect "$1, then SIGTERM" 143 "${CODE}"
+}
+
+# live ROLE NUMBER SIGNAL MEANING: one life of a process that gets the signal.
+live() {
+  local role="$1" number="$2" signal="$3" meaning="$4" what="SIG$3 to $1" before
+  logdir="${WORK}/$1-$2" port="${WORK}/$1-$2.port" log="${WORK}/$1-$2.log"
+  "begin_${role}"
+  before="$(newest "${logdir}")"
+  case "${meaning}" in
+    stops)
+      kill "-${number}" "${PID}"
+      await_end "${PID}"
+      expect "${what}" 143 "${CODE}"
+      [[ "${role}" == worker ]] || await "${what} saves" 0 saved_beyond "${logdir}" "${before}"
+      ;;
+    saves)
+      if [[ "${role}" == local ]]; then
+        await "${what} saves" 20 ask_and_see "${number}"
+      else
+        kill "-${number}" "${PID}"
+        await "${what} saves" 20 saved_beyond "${logdir}" "${before}"
+        await "${what}: training continues" 20 trains_beyond "${port}" "$(newest "${logdir}")"
+      fi
+      before="$(newest "${logdir}")"
+      stops_by_term "${what}"
+      await "${what}, then SIGTERM saves" 0 saved_beyond "${logdir}" "${before}"
+      ;;
+    nothing)
+      kill "-${number}" "${PID}"
+      # local has no status.
+      [[ "${role}" == local ]] || await "${what}: training continues" 20 trains_beyond "${port}" "$(step "${port}")"
+      stops_by_term "${what}"
+      ;;
+    pauses)
+      kill "-${number}" "${PID}"
+      await "${what} pauses" 20 is_in_state "${PID}" T
+      kill -TERM "${PID}"
+      kill -CONT "${PID}"
+      stops_by_term "${what}"
+      ;;
+    ends)
+      kill "-${number}" "${PID}"
+      await_end "${PID}"
+      expect "${what}" $((128 + number)) "${CODE}"
+      [[ "${role}" != run ]] || await "${what}: its chief saves" 20 saved_beyond "${logdir}" "${before}"
+      ;;
+    *) expect "the meaning of ${what} is in the table" "one of its words" "${meaning}" ;;
+  esac
+}
+
+# live_all ROLE COLUMN: exits with the number of failures.
+live_all() {
+  local number signal
+  pids=() failures=0
+  trap '((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null' EXIT
+  for number in {1..31} 34; do
+    signal="$(kill -l "${number}")"
+    [[ "${signal}" != IO ]] || signal=POLL
+    live "$1" "${number}" "${signal}" "$(meaning "${signal}" "$2")"
+    kill -KILL "${pids[@]}" 2>/dev/null
+    wait -f 2>/dev/null
+    pids=()
+  done
+  exit "${failures}"
+}
+
+# As where the process ids of a container are used up.
+stop_without_threads() {
+  local as=()
+  # The limit holds for users that are not root.
+  ((EUID != 0)) || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod 755 "${WORK}"
+  cp "${CHIEF}" "${WORK}/chief_main"
+  cp "${CONFIG}" "${WORK}/config.textproto"
+  logdir="${WORK}/threads/logdir" port="${WORK}/threads/port" log="${WORK}/threads.log"
+  mkdir "${WORK}/threads"
+  chmod 777 "${WORK}/threads"
+  start "${log}" "${as[@]}" "${WORK}/chief_main" "${WORK}/config.textproto" --logdir="${logdir}" --listen=127.0.0.1:0 \
+    --port_file="${port}"
+  local chief="${PID}"
+  await "a chief listens" 20 test -s "${port}"
+  start "${log}.worker" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
+  await "it trains" 20 trains_beyond "${port}" 3
+  "${as[@]}" prlimit --pid "${chief}" --nproc=1
+  expect "there is a limit" 1 "$(awk '/^Max processes/ {print $3}' "/proc/${chief}/limits")"
+  kill -TERM "${chief}"
+  await_end "${chief}"
+  expect "SIGTERM where no thread can be started" 143 "${CODE}"
+  await "it saves" 0 saved_beyond "${logdir}" 0
+}
+
+start "${WORK}/shared.log" "${CHIEF}" "${CONFIG}" --logdir="${WORK}/shared" --listen=127.0.0.1:0 \
+  --port_file="${WORK}/shared.port"
+# The worker that the others are beside.
+await "the shared chief listens" 20 test -s "${WORK}/shared.port"
+start "${WORK}/shared.worker.log" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${WORK}/shared.port")"
+jobs=()
+column=3
+for role in chief worker run; do
+  (live_all "${role}" "${column}") &
+  jobs+=($!)
+  column=$((column + 1))
+done
+(live_all local 3) &
+jobs+=($!)
+for job in "${jobs[@]}"; do
+  wait -f "${job}" || failures=$((failures + $?))
+done
+stop_without_threads
+
+((failures == 0)) || echo "${failures} failures"
+((failures == 0))
