@@ -36,7 +36,7 @@ struct SessionOptions {
   std::string logdir;
   // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
   bool write_events = true;
-  // For people; "worker-PID@HOST" when empty.
+  // For people; ProcessName("worker") when empty.
   std::string name;
   // The chief: workers in threads of this process. 0: it only serves.
   int local_workers = 1;

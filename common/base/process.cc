@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/stop_requests.h"
+#include "lockstep/common/base/system_random.h"
 #include "lockstep/common/kernels/target.h"
 
 namespace lockstep {
@@ -28,6 +29,14 @@ constexpr int kWake = SIGUSR1;
 // Of a status: its exit code.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
+
+// True where process ids are the machine's own: in its first namespace of them, not in a container's.
+bool HasHostsProcessIds() {
+  constexpr char kFirst[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of Linux
+  char name[sizeof(kFirst)] = "";
+  const ssize_t size = readlink("/proc/self/ns/pid", name, sizeof(name));
+  return size > 0 && std::string(name, size) == kFirst;
+}
 
 }  // namespace
 
@@ -95,7 +104,11 @@ std::string HostName() {
   return host;
 }
 
-std::string ProcessName(const std::string& role) { return absl::StrCat(role, "-", getpid(), "@", HostName()); }
+std::string ProcessName(const std::string& role) {
+  static const auto* const id = new std::string(
+      HasHostsProcessIds() ? absl::StrCat(getpid()) : absl::StrCat(absl::Hex(SystemRandom64() >> 40, absl::kZeroPad6)));
+  return absl::StrCat(role, "-", *id, "@", HostName());
+}
 
 sigset_t StopSignals() {
   sigset_t signals;

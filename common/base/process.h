@@ -51,7 +51,8 @@ void ReleaseFreedMemory();
 // This machine's name.
 std::string HostName();
 
-// "worker-1234@host": the role, process id and host name.
+// "worker-1234@host": the role, process id and host name. In a container, where the id is often 1 and another may have
+// the same host name, six random hexadecimal digits stand for the id. The same at each call of one process.
 std::string ProcessName(const std::string& role);
 
 // The signals that tell a process to stop: SIGTERM, SIGINT, SIGXCPU and, unless it is ignored as under nohup, SIGHUP.

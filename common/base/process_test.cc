@@ -1,9 +1,12 @@
 #include "lockstep/common/base/process.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -324,6 +327,40 @@ TEST(InitializeProcessTest, UserSignalsDoNotEndAProcessWithoutAWatch) {
   };
   EXPECT_EXIT(take_both(), testing::ExitedWithCode(0), "");
 }
+
+// The name that the first process of a container gives itself; empty where there may be no containers.
+std::string NameInAContainer() {
+  int pipes[2];
+  if (pipe(pipes) != 0) return "";
+  if (fork() == 0) {
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(1);
+    if (fork() != 0) {
+      wait(nullptr);
+      _exit(0);
+    }
+    const std::string name = getpid() == 1 ? ProcessName("worker") : "";
+    _exit(write(pipes[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
+  }
+  close(pipes[1]);
+  char name[256];
+  const ssize_t size = read(pipes[0], name, sizeof(name));
+  close(pipes[0]);
+  wait(nullptr);
+  return std::string(name, std::max<ssize_t>(0, size));
+}
+
+TEST(ProcessNameTest, ContainersOfOneHostNameDiffer) {
+  const std::string first = NameInAContainer(), second = NameInAContainer();
+  if (first.empty()) GTEST_SKIP() << "no process may have a namespace of its own here";
+  EXPECT_NE(first, second);
+  for (const std::string& name : {first, second}) {
+    EXPECT_EQ(name.find_first_not_of("0123456789abcdef", 7), 13) << name;
+    EXPECT_EQ(name.substr(0, 7), "worker-");
+    EXPECT_EQ(name.substr(13), "@" + HostName());
+  }
+}
+
+TEST(ProcessNameTest, StaysTheSame) { EXPECT_EQ(ProcessName("worker"), ProcessName("worker")); }
 
 }  // namespace
 }  // namespace lockstep

@@ -43,7 +43,10 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "file:PATH, a file that has the address (lockstep chief --address_file). When absent, the chief "
       "of the cluster in TF_CONFIG",
       &flags->master);
-  command_line->AddFlag("name", "NAME", "shown in status and logs; worker-PID@HOST when absent", &flags->name);
+  command_line->AddFlag(
+      "name", "NAME",
+      "shown in status and logs; worker-PID@HOST when absent, in a container with six random digits for PID",
+      &flags->name);
   command_line->AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",
                         &flags->compute_threads);
   command_line->AddFlag(
