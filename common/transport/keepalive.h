@@ -6,8 +6,9 @@
 
 namespace lockstep {
 
-// The two ends of one policy: each end asks the other for a sign of life, so that a cut network is noticed within about
-// ten seconds, and each end allows what the other asks.
+// The two ends of one policy: each end asks the other for a sign of life, so that a worker notices a cut network within
+// about 35 seconds and the chief within 25, and each end allows what the other asks. An answer may take long: it waits
+// behind the data that a slow link has not carried yet.
 void SetClientKeepalive(grpc::ChannelArguments* arguments);
 void SetServerKeepalive(grpc::ServerBuilder* builder);
 
