@@ -41,7 +41,7 @@ int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
   if (!address.ok()) return PrintError("lockstep status", address.status().message(), kExitBadConfiguration, err);
 
   GrpcClientOptions options;
-  options.call_timeout = timeout;
+  options.call_timeout = options.connect_timeout = timeout;
   const auto client = GrpcConnector(fs, options).Connect(*address);
   if (!client.ok()) return PrintError("lockstep status", client.status().message(), kExitBadConfiguration, err);
   const bool terminal = isatty(STDOUT_FILENO) != 0;

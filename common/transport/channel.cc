@@ -1,26 +1,55 @@
 #include "lockstep/common/transport/channel.h"
 
+#include <arpa/inet.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "lockstep/common/transport/grpc_lifetime.h"
 #include "lockstep/common/transport/keepalive.h"
 
 namespace lockstep {
+namespace {
 
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials) {
+bool IsNumeric(int family, absl::string_view host) {
+  in6_addr address;  // the longer of the two
+  return inet_pton(family, std::string(host).c_str(), &address) == 1;
+}
+
+}  // namespace
+
+std::string ChannelUri(const std::string& target) {
+  if (absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:")) return target;
+  const absl::string_view host = absl::string_view(target).substr(0, target.rfind(':'));
+  if (IsNumeric(AF_INET, host)) return absl::StrCat("ipv4:", target);
+  absl::string_view inside = host;
+  if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]") && IsNumeric(AF_INET6, inside)) {
+    return absl::StrCat("ipv6:%5B", inside, "%5D", absl::string_view(target).substr(host.size()));
+  }
+  return absl::StrCat("dns:///", target);
+}
+
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials,
+                                          absl::Duration connect_limit) {
   KeepGrpc();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
+  // The least time that an attempt to connect has, whatever it is called.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(connect_limit)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // 30 s by default: a chief that came back at another address was found as late as that.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   SetClientKeepalive(&arguments);
   // Workers in one process must not share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A proxy of the environment is not meant for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(target, credentials.ForClient(), arguments);
+  return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(), arguments);
 }
 
 }  // namespace lockstep

@@ -4,14 +4,20 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "lockstep/common/transport/credentials.h"
 
 namespace lockstep {
 
-// A channel to `target` ("host:port" or "unix:/path") with Lockstep's settings: no limit on message
-// sizes, quick reconnection, keepalive so that a cut network is noticed within about ten seconds.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials = {});
+// Returns `target` ("host:port", a unix socket) with the scheme that gRPC needs: without one it takes a host called
+// "dns", "ipv4" or "xds" for a scheme.
+std::string ChannelUri(const std::string& target);
+
+// Returns a channel to `target` ("host:port" or "unix:/path") with Lockstep's settings: no limit on message sizes,
+// quick reconnection, keepalive (keepalive.h). Each address of the host has `connect_limit` to take a connection.
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials = {},
+                                          absl::Duration connect_limit = absl::Milliseconds(500));
 
 }  // namespace lockstep
 

@@ -12,6 +12,7 @@
 #include "lockstep/common/client/streamed_step_channel.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/common/transport/channel.h"
+#include "lockstep/common/transport/chief_connection.h"
 #include "lockstep/common/transport/grpc_step_stream.h"
 #include "lockstep/common/transport/ring_step_stream.h"
 #include "lockstep/common/transport/status_conversion.h"
@@ -50,52 +51,56 @@ class ConnectingCalls {
 
 class GrpcChiefClient : public ChiefClient {
  public:
-  GrpcChiefClient(std::shared_ptr<grpc::Channel> channel, const GrpcClientOptions& options)
-      : options_(options), channel_(std::move(channel)), stub_(v1::ChiefService::NewStub(channel_)) {}
+  GrpcChiefClient(const std::string& target, const GrpcClientOptions& options)
+      : options_(options), connection_(target, ConnectionOptions(options)) {}
 
-  // A worker's first call, and its first after the chief went away. It waits for the connection: a call that fails at
-  // once leaves nobody to poll the attempt to connect, which gRPC then notices only every five seconds.
+  // A worker's first call, and its first after the chief went away.
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
+    const ChiefConnection::Attempt attempt = connection_.Begin();
     grpc::ClientContext context;
-    context.set_wait_for_ready(true);
-    const auto reply = Connect<v1::GetRunSpecReply>(&v1::ChiefService::Stub::GetRunSpec, v1::GetRunSpecRequest(),
-                                                    &context, options_.connect_timeout);
-    if (absl::IsDeadlineExceeded(reply.status())) return absl::UnavailableError("it did not answer in time");
+    auto reply = Connect<v1::GetRunSpecReply>(*attempt.link, &v1::ChiefService::Stub::GetRunSpec,
+                                              v1::GetRunSpecRequest(), &context, attempt.limit);
+    RETURN_IF_ERROR(connection_.End(attempt, reply.status()));
     return reply;
   }
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
     grpc::ClientContext context;
-    return Connect<v1::OpenSessionReply>(&v1::ChiefService::Stub::OpenSession, request, &context,
+    return Connect<v1::OpenSessionReply>(*connection_.link(), &v1::ChiefService::Stub::OpenSession, request, &context,
                                          options_.call_timeout);
   }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     grpc::ClientContext context;
-    return Connect<v1::GetCanaryValuesReply>(&v1::ChiefService::Stub::GetCanaryValues, request, &context,
-                                             options_.call_timeout);
+    return Connect<v1::GetCanaryValuesReply>(*connection_.link(), &v1::ChiefService::Stub::GetCanaryValues, request,
+                                             &context, options_.call_timeout);
   }
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::HeartbeatReply>(&v1::ChiefService::Stub::Heartbeat, request, &context, options_.call_timeout);
+    return Call<v1::HeartbeatReply>(*connection_.link(), &v1::ChiefService::Stub::Heartbeat, request, &context,
+                                    options_.call_timeout);
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override {
+    const ChiefConnection::Attempt attempt = connection_.Begin();
     grpc::ClientContext context;
-    return Call<v1::RunStatus>(&v1::ChiefService::Stub::GetStatus, v1::GetStatusRequest(), &context,
-                               options_.call_timeout);
+    auto status = Call<v1::RunStatus>(*attempt.link, &v1::ChiefService::Stub::GetStatus, v1::GetStatusRequest(),
+                                      &context, attempt.fresh ? attempt.limit : options_.call_timeout);
+    RETURN_IF_ERROR(connection_.End(attempt, status.status()));
+    return status;
   }
   absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::RequestEndReply>(&v1::ChiefService::Stub::RequestEnd, request, &context, options_.call_timeout);
+    return Call<v1::RequestEndReply>(*connection_.link(), &v1::ChiefService::Stub::RequestEnd, request, &context,
+                                     options_.call_timeout);
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::ReadVariablesReply>(&v1::ChiefService::Stub::ReadVariables, request, &context,
+    return Call<v1::ReadVariablesReply>(*connection_.link(), &v1::ChiefService::Stub::ReadVariables, request, &context,
                                         options_.call_timeout);
   }
 
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-    auto stream = std::make_unique<GrpcStepStream>(channel_, options_.leave_limit);
+    auto stream = std::make_unique<GrpcStepStream>(connection_.link()->channel, options_.leave_limit);
     return std::unique_ptr<StepChannel>(new StreamedStepChannel(
         std::make_unique<RingStepStream>(std::move(stream), options_.leave_limit), options, std::move(layout)));
   }
@@ -106,39 +111,45 @@ class GrpcChiefClient : public ChiefClient {
   template <typename Reply, typename Request>
   using Method = grpc::Status (v1::ChiefService::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
+  static ChiefConnection::Options ConnectionOptions(const GrpcClientOptions& options) {
+    ChiefConnection::Options connection;
+    connection.credentials = options.credentials;
+    connection.first_limit = options.connect_timeout;
+    return connection;
+  }
+
   template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Call(Method<Reply, Request> method, const Request& request, grpc::ClientContext* context,
-                             absl::Duration timeout) {
+  absl::StatusOr<Reply> Call(const ChiefConnection::Link& link, Method<Reply, Request> method, const Request& request,
+                             grpc::ClientContext* context, absl::Duration timeout) {
     context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
     Reply reply;
-    RETURN_IF_ERROR(FromGrpc((stub_.get()->*method)(context, request, &reply)));
+    RETURN_IF_ERROR(FromGrpc((link.stub.get()->*method)(context, request, &reply)));
     return reply;
   }
 
   // A call that StopConnecting ends.
   template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Connect(Method<Reply, Request> method, const Request& request, grpc::ClientContext* context,
-                                absl::Duration timeout) {
+  absl::StatusOr<Reply> Connect(const ChiefConnection::Link& link, Method<Reply, Request> method,
+                                const Request& request, grpc::ClientContext* context, absl::Duration timeout) {
     RETURN_IF_ERROR(connecting_.Add(context));
-    auto reply = Call<Reply>(method, request, context, timeout);
+    auto reply = Call<Reply>(link, method, request, context, timeout);
     connecting_.Remove(context);
     return reply;
   }
 
   const GrpcClientOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::ChiefService::Stub> stub_;
+  ChiefConnection connection_;
   ConnectingCalls connecting_;
 };
 
 }  // namespace
 
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options) {
-  return std::make_unique<GrpcChiefClient>(NewChannel(target, options.credentials), options);
+  return std::make_unique<GrpcChiefClient>(target, options);
 }
 
 absl::Status CheckHealth(const std::string& target, absl::Duration timeout, const Credentials& credentials) {
-  const auto stub = grpc::health::v1::Health::NewStub(NewChannel(target, credentials));
+  const auto stub = grpc::health::v1::Health::NewStub(NewChannel(target, credentials, timeout / 2));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   grpc::health::v1::HealthCheckResponse response;

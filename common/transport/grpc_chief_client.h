@@ -13,7 +13,7 @@ namespace lockstep {
 struct GrpcClientOptions {
   // The deadline of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
-  // The deadline of GetRunSpec, which waits for a connection.
+  // How long GetRunSpec and GetStatus may look for a chief that is not connected, at first (ChiefConnection).
   absl::Duration connect_timeout = absl::Seconds(1);
   // A goodbye on the Step stream is given up when nothing moves for this long.
   absl::Duration leave_limit = absl::Seconds(10);

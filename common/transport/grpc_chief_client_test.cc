@@ -1,13 +1,20 @@
 // The worker's end against a chief that does and says what each test wants, over a real socket.
 #include "lockstep/common/transport/grpc_chief_client.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <functional>
 #include <future>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -434,12 +441,77 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
   EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
 }
 
-// A call that failed at once would leave nobody to notice when the chief comes.
-TEST_F(GrpcChiefClientTest, AChiefThatIsNotThereIsWaitedForUntilTheTimeout) {
+// However often it was refused before, with no pause that grows.
+TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
+  const auto refused = absl::UnavailableError("connection refused: no process listens there");
+  const std::string target = absl::StrCat("127.0.0.1:", port_);
+  server_->Shutdown();
+  server_.reset();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(client_->GetRunSpec().status(), refused);
+    EXPECT_EQ(client_->GetStatus().status(), refused);
+  }
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(target, grpc::InsecureServerCredentials());
+  builder.RegisterService(&chief_);
+  server_ = builder.BuildAndStart();
+  ASSERT_NE(server_, nullptr);
+  EXPECT_TRUE(client_->GetRunSpec().ok());
+}
+
+TEST_F(GrpcChiefClientTest, SaysThatANameCannotBeResolved) {
+  // The root's own name has no address, says RFC 6761, and no resolver needs a server to know it.
+  const auto client = NewGrpcChiefClient("no..name:2222");
+  EXPECT_THAT(std::string(client->GetRunSpec().status().message()),
+              HasSubstr("the host name \"no..name\" cannot be resolved: "));
+}
+
+TEST_F(GrpcChiefClientTest, SaysThatAPortSpeaksTls) {
+  // As a TLS server does when it reads something else than a ClientHello: an alert, and the end.
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  std::thread tls([listener] {
+    const int connection = accept(listener, nullptr, nullptr);
+    char preface[24];
+    recv(connection, preface, sizeof(preface), MSG_WAITALL);
+    send(connection, "\x15\x03\x03\x00\x02\x02\x46", 7, 0);
+    close(connection);
+    close(listener);
+  });
+  const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)));
+  EXPECT_THAT(std::string(client->GetRunSpec().status().message()),
+              HasSubstr("the port does not speak HTTP/2 in plain text; it may speak TLS"));
+  tls.join();
+}
+
+// A host that takes no connection in the first attempt's time: far away, or full.
+TEST_F(GrpcChiefClientTest, GivesAFarChiefMoreTimeAtEachAttempt) {
+  // Its one place is taken, and nothing accepts: the kernel drops what would be the next connection.
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
   GrpcClientOptions options;
-  options.connect_timeout = absl::Milliseconds(50);
-  const auto client = NewGrpcChiefClient("unix-abstract:lockstep-nobody-is-there", options);
-  EXPECT_EQ(client->GetRunSpec().status(), absl::UnavailableError("it did not answer in time"));
+  options.connect_timeout = absl::Milliseconds(4);
+  const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), options);
+  absl::Duration took;
+  for (int i = 0; i < 6; ++i) {
+    const absl::Time began = absl::Now();
+    EXPECT_TRUE(absl::IsUnavailable(client->GetRunSpec().status()));
+    took = absl::Now() - began;
+  }
+  EXPECT_GE(took, absl::Milliseconds(64)) << "half of 4 ms, doubled five times";
+  close(listener);
 }
 
 TEST_F(GrpcChiefClientTest, EveryClientHasAConnectionOfItsOwn) {

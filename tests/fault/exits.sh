@@ -42,6 +42,7 @@ start "${WORK}/lonely.log" "${WORKER}" --master=grpc://127.0.0.1:1 --chief_wait_
 ends "a worker gives up an absent chief" 138 "${PID}"
 expect_said "it says that it waits" "waiting for the chief at grpc://127.0.0.1:1" "${WORK}/lonely.log"
 expect_said "it names who was missing" "the chief at grpc://127.0.0.1:1 has been unreachable for 2s" "${WORK}/lonely.log"
+expect_said "and why" "connection refused: no process listens there" "${WORK}/lonely.log"
 
 start_chief "${WORK}/idle.log" --logdir="${WORK}/idle"
 await_said "waiting for a worker to declare the model" "${WORK}/idle.log" "${PID}"

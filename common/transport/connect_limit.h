@@ -1,0 +1,34 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_CONNECT_LIMIT_H_
+#define LOCKSTEP_COMMON_TRANSPORT_CONNECT_LIMIT_H_
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// How long one attempt to reach a chief may take: short at first, so that a chief that has moved is found soon; twice
+// as long after each attempt that took all its time, so that a chief far away is found at all. Pure.
+class ConnectLimit {
+ public:
+  ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}
+
+  // Time for a whole attempt, and for the connection to one of the host's addresses.
+  absl::Duration attempt() const { return now_; }
+  absl::Duration connect() const { return now_ / 2; }
+
+  // The attempt took `took` and failed. A quick refusal changes nothing.
+  void OnFailure(absl::Duration took) {
+    if (took >= connect()) now_ = std::min(2 * now_, most_);
+  }
+  // The attempt took `took` and had an answer. The next one has twice that time.
+  void OnAnswer(absl::Duration took) { now_ = std::min(std::max(2 * took, first_), most_); }
+
+ private:
+  const absl::Duration first_, most_;
+  absl::Duration now_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_CONNECT_LIMIT_H_

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# How real processes find a chief by its host's name: names that gRPC takes for a scheme, a chief that comes back at another
+# address, a name that does not exist, and the end of a run that a late process learns by name.
+# Usage: names.sh CHIEF WORKER LOCKSTEP SLIM_TRAIN CONFIG DATA   (the binaries, a run's configuration, a folder of examples)
+# Needs a mount namespace, for its own /etc/hosts: what cannot make one skips all.
+set -uo pipefail
+
+if [[ "${NAMES_INSIDE:-}" != 1 ]]; then
+  export NAMES_INSIDE=1
+  for flag in "" --map-root-user; do
+    # shellcheck disable=SC2086  # the flag may be none
+    unshare --mount ${flag} true 2>/dev/null && exec unshare --mount ${flag} "$0" "$@"
+  done
+  echo "skipped: no mount namespace here"
+  exit 0
+fi
+
+readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" SLIM_TRAIN="$4" CONFIG="$5" DATA="$6"
+# shellcheck source=tests/fault/expectations.sh
+source "$(dirname "$0")/expectations.sh"
+
+readonly HOSTS="${WORK}/hosts"
+# hosts LINE...: what /etc/hosts says from now on.
+hosts() { printf '%s\n' "127.0.0.1 localhost" "$@" >"${HOSTS}"; }
+hosts
+# No name service is asked.
+echo "hosts: files" >"${WORK}/nsswitch.conf"
+if ! mount --bind "${HOSTS}" /etc/hosts || ! mount --bind "${WORK}/nsswitch.conf" /etc/nsswitch.conf; then
+  echo "skipped: /etc/hosts cannot be replaced"
+  exit 0
+fi
+
+# start LOG PROGRAM ARGUMENTS...: sets PID.
+start() {
+  local log="$1"
+  shift
+  "$@" >"${log}" 2>&1 &
+  PID=$!
+  pids+=("${PID}")
+}
+
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+# start_chief LOG ADDRESS FLAGS...: sets PID and PORT.
+start_chief() {
+  rm -f "${WORK}/port"
+  start "$1" "${CHIEF}" "${CONFIG}" --listen="$2" --port_file="${WORK}/port" "${@:3}"
+  while [[ ! -s "${WORK}/port" ]] && kill -0 "${PID}" 2>/dev/null; do sleep 0.02; done
+  PORT="$(cat "${WORK}/port" 2>/dev/null)"
+}
+
+global_step() {
+  local step
+  step="$("${LOCKSTEP}" status --master="$1" --json 2>/dev/null | sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
+  echo "${step:-0}"
+}
+
+# ends WHAT CODE PID
+ends() {
+  local code=0
+  wait "$3" || code=$?
+  expect "$1" "$2" "${code}"
+}
+
+echo "a name that does not exist"
+start "${WORK}/nameless.log" "${WORKER}" --master=grpc://nobody.test:1 --chief_wait_seconds=20
+await_said 'the host name "nobody.test" cannot be resolved' "${WORK}/nameless.log" "${PID}"
+expect_said "a worker names the host" 'the host name "nobody.test" cannot be resolved' "${WORK}/nameless.log"
+kill -KILL "${PID}"
+
+echo "names that are schemes"
+hosts "127.0.0.1 dns ipv4 ipv6 xds unix vsock"
+start_chief "${WORK}/schemes.log" 127.0.0.1:0
+for name in dns ipv4 ipv6 xds vsock; do
+  "${LOCKSTEP}" status --master="grpc://${name}:${PORT}" >"${WORK}/status.log" 2>&1
+  expect "a chief on a host called ${name} answers" 0 "$?"
+done
+kill -KILL "${PID}"
+
+echo "a chief that moves"
+hosts "127.0.0.2 chief.test"
+start_chief "${WORK}/first.log" 127.0.0.2:0 --logdir="${WORK}/moved" --steps=1000000
+chief="${PID}"
+start "${WORK}/worker.log" "${WORKER}" --master="grpc://chief.test:${PORT}"
+worker="${PID}"
+await_said "saved ${WORK}/moved/model.ckpt-20" "${WORK}/first.log" "${chief}"
+kill -KILL "${chief}"
+sleep 3 # until the worker's pauses are as long as they get
+hosts "127.0.0.3 chief.test"
+start_chief "${WORK}/second.log" "127.0.0.3:${PORT}" --logdir="${WORK}/moved" --steps=1000000
+moved="$(now_ms)"
+await_said "opened session" "${WORK}/second.log" "${PID}"
+took=$(($(now_ms) - moved))
+echo "found after ${took} ms"
+# A second without load.
+((took < 5000)) || expect "the chief at its new address is found soon" "less than 5000 ms" "${took} ms"
+kill -KILL "${PID}" "${worker}"
+
+echo "the end of a short run"
+# Before its chief, and before its name.
+hosts
+start "${WORK}/ps.log" "${SLIM_TRAIN}" --job_name=ps --master="grpc://chief.test:${PORT}"
+ps="${PID}"
+start "${WORK}/ps_by_number.log" "${SLIM_TRAIN}" --job_name=ps --master="grpc://127.0.0.1:${PORT}"
+ps_by_number="${PID}"
+sleep 3
+hosts "127.0.0.1 chief.test"
+start "${WORK}/slim.log" "${SLIM_TRAIN}" --data="${DATA}" --listen="127.0.0.1:${PORT}" --steps=20 --logdir="${WORK}/slim"
+chief="${PID}"
+await_said "workers that start within 2s still learn of it" "${WORK}/slim.log" "${chief}"
+expect_said "slim's chief answers after the end" "workers that start within 2s still learn of it" "${WORK}/slim.log"
+start "${WORK}/late.log" "${SLIM_TRAIN}" --data="${DATA}" --master="grpc://chief.test:${PORT}" --task_index=1
+late="${PID}"
+ends "slim's chief" 0 "${chief}"
+# Whoever missed the end would wait for minutes.
+sleep 2
+for who in ps ps_by_number late; do
+  kill -TERM "${!who}" 2>/dev/null && echo "${who} has missed the end" >>"${WORK}/${who}.log"
+  ends "${who} learns of the end" 0 "${!who}"
+  cat "${WORK}/${who}.log"
+done
+
+((failures == 0)) || exit 1
+echo "PASSED"
