@@ -22,6 +22,7 @@
 #include "lockstep/server/rpc/call_acceptor.h"
 #include "lockstep/server/rpc/chief_methods.h"
 #include "lockstep/server/rpc/connection_listener.h"
+#include "lockstep/server/rpc/http2_limits.h"
 #include "lockstep/server/rpc/in_flight_calls.h"
 #include "lockstep/server/rpc/leader_follower_pool.h"
 
@@ -136,6 +137,7 @@ ChiefServer::Impl::~Impl() {
 
 absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& options, Chief* chief) {
   KeepGrpc();
+  RETURN_IF_ERROR(CheckHttp2Limits());
   auto impl = std::make_unique<Impl>(chief, options.executor);
   RETURN_IF_ERROR(impl->Listen(options.address));
   RETURN_IF_ERROR(impl->Serve(options, chief->GetRunSpec().spec().training().replicas_to_aggregate()));

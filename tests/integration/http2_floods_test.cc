@@ -1,0 +1,153 @@
+// Peers without a session that speak HTTP/2 by hand, to make gRPC hold memory. docs/security.md lists the advisories.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "gtest/gtest.h"
+#include "lockstep/tests/testing/fault_injected_run.h"
+#include "lockstep/tests/testing/http2_peer.h"
+#include "lockstep/tests/testing/process_memory.h"
+
+namespace lockstep {
+namespace {
+
+// The most that a hundred connections may make the chief grow by.
+constexpr int64_t kMostBytes = 16 << 20;
+// The same if they begin as many calls as they may: 1024, and 16 on each connection. A call takes 6 to 12 KiB.
+constexpr int64_t kMostBytesOfCalls = 64 << 20;
+
+constexpr uint8_t kSettings = 4, kContinuation = 9;
+constexpr uint8_t kNone = 0, kAck = 1;
+
+std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
+  return Http2Peer::Encode(type, flags, stream, payload);
+}
+std::string Headers(uint32_t stream, const std::string& headers) {
+  return Encode(Http2Peer::kHeaders, Http2Peer::kEndHeaders, stream, headers);
+}
+
+// HPACK's integer of 7 bits, then the bytes.
+std::string HpackString(const std::string& text) {
+  std::string length;
+  if (text.size() < 127) return static_cast<char>(text.size()) + text;
+  size_t rest = text.size() - 127;
+  for (; rest >= 128; rest >>= 7) length += static_cast<char>(rest % 128 + 128);
+  return '\x7f' + length + static_cast<char>(rest) + text;
+}
+
+// A literal header, which `indexed` adds to the table of the connection.
+std::string Header(const std::string& name, const std::string& value, bool indexed = false) {
+  return (indexed ? '\x40' : '\0') + HpackString(name) + HpackString(value);
+}
+
+std::string RequestHeaders(const std::string& te = "trailers") {
+  return Header(":method", "POST") + Header(":scheme", "http") + Header(":path", "/grpc.health.v1.Health/Check") +
+         Header(":authority", "chief") + Header("te", te) + Header("content-type", "application/grpc");
+}
+
+// Returns when the server has closed the connection.
+void ReadToTheEnd(Http2Peer* peer) {
+  while (peer->Read().has_value()) {
+  }
+}
+
+// Sends `flood` on a hundred connections, which stay open on this side; every second one confirms the server's
+// settings. Expects that the server closes each, that its memory stays, and that the worker next to them trains the
+// same weights.
+void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
+  FaultInjectedRun run;
+  const MemoryGrowth growth;
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  for (int i = 0; i < 100; ++i) {
+    peers.push_back(std::make_unique<Http2Peer>(run.address()));
+    if (i % 2 == 0) peers.back()->Send(Encode(kSettings, kAck, 0, ""));
+    peers.back()->Send(flood);
+    if (i == 50) run.Release();
+  }
+  for (const auto& peer : peers) ReadToTheEnd(peer.get());
+  EXPECT_LT(growth.peak(), most_bytes);
+  run.ExpectSameWeights();
+}
+
+// Headers that begin in one frame and continue in `frames` others of the same content, with no end.
+std::string Endless(const std::string& beginning, const std::string& more, int frames) {
+  std::string flood = Encode(Http2Peer::kHeaders, kNone, 1, beginning);
+  for (int i = 0; i < frames; ++i) flood += Encode(kContinuation, kNone, 1, more);
+  return flood;
+}
+
+// CVE-2023-33953.
+TEST(Http2FloodsTest, EndlessHeadersEndTheConnection) {
+  ExpectRefused(Endless(RequestHeaders(), Header("name", std::string(8000, 'a')), 256));
+}
+
+// A string of 4 GiB: gRPC keeps the bytes that have arrived.
+TEST(Http2FloodsTest, AnEndlessHeaderEndsTheConnection) {
+  const std::string beginning("\0\4name\x7f\x80\x80\x80\x80\x0f", 12);
+  ExpectRefused(Endless(RequestHeaders() + beginning, std::string(16384, 'a'), 64));
+}
+
+// A number may begin with any count of zeros.
+TEST(Http2FloodsTest, AnEndlessNumberEndsTheConnection) {
+  ExpectRefused(Endless(RequestHeaders() + std::string("\0\x7f", 2), std::string(16384, '\x80'), 64));
+}
+
+// One byte stands for four kilobytes, four thousand times.
+TEST(Http2FloodsTest, RepeatedHeadersEndTheConnection) {
+  const std::string header = Header(std::string(3900, 'k'), "v", /*indexed=*/true);
+  ExpectRefused(Headers(1, RequestHeaders() + header + std::string(4000, '\xbe')));
+}
+
+TEST(Http2FloodsTest, TooManyCallsEndTheConnection) {
+  std::string flood;
+  for (uint32_t i = 0; i < 10000; ++i) flood += Headers(2 * i + 1, RequestHeaders());
+  ExpectRefused(flood, kMostBytesOfCalls);
+}
+
+// CVE-2023-44487.
+TEST(Http2FloodsTest, RapidResetsEndTheConnection) {
+  const std::string cancelled("\0\0\0\x08", 4);
+  std::string flood;
+  for (uint32_t i = 0; i < 10000; ++i) {
+    flood += Headers(2 * i + 1, RequestHeaders()) + Encode(Http2Peer::kResetStream, kNone, 2 * i + 1, cancelled);
+  }
+  ExpectRefused(flood, kMostBytesOfCalls);
+}
+
+// CVE-2023-1428 and CVE-2023-32731: a header with a value that gRPC refuses, followed by too many bytes.
+TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
+  const std::string more = Header("a", std::string(4200, 'a')) + Header("b", std::string(4200, 'b'));
+  ExpectRefused(Headers(1, RequestHeaders("x") + more));
+  ExpectRefused(Headers(1, Header("grpclb_client_stats", "x") + RequestHeaders() + more));
+}
+
+// CVE-2023-32732 and CVE-2024-7246: the peer loses its own connection, which it shares with no other.
+TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
+  FaultInjectedRun run;
+  Http2Peer peer(run.address());
+  peer.Send(Headers(1, RequestHeaders() + Header("x-bin", "*")));
+  peer.Send(Encode(Http2Peer::kHeaders, kNone, 3, "\x80"));
+  ReadToTheEnd(&peer);
+  run.ExpectSameWeights();
+}
+
+TEST(Http2FloodsTest, HeadersUpToTheLimitAreAccepted) {
+  FaultInjectedRun run;
+  Http2Peer peer(run.address());
+  const std::string headers = RequestHeaders() + Header("name", std::string(7700, 'a'));
+  peer.Send(Headers(1, headers));
+  peer.SendMessage(1, "", /*last=*/true);
+  absl::optional<Http2Peer::Frame> frame = peer.Read();
+  while (frame.has_value() && (frame->stream != 1 || (frame->flags & Http2Peer::kEndStream) == 0)) frame = peer.Read();
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_NE(frame->payload.find(std::string("grpc-status\x01") + "0"), std::string::npos);
+  peer.Send(Headers(3, headers + Header("more", std::string(400, 'a'))));
+  ReadToTheEnd(&peer);
+  run.ExpectSameWeights();
+}
+
+}  // namespace
+}  // namespace lockstep
