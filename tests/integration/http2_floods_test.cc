@@ -19,7 +19,7 @@ constexpr int64_t kMostBytes = 16 << 20;
 // The same if they begin as many calls as they may: 1024, and 16 on each connection. A call takes 6 to 12 KiB.
 constexpr int64_t kMostBytesOfCalls = 64 << 20;
 
-constexpr uint8_t kSettings = 4, kContinuation = 9;
+constexpr uint8_t kSettings = 4, kPing = 6, kContinuation = 9;
 constexpr uint8_t kNone = 0, kAck = 1;
 
 std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
@@ -115,6 +115,12 @@ TEST(Http2FloodsTest, RapidResetsEndTheConnection) {
     flood += Headers(2 * i + 1, RequestHeaders()) + Encode(Http2Peer::kResetStream, kNone, 2 * i + 1, cancelled);
   }
   ExpectRefused(flood, kMostBytesOfCalls);
+}
+
+TEST(Http2FloodsTest, PingsEndTheConnection) {
+  std::string flood;
+  for (int i = 0; i < 50000; ++i) flood += Encode(kPing, kNone, 0, "12345678");
+  ExpectRefused(flood);
 }
 
 // CVE-2023-1428 and CVE-2023-32731: a header with a value that gRPC refuses, followed by too many bytes.
