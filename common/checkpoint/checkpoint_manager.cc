@@ -47,16 +47,19 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs_, PathOf(found_newest_)));
   if (of_saver) found_newest_.clear();
   if (options_.max_to_keep == 0) return absl::OkStatus();
-  for (const std::string& prefix : state.all_model_checkpoint_paths()) {
+  std::set<std::string> kept;
+  const auto& listed = state.all_model_checkpoint_paths();
+  // Of an entry that is there twice, the later one counts.
+  for (auto prefix = listed.rbegin(); prefix != listed.rend(); ++prefix) {
     // By its name alone: an entry with another directory is either this one, spelled otherwise or before it
     // was moved, or not ours to delete.
-    const std::string name(Basename(prefix));
-    if (names.count(IndexPath(name)) == 0) continue;
+    const std::string name(Basename(*prefix));
+    if (names.count(IndexPath(name)) == 0 || !kept.insert(name).second) continue;
     ASSIGN_OR_RETURN(const bool is_savers, IsWrittenBySaver(fs_, PathOf(name)));
     if (is_savers) continue;
-    Erase(name, &kept_);
     kept_.push_back(name);
   }
+  std::reverse(kept_.begin(), kept_.end());
   return absl::OkStatus();
 }
 

@@ -86,6 +86,33 @@ TEST_F(CheckpointManagerTest, KeepsTheNewestAndMovesARepeatedOneToTheEnd) {
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
 }
 
+// A list that is compared with itself takes minutes, and the test its time out.
+TEST_F(CheckpointManagerTest, TakesALongListOverInLinearTime) {
+  constexpr int kCheckpoints = 200000;
+  std::string list = absl::StrCat("model_checkpoint_path: \"model.ckpt-", kCheckpoints, "\"\n");
+  for (const int first : {1, 2}) {
+    for (int step = first; step <= kCheckpoints; step += 2) {
+      ASSERT_TRUE(memory_.NewWritableFile(absl::StrCat("d/model.ckpt-", step, ".index")).ok());
+      absl::StrAppend(&list, "all_model_checkpoint_paths: \"model.ckpt-", step, "\"\n");
+    }
+  }
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "d/checkpoint", list).ok());
+  const auto manager = Create(kCheckpoints);
+  EXPECT_EQ(manager->checkpoints().size(), kCheckpoints);
+  EXPECT_EQ(manager->checkpoints().front(), "d/model.ckpt-1");
+  EXPECT_EQ(manager->checkpoints().back(), absl::StrCat("d/model.ckpt-", kCheckpoints));
+}
+
+TEST_F(CheckpointManagerTest, OfAnEntryThatIsListedTwiceTheLaterCounts) {
+  for (const int step : {1, 2, 3}) Touch(absl::StrCat("d/model.ckpt-", step, ".index"));
+  std::string list = "model_checkpoint_path: \"model.ckpt-1\"\n";
+  for (const int step : {1, 2, 3, 1}) {
+    absl::StrAppend(&list, "all_model_checkpoint_paths: \"model.ckpt-", step, "\"\n");
+  }
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "d/checkpoint", list).ok());
+  EXPECT_THAT(StepsOf(*Create(3)), ElementsAre(2, 3, 1));
+}
+
 // Two saves that overtake each other.
 TEST_F(CheckpointManagerTest, TheNewestOfARunNeverGoesBack) {
   const auto manager = Create(3);

@@ -1,6 +1,5 @@
 #include "lockstep/common/checkpoint/latest_valid.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -55,15 +54,17 @@ absl::StatusOr<std::vector<std::string>> Candidates(FileSystem* fs, const std::s
     }
   }
   std::vector<std::string> candidates;
-  const auto add = [&candidates](const std::string& prefix) {
-    if (std::find(candidates.begin(), candidates.end(), prefix) == candidates.end()) candidates.push_back(prefix);
+  std::set<std::string> added;
+  const auto add = [&](const std::string& prefix) {
+    if (added.insert(prefix).second) candidates.push_back(prefix);
   };
   if (state.has_value()) {
     add(choice);
     const auto& listed = state->all_model_checkpoint_paths();
+    const std::set<absl::string_view> is_listed(listed.begin(), listed.end());
     const absl::optional<int64_t> chosen_step = StepOfCheckpoint(choice);
     for (auto it = found.rbegin(); it != found.rend() && chosen_step.has_value() && it->first > *chosen_step; ++it) {
-      if (std::find(listed.begin(), listed.end(), it->second) == listed.end()) add(it->second);
+      if (is_listed.count(it->second) == 0) add(it->second);
     }
     for (auto it = listed.rbegin(); it != listed.rend(); ++it) add(*it);
   }

@@ -71,6 +71,21 @@ TEST_F(NewestValidCheckpointTest, IsTheStateFilesChoice) {
   EXPECT_THAT(reported_, IsEmpty());
 }
 
+// A search that compares each with each other takes minutes, and the test its time out.
+TEST_F(NewestValidCheckpointTest, IsFoundAmongManyInLinearTime) {
+  constexpr int kCheckpoints = 300000;
+  std::vector<int> steps;
+  for (int step = 1; step < kCheckpoints; ++step) {
+    steps.push_back(step);
+    ASSERT_TRUE(fs_.NewWritableFile(Prefix(step) + ".index").ok());
+  }
+  Save(kCheckpoints);
+  EXPECT_EQ(Found(), Prefix(kCheckpoints));
+  steps.push_back(kCheckpoints);
+  List(kCheckpoints, steps);
+  EXPECT_EQ(Found(), Prefix(kCheckpoints));
+}
+
 TEST_F(NewestValidCheckpointTest, PassesOverDamagedOnesAndNamesThem) {
   for (const int step : {9, 10, 11}) Save(step);
   List(11, {9, 10, 11});
