@@ -1,17 +1,18 @@
 #!/bin/sh
-# In the image: becomes the program that a command of ./lockstep means, so that it is process 1 and gets the signals.
+# In the image: becomes the program that a command of lockstep means, so that it is process 1 and gets the signals. What has a slash
+# is the path of another program.
 set -e
 bin=/opt/lockstep/bin
 export LOCKSTEP_CHIEF_BINARY="${bin}/chief_main" LOCKSTEP_WORKER_BINARY="${bin}/worker_main"
-command="${1:-help}"
-case "${command}" in
+case "${1:-help}" in
   chief)
     shift
     exec "${bin}/chief_main" "$@"
     ;;
-  run | local | worker | eval | predict | status | probe | inspect | check | new) exec "${bin}/lockstep_main" "$@" ;;
   help | --help | -h)
-    echo "Usage: docker run lockstep {chief|worker|run|local|eval|predict|status|probe|inspect|check|new} [ARGUMENTS]"
+    echo "In this image lockstep chief serves a run; lockstep chief --help says how. The other commands:"
+    exec "${bin}/lockstep_main" --help
     ;;
-  *) exec "$@" ;;
+  */*) exec "$@" ;;
+  *) exec "${bin}/lockstep_main" "$@" ;;
 esac

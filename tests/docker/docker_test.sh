@@ -142,6 +142,11 @@ workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)"
 docker update --cpus 0.4 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
+run_in_image() { docker run --rm --network=none "${LOCKSTEP_IMAGE}" "$@" >/dev/null 2>&1; }
+for command in $(docker run --rm --network=none "${LOCKSTEP_IMAGE}" --help | sed -n 's/^  \([a-z]*\) .*/\1/p') chief; do
+  check "the image runs ${command}" run_in_image "${command}" --help
+done
+check "the image says its version" run_in_image --version
 check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
 check "the cluster trains" wait_for 60 step_is_at_least 100
 (($(step) >= 0)) || give_up "the chief does not answer"
