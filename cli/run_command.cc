@@ -212,7 +212,7 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpe
   const auto lock = fs->LockFile(JoinPath(log_directory, "run.lock"));
   if (!lock.ok()) {
     return PrintError(kCommand, absl::StrCat("another lockstep run uses ", logdir, " (", lock.status().message(), ")"),
-                      kExitBadConfiguration, err);
+                      kExitRetryable, err);
   }
   const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
   auto options =

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/inspect.h"
+#include "lockstep/common/base/process.h"
 
 namespace lockstep {
 namespace {
@@ -246,8 +247,9 @@ TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
 TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
   const pid_t run = Start({logdir_, "--steps=100000000"});
   ASSERT_TRUE(Await("  loss "));
-  EXPECT_EQ(Run({logdir_}), 2);
+  EXPECT_EQ(Run({logdir_}), kExitRetryable);
   EXPECT_THAT(err_.str(), HasSubstr("another lockstep run uses "));
+  EXPECT_THAT(err_.str(), HasSubstr(absl::StrCat("process ", run, " on ", HostName(), " holds it")));
   kill(run, SIGTERM);
   EXPECT_EQ(Wait(run), 143);
 }

@@ -73,7 +73,8 @@ class FileSystem {
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
   // Takes an exclusive lock that ends with the returned object or the process, however it dies.
-  // FailedPrecondition when another process (or another lock object) holds it.
+  // FailedPrecondition when another process (or another lock object) holds it; the message names process and host, as
+  // the holder has written them into the file.
   class Lock {
    public:
     virtual ~Lock() = default;

@@ -241,6 +241,10 @@ TEST_F(RealFileSystemTest, GivesALockToOneHolderAtATime) {
   const absl::Status second = fs_->LockFile(Path("lock")).status();
   EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.message()), HasSubstr(Path("lock")));
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  EXPECT_THAT(std::string(second.message()), HasSubstr(absl::StrCat("process ", getpid(), " on ", host, " holds it")));
+  ASSERT_TRUE(lock->get()->Check().ok());
   lock->reset();
   EXPECT_TRUE(fs_->LockFile(Path("lock")).ok());
 }

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/status_macros.h"
@@ -186,6 +188,23 @@ class PosixRandomAccessFile : public RandomAccessFile {
   const struct stat info_;
 };
 
+// Writes into a lock's file who holds it. If that fails, nobody is named.
+void NameHolder(int fd) {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  const std::string holder = absl::StrCat("process ", getpid(), " on ", host, "\n");
+  if (::ftruncate(fd, 0) != 0) return;
+  [[maybe_unused]] const ssize_t written = ::pwrite(fd, holder.data(), holder.size(), 0);
+}
+
+// Reads what the holder has written.
+std::string HolderOf(int fd) {
+  char holder[300];
+  const ssize_t size = ::pread(fd, holder, sizeof(holder), 0);
+  const absl::string_view text(holder, std::max<ssize_t>(0, size));
+  return size <= 0 ? "another process" : absl::CHexEscape(absl::StripAsciiWhitespace(text));
+}
+
 class PosixLock : public FileSystem::Lock {
  public:
   PosixLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -295,12 +314,14 @@ class PosixFileSystem : public FileSystem {
     if (fd < 0) return ErrnoToStatus(errno, "create", path);
     if (OfWholeFile(fd, F_OFD_SETLK) != 0) {
       const int error = errno;
+      const std::string holder = HolderOf(fd);
       ::close(fd);
       if (error == EAGAIN || error == EACCES) {
-        return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": another process holds it"));
+        return absl::FailedPreconditionError(absl::StrCat("cannot lock ", path, ": ", holder, " holds it"));
       }
       return ErrnoToStatus(error, "lock", path);
     }
+    NameHolder(fd);
     return std::make_unique<PosixLock>(path, fd);
   }
 

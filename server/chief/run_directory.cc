@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
@@ -27,8 +28,12 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
   RETURN_IF_ERROR(fs->CreateDirectory(path));
   auto lock = fs->LockFile(JoinPath(path, kLockFile));
   if (absl::IsFailedPrecondition(lock.status())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another chief is running in ", path, "; use another logdir or stop it"));
+    // It may end.
+    return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path,
+                                                                   "; use another "
+                                                                   "logdir or stop it: ",
+                                                                   lock.status().message())),
+                        kExitRetryable);
   }
   RETURN_IF_ERROR(lock.status());
   std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path), *std::move(lock)));

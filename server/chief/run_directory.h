@@ -22,7 +22,8 @@ namespace lockstep {
 class RunDirectory {
  public:
   // Creates the directory, takes the lock and enters a new generation.
-  // Errors: FailedPrecondition when another chief holds the lock; DataLoss for a damaged generation file; those of the
+  // Errors: FailedPrecondition when another chief holds the lock, which the message names, with the exit code
+  // kExitRetryable; DataLoss for a damaged generation file; those of the
   // file system.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 

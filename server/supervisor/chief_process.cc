@@ -100,6 +100,8 @@ int ChiefProcess::ExitCode(const absl::Status& status) const {
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);
   // It could not be created. An I/O error may be gone the next time.
   if (absl::IsInternal(status)) return kExitRetryable;
+  // Another chief has the logdir, and may end.
+  if (absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable) return kExitRetryable;
   return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;
 }
 

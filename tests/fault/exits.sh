@@ -59,8 +59,9 @@ worker="${PID}"
 await_said "saved ${logdir}/model.ckpt-20" "${WORK}/chief.log" "${chief}"
 
 "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen=127.0.0.1:0 >"${WORK}/second.log" 2>&1
-expect "a second chief is refused" 2 "$?"
-expect_said "it says why" "${logdir}" "${WORK}/second.log"
+expect "a second chief is refused" 138 "$?"
+expect_said "it says why" "another chief is running in ${logdir}" "${WORK}/second.log"
+expect_said "it names the other" "process ${chief} on $(uname -n)" "${WORK}/second.log"
 expect "in one line" 1 "$(wc -l <"${WORK}/second.log")"
 
 kill -TERM "${chief}"
