@@ -1,5 +1,6 @@
 #include "lockstep/train/chief_session.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -116,7 +117,12 @@ absl::Status ChiefSession::Start(const ChiefMachine& machine) {
     stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); }, [this] { process_.RequestSave(); });
   const absl::Status created = Create();
   if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
-  finisher_ = machine.executor->Start("finisher", [this] { ending_.End(process_.Wait()); });
+  finisher_ = machine.executor->Start("finisher", [this] {
+    const absl::Status ended = process_.Wait();
+    // Also where the program does not end in time.
+    if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
+    ending_.End(ended);
+  });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
   workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
@@ -134,8 +140,18 @@ ChiefSession::~ChiefSession() {
   if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
   // One that has not come to write its address leaves the file as it was.
   if (address_file_ != nullptr) LogIfNot(address_file_->PutBack());
+  EndIfWorkerHangs();
   workers_.reset();
   server_.reset();
+}
+
+void ChiefSession::EndIfWorkerHangs() {
+  if (workers_ == nullptr || options_.stop == nullptr || !options_.stop->requested()) return;
+  const absl::Status ended = ending_.Explain(ending_.Await());
+  if (!ended.ok() && !absl::IsCancelled(ended)) return;
+  if (workers_->StopWithin(kHungWorkerLimit)) return;
+  LOG(ERROR) << "chief: the last step is saved; a worker of this process hangs, which ends without it";
+  std::_Exit(process_.ExitCode(ended));
 }
 
 void ChiefSession::OnWorkerFailure(absl::Status why) {

@@ -52,7 +52,8 @@ struct ChiefMachine {
 
 // The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
 // not to. Destroying it without Close stops the chief as SIGTERM does: the last step is saved, workers wait for a
-// successor.
+// successor. After SessionOptions::stop the destructor ends the process where a worker of its own hangs in a block and
+// the last step is saved.
 class ChiefSession : public Session, public StepGate {
  public:
   // Returns when the model is known and its variables have values. Nothing begins before AllowThrough. Errors: those of
@@ -100,6 +101,8 @@ class ChiefSession : public Session, public StepGate {
   absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.
   void OnWorkerFailure(absl::Status why);
+  // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.
+  void EndIfWorkerHangs();
   // A stop of the process is the chief's before anything else.
   void TakeStop();
   // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.

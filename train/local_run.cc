@@ -1,18 +1,20 @@
 #include "lockstep/train/local_run.h"
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/supervisor/chief_process.h"
+#include "lockstep/train/worker_threads.h"
 #include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/training_worker.h"
 
@@ -42,17 +44,21 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
   std::vector<std::unique_ptr<TrainingWorker>> workers;
   for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
   std::vector<absl::Status> statuses(workers.size());
-  std::vector<std::unique_ptr<Thread>> threads;
+  train::WorkerThreads threads(Clock::Real());
   for (size_t i = 0; i < workers.size(); ++i) {
-    threads.push_back(Executor::Threads()->Start(absl::StrCat("worker-", i), [&, i] {
+    threads.Start(absl::StrCat("worker-", i), [&, i] {
       statuses[i] = workers[i]->Run();
       if (!statuses[i].ok()) process->chief()->RequestStop();
-    }));
+    });
   }
   const absl::Status chief_status = process->Wait();
   // Those that are done have ended. One that still opened its data would look for the chief, which answers no more.
   for (const auto& worker : workers) worker->RequestStop();
-  threads.clear();
+  if (absl::IsCancelled(chief_status) && !threads.AwaitEnd(train::kHungWorkerLimit)) {
+    LOG(ERROR) << "the last step is saved; a worker of this process hangs, which ends without it";
+    std::_Exit(process->ExitCode(chief_status));
+  }
+  threads.Join();
   for (const absl::Status& status : statuses) {
     if (!status.ok() && !absl::IsCancelled(status)) return status;
   }

@@ -32,7 +32,8 @@ WorkloadFactory WorkloadFactoryOf(const SessionOptions& options) {
 }
 
 LocalWorkers::LocalWorkers(const SessionOptions& options, ChiefClient* client,
-                           std::function<void(absl::Status)> on_failure) {
+                           std::function<void(absl::Status)> on_failure)
+    : threads_(options.clock) {
   for (int i = 0; i < options.local_workers; ++i) {
     TrainingWorker::Options worker;
     worker.name = options.local_workers == 1 ? "chief" : absl::StrCat("chief-", i);
@@ -42,18 +43,21 @@ LocalWorkers::LocalWorkers(const SessionOptions& options, ChiefClient* client,
     workers_.push_back(std::make_unique<TrainingWorker>(worker, client));
   }
   for (const auto& worker : workers_) {
-    threads_.push_back(Executor::Threads()->Start("worker", [worker = worker.get(), on_failure] {
+    threads_.Start("worker", [worker = worker.get(), on_failure] {
       const absl::Status status = worker->Run();
       if (!status.ok() && !absl::IsCancelled(status)) on_failure(status);
-    }));
+    });
   }
 }
 
-LocalWorkers::~LocalWorkers() { Stop(); }
-
-void LocalWorkers::Stop() {
+LocalWorkers::~LocalWorkers() {
   for (const auto& worker : workers_) worker->RequestStop();
-  threads_.clear();
+  threads_.Join();
+}
+
+bool LocalWorkers::StopWithin(absl::Duration limit) {
+  for (const auto& worker : workers_) worker->RequestStop();
+  return threads_.AwaitEnd(limit);
 }
 
 }  // namespace lockstep::train

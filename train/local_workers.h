@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lockstep/common/base/executor.h"
+#include "absl/time/time.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/train/session_options.h"
+#include "lockstep/train/worker_threads.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep::train {
@@ -16,19 +17,21 @@ namespace lockstep::train {
 // Model and input as `options` describe them, for a worker.
 WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 
-// The workers of the chief's process, each in a thread. Life: construct, Stop, destroy. Not thread-safe.
+// The workers of the chief's process, each in a thread. Life: construct, StopWithin, destroy,
+// which waits for all. Not thread-safe.
 class LocalWorkers {
  public:
   // `client` must outlive this. `on_failure` is called by a worker's thread that cannot go on.
   LocalWorkers(const SessionOptions& options, ChiefClient* client, std::function<void(absl::Status)> on_failure);
   ~LocalWorkers();
 
-  // Ends those that have not ended by themselves, and waits for all.
-  void Stop();
+  // Ends those that have not ended by themselves, and waits for all, for at most `limit`. Returns whether all have
+  // ended: one may hang in a block.
+  bool StopWithin(absl::Duration limit);
 
  private:
   std::vector<std::unique_ptr<TrainingWorker>> workers_;
-  std::vector<std::unique_ptr<Thread>> threads_;
+  WorkerThreads threads_;
 };
 
 }  // namespace lockstep::train

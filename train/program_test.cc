@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "lockstep/train/monitored_training_session.h"
 #include "lockstep/train/open_session.h"
 #include "lockstep/train/supervisor.h"
+#include "lockstep/train/testing/hanging_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -138,8 +140,46 @@ TEST_F(ProgramTest, AUserSignalSavesAndTheBodyContinues) {
   }
 }
 
+// A worker of the chief's process hangs in a block: the process ends soon after the save, not at its limit.
+TEST_F(ProgramTest, AHungWorkerDoesNotOutliveTheSave) {
+  EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) -> absl::Status {
+                program.stop()->Allow(absl::Seconds(30));
+                MemoryFileSystem fs;
+                session.fs = &fs;
+                session.logdir = "logdir";
+                session.op.spec.mutable_training()->set_steps(1000000000);
+                session.op.transform_model = [](std::unique_ptr<Model> model) {
+                  return absl::StatusOr<std::unique_ptr<Model>>(
+                      std::make_unique<HangingModel>(std::move(model), /*blocks=*/10));
+                };
+                const TrainOp op = session.op;
+                const auto opened = OpenSession(std::move(session)).value();
+                while (opened->Run(op).ok()) {
+                }
+                return opened->Close();
+              }),
+              ExitedWithCode(kExitTerminated), "the last step is saved; a worker of this process hangs");
+}
+
+TEST_F(ProgramTest, ABodyThatHangsAfterTheSaveLosesNothing) {
+  EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) -> absl::Status {
+                program.stop()->Allow(absl::Seconds(1));
+                const TrainOp op = session.op;
+                const auto opened = OpenSession(std::move(session)).value();
+                kill(getpid(), SIGTERM);
+                while (opened->Run(op).ok()) {
+                }
+                while (true) pause();
+              }),
+              ExitedWithCode(kExitTerminated), "not ended 1s after it was told to");
+}
+
 TEST_F(ProgramTest, AStopOfAChiefThatDoesNotEndMayLoseSomething) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) {
+                static auto* const hanging = new HangingFileSystem(new MemoryFileSystem);
+                hanging->Hang("model.ckpt");
+                session.fs = hanging;
+                session.logdir = "logdir";
                 const auto opened = OpenSession(std::move(session));
                 program.stop()->Allow(absl::ZeroDuration());
                 kill(getpid(), SIGTERM);
