@@ -177,6 +177,8 @@ absl::Status Chief::WriteRecord(const RunContract& contract) {
     written.set_program(options_.program);
     *written.mutable_change() = record->change();
     *written.mutable_assignment() = record->assignment();
+    // A worker may declare something after the end.
+    written.set_finished(record->finished());
     *record = std::move(written);
   });
 }

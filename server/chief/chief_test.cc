@@ -645,6 +645,30 @@ TEST_F(ChiefTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   EXPECT_TRUE(OpenSession("b").ok());
 }
 
+TEST_F(ChiefTest, ADeclarationAfterTheEndKeepsTheEndOnRecord) {
+  config_.mutable_input()->add_split()->set_name("train");
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  EXPECT_TRUE(Record().finished());
+  v1::RunRecord record = Record();
+  record.clear_data();
+  WriteRecord(record);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_FALSE(Record().finished()) << "this life has its own end";
+  std::thread time([&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(2));
+  });
+  EXPECT_TRUE(chief_->Wait().ok());
+  time.join();
+  EXPECT_TRUE(Record().finished());
+  ASSERT_TRUE(OpenSession("late").ok());
+  EXPECT_EQ(Record().data().examples(), 100);
+  EXPECT_TRUE(Record().finished());
+}
+
 TEST_F(ChiefTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   ASSERT_TRUE(Start().ok());
   v1::ModelSpec wrong = FrameModel();

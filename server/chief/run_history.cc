@@ -40,6 +40,8 @@ void RunHistory::ResolveTarget(const config::v1::TrainingConfig& config, int64_t
 
 bool RunHistory::Continue(int64_t restored, int64_t assignments, bool changes_settings) {
   MutexLock lock(&mutex_);
+  // This life has yet to say it.
+  record_.clear_finished();
   while (record_.assignment_size() > assignments) record_.mutable_assignment()->RemoveLast();
   const bool dropped = DropLaterChanges(restored, &record_);
   // Settings of a change that is later than all checkpoints that are left hold from here on.

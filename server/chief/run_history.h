@@ -37,9 +37,9 @@ class RunHistory {
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The run continues from the checkpoint of global step `restored`, in which `assignments` were made: what the record
-  // has of later ones has not come into any weights, and is dropped. `changes_settings`: from here on it has other
-  // settings than the record. Returns whether changes of settings were dropped as well, which a program had made at
-  // later steps. Written by the next Update.
+  // has of later ones has not come into any weights, and is dropped, and so is that the run is finished.
+  // `changes_settings`: from here on it has other settings than the record. Returns whether changes of settings were
+  // dropped as well, which a program had made at later steps. Written by the next Update.
   bool Continue(int64_t restored, int64_t assignments, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run continues from the checkpoint of global step `restored`. Written by the next Update.
   void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
