@@ -151,13 +151,21 @@ void AddPingStrike(void* connection) {
 
 absl::Status CheckHttp2Limits() {
   if (!IsGrpcWithoutLimits()) return absl::OkStatus();
-  for (const char* const name :
-       {BEGIN_FRAME, STREAM_MAP_SIZE, STREAM_CONSTRUCTOR, STREAM_DESTRUCTOR, ADD_PING_STRIKE}) {
-    if (Original<void()>(name) == nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat("gRPC ", grpc::Version(), " is linked so that ", name,
-                                                        " cannot be replaced: headers of requests would take any "
-                                                        "amount of memory"));
-    }
+  struct Replacement {
+    const char* name;
+    void* definition;
+  };
+  const Replacement replacements[] = {{BEGIN_FRAME, reinterpret_cast<void*>(&BeginFrame)},
+                                      {STREAM_MAP_SIZE, reinterpret_cast<void*>(&StreamMapSize)},
+                                      {STREAM_CONSTRUCTOR, reinterpret_cast<void*>(&ConstructStream)},
+                                      {STREAM_DESTRUCTOR, reinterpret_cast<void*>(&DestroyStream)},
+                                      {ADD_PING_STRIKE, reinterpret_cast<void*>(&AddPingStrike)}};
+  for (const Replacement& each : replacements) {
+    // The linker has to export the definition, and to search it before the library, which must have the function.
+    const bool is_found = dlsym(RTLD_DEFAULT, each.name) == each.definition;
+    if (is_found && Original<void()>(each.name) != nullptr) continue;
+    return absl::FailedPreconditionError(absl::StrCat("gRPC ", grpc::Version(), " is linked so that ", each.name,
+                                                      " cannot be replaced: a peer could take any amount of memory"));
   }
   return absl::OkStatus();
 }
