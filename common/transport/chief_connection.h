@@ -22,7 +22,7 @@ class ChiefConnection {
   struct Options {
     Credentials credentials;
     // The time of the first attempt; see ConnectLimit.
-    absl::Duration first_limit = absl::Seconds(1);
+    absl::Duration first_limit = absl::Seconds(2);
     absl::Duration most = absl::Seconds(20);
   };
   struct Link {

@@ -14,7 +14,7 @@ struct GrpcClientOptions {
   // The deadline of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
   // How long GetRunSpec and GetStatus may look for a chief that is not connected, at first (ChiefConnection).
-  absl::Duration connect_timeout = absl::Seconds(1);
+  absl::Duration connect_timeout = absl::Seconds(2);
   // A goodbye on the Step stream is given up when nothing moves for this long.
   absl::Duration leave_limit = absl::Seconds(10);
   Credentials credentials;

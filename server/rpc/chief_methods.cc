@@ -39,14 +39,31 @@ SessionOpener::Options OpenerOptions(Executor* executor) {
   return options;
 }
 
+Visitors::Options VisitorsOptions() {
+  Visitors::Options options;
+  options.most = ChiefMethods::kMaxVisitors;
+  return options;
+}
+
+PeriodicTask::Options SweepOptions(Executor* executor) {
+  PeriodicTask::Options options;
+  options.clock = Clock::Real();
+  options.executor = executor;
+  options.name = "visitors";
+  options.period = absl::Milliseconds(250);
+  return options;
+}
+
 }  // namespace
 
 ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
     : chief_(chief),
       services_({v1::ChiefService::service_full_name(), Health::service_full_name(),
                  grpc::reflection::v1alpha::ServerReflection::service_full_name()}),
+      visitors_(VisitorsOptions()),
       opener_(OpenerOptions(executor),
-              [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }) {
+              [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }),
+      sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
   // All but OpenSession only look at the chief's state; some of GetCanaryValues's time goes into drawing 1 MiB, and of
   // ReadVariables's into copying it.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief, &Chief::GetRunSpec);

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/completion_queue.h"
 #include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/periodic_task.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/call_acceptor.h"
 #include "lockstep/server/rpc/session_opener.h"
@@ -38,9 +39,10 @@ class ChiefMethods {
  private:
   Chief* const chief_;
   const std::vector<std::string> services_;  // as reflection lists them
-  Visitors visitors_{kMaxVisitors};
+  Visitors visitors_;
   SessionOpener opener_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
+  PeriodicTask sweeps_;                             // the last member: it uses the visitors
 };
 
 }  // namespace lockstep

@@ -66,10 +66,16 @@ TEST(ReflectTest, SaysWhatItDoesNotKnow) {
   EXPECT_EQ(Reflect(request, Services()).error_response().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
+Visitors::Options AtMost(size_t most) {
+  Visitors::Options options;
+  options.most = options.most_young = most;
+  return options;
+}
+
 class ReflectionCallTest : public ::testing::Test {
  protected:
   const std::vector<std::string> services_ = Services();
-  Visitors visitors_{8};
+  Visitors visitors_{AtMost(8)};
   LoopbackServer server_{{{ReflectionCall::Method(), [this](std::unique_ptr<IncomingCall> call) {
                              ReflectionCall::Start(std::move(call), &services_, &visitors_);
                            }}}};

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 // What a call takes besides its request.
-constexpr size_t kCallBytes = 256 << 10;
+constexpr size_t kCallBytes = 16 << 10;
 
 }  // namespace
 

@@ -23,8 +23,8 @@ class SessionOpener {
   struct Options {
     // The limit of one request. Parsed, a model may take several times its bytes: variables have short names.
     size_t max_request_bytes = 8 << 20;
-    // The limit of all requests; each counts for its bytes and a little more.
-    size_t max_bytes = 24 << 20;
+    // The limit of all requests; each counts for its bytes and a little more. A thousand workers may join at once.
+    size_t max_bytes = 32 << 20;
     int threads = 4;
     Executor* executor = Executor::Threads();
   };

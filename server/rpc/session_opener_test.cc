@@ -115,7 +115,7 @@ TEST_F(SessionOpenerTest, OpensNoMoreAtOnceThanItHasThreads) {
 
 TEST_F(SessionOpenerTest, RefusesRequestsBeyondItsBytes) {
   SessionOpener::Options options;
-  options.max_bytes = 1 << 20;
+  options.max_bytes = 64 << 10;
   options.threads = 1;
   auto opener = Make(options);
   for (int i = 0; i < 4; ++i) opener->Answer(RequestOf("worker"), answers_.Next());
@@ -156,6 +156,14 @@ TEST_F(SessionOpenerTest, TakesRequestsAgainWhenOthersAreAnswered) {
     MutexLock lock(&mutex);
     while (!done) answered.Wait(&mutex);
   }
+}
+
+TEST_F(SessionOpenerTest, AThousandWorkersMayJoinAtOnce) {
+  auto opener = Make({});
+  const std::string request = RequestOf(std::string(8 << 10, 'w'));  // a declaration of some 200 variables
+  for (int i = 0; i < 1000; ++i) opener->Answer(request, answers_.Next());
+  EXPECT_TRUE(answers_.replies().empty()) << "all wait";
+  gate_.LetThrough();
 }
 
 }  // namespace

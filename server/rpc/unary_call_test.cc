@@ -33,6 +33,12 @@ class Service {
   }
 };
 
+Visitors::Options AtMost(size_t most) {
+  Visitors::Options options;
+  options.most = options.most_young = most;
+  return options;
+}
+
 class UnaryCallTest : public ::testing::Test {
  protected:
   // Methods must be added before the server is started by its first use.
@@ -56,7 +62,7 @@ class UnaryCallTest : public ::testing::Test {
   }
 
   Service service_;
-  Visitors visitors_{1};
+  Visitors visitors_{AtMost(1)};
   std::map<std::string, UnaryCall::Method> methods_;
   std::unique_ptr<LoopbackServer> server_;
 };

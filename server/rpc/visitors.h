@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <unordered_map>
 
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 
 namespace lockstep {
@@ -17,21 +20,41 @@ class Visitor {
   virtual void OnEvicted() = 0;
 };
 
-// The visitors of a server. What their messages take is bounded by their number: when there are too many, the one that
-// came first ends, since an honest call is short. Thread-safe.
+// The visitors of a server. What their messages take is bounded by their number, since an honest call is short: those
+// that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers that join in one
+// moment are all served; a thousand calls that wait are not. Thread-safe.
 class Visitors {
  public:
-  explicit Visitors(size_t most) : most_(most) {}
+  struct Options {
+    size_t most = 64;
+    // However young they are.
+    size_t most_young = 2048;
+    absl::Duration patience = absl::Seconds(1);
+    Clock* clock = Clock::Real();  // must outlive the visitors
+  };
+
+  explicit Visitors(const Options& options) : options_(options) {}
 
   void Enter(std::shared_ptr<Visitor> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
   // Does nothing when it is not in.
   void Leave(const Visitor* visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Evicts those that have become too old; to be called every so often.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
 
  private:
-  const size_t most_;
+  struct Entry {
+    std::shared_ptr<Visitor> visitor;
+    absl::Time entered;
+  };
+  using Entries = std::list<Entry>;
+
+  void EvictExcess() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
   Mutex mutex_;
   // In the order of entering.
-  std::list<std::shared_ptr<Visitor>> visitors_ ABSL_GUARDED_BY(mutex_);
+  Entries visitors_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<const Visitor*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -18,13 +18,21 @@ namespace simulation {
 namespace {
 
 constexpr int kStepThreads = 2;
-// Few, so that strangers may push others out.
+// Few and impatient, so that strangers may push others out.
 constexpr size_t kMaxVisitors = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(10);
 // Replies that a client may leave unread before a write to it waits.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
 constexpr size_t kMaxSessionBytes = 1 << 20;
+
+Visitors::Options VisitorsOptions(Process* process) {
+  Visitors::Options options;
+  options.most = kMaxVisitors;
+  options.patience = absl::ZeroDuration();
+  options.clock = process->clock();
+  return options;
+}
 
 SessionOpener::Options OpenerOptions(Process* process) {
   SessionOpener::Options options;
@@ -235,7 +243,7 @@ SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::
       chief_(chief),
       address_(std::move(address)),
       observer_(observer),
-      visitors_(kMaxVisitors),
+      visitors_(VisitorsOptions(process)),
       opener_(OpenerOptions(process),
               [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }) {
   for (int i = 0; i < kStepThreads; ++i) {
