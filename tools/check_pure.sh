@@ -26,7 +26,7 @@ pure=(
   server/sync/policy/deterministic
   server/sync/policy/slot_audit
   server/sync/policy/step_policy
-  server/sync/policy/worker_roster
+  server/sync/policy/worker_ledger
   server/sync/slot_leases
   server/sync/slot_map
   server/sync/step_machine

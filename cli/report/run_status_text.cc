@@ -110,7 +110,7 @@ std::string BuildLine(const v1::RunStatus& status) {
 
 std::string AuditLine(const v1::AuditStatus& audit) {
   return absl::StrCat(audit.compared(), " compared, ", audit.differences(), " different, ", audit.abandoned(),
-                      " without a second copy");
+                      " without a second copy, ", audit.missed(), " without a second worker");
 }
 
 // "1200: 0-3", the slots of step 1200 that it computes.

@@ -108,12 +108,16 @@ TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
 }
 
 TEST(StatusReportTest, ShowsWhatTheAuditFound) {
-  std::string report = StatusReport(StatusOf("audit { compared: 12 abandoned: 1 }"));
-  EXPECT_NE(report.find("audit          12 compared, 0 different, 1 without a second copy\n\nno"), std::string::npos)
+  std::string report = StatusReport(StatusOf("audit { compared: 12 abandoned: 1 missed: 3 }"));
+  EXPECT_NE(
+      report.find("audit          12 compared, 0 different, 1 without a second copy, 3 without a second worker\n\nno"),
+      std::string::npos)
       << report;
   report = StatusReport(StatusOf("audit { compared: 12 differences: 1 last_difference: 'step 4, slot 0: ...' }"));
-  EXPECT_NE(report.find("1 different, 0 without a second copy\n               step 4, slot 0: ...\n"),
-            std::string::npos)
+  EXPECT_NE(
+      report.find(
+          "1 different, 0 without a second copy, 0 without a second worker\n               step 4, slot 0: ...\n"),
+      std::string::npos)
       << report;
   EXPECT_EQ(StatusReport(StatusOf("")).find("audit"), std::string::npos);
 }

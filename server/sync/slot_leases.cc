@@ -23,11 +23,14 @@ void SlotLeases::StartStep() {
   unfinished_.Clear();
 }
 
-absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const {
+absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, int64_t most,
+                                                const absl::optional<SlotBlock>& preferred) const {
+  if (most < 1) return absl::nullopt;
   const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
   // One worker alone takes everything in one block, even when R is no power of two.
   int64_t size = FloorPowerOfTwo(share);
   if (share == options_.slots && size < options_.slots) size *= 2;
+  if (most < options_.slots) size = std::min(size, FloorPowerOfTwo(most));
   for (; size >= 1; size /= 2) {
     if (preferred && preferred->count == std::min(size, options_.slots - preferred->first) &&
         slots_.IsFree(*preferred)) {
@@ -41,8 +44,8 @@ absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, const absl::opt
 
 bool SlotLeases::AnythingDue(absl::Time now) const { return slots_.AnyFree() || unfinished_.AnyDue(now, slow_after_); }
 
-bool SlotLeases::AnythingFor(int64_t workers, absl::Time now) const {
-  return slots_.AnyFree() || unfinished_.Choose(workers > options_.slots, now, slow_after_).has_value();
+bool SlotLeases::AnyBackup(bool single, absl::Time now) const {
+  return unfinished_.Choose(single, now, slow_after_).has_value();
 }
 
 void SlotLeases::Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup) {
@@ -53,15 +56,15 @@ void SlotLeases::Add(uint64_t session, const SlotBlock& block, absl::Time now, b
   unfinished_.Add(block, now);
 }
 
-absl::optional<SlotBlock> SlotLeases::TakeFree(uint64_t session, int64_t workers, absl::Time now,
+absl::optional<SlotBlock> SlotLeases::TakeFree(uint64_t session, int64_t workers, int64_t most, absl::Time now,
                                                const absl::optional<SlotBlock>& preferred) {
-  const absl::optional<SlotBlock> block = FreeBlock(workers, preferred);
+  const absl::optional<SlotBlock> block = FreeBlock(workers, most, preferred);
   if (block) Add(session, *block, now, /*backup=*/false);
   return block;
 }
 
-absl::optional<SlotBlock> SlotLeases::TakeBackup(uint64_t session, int64_t workers, absl::Time now) {
-  const absl::optional<SlotBlock> block = unfinished_.Choose(/*single=*/workers > options_.slots, now, slow_after_);
+absl::optional<SlotBlock> SlotLeases::TakeBackup(uint64_t session, bool single, absl::Time now) {
+  const absl::optional<SlotBlock> block = unfinished_.Choose(single, now, slow_after_);
   if (block) TakeCopy(session, *block, now);
   return block;
 }
@@ -72,8 +75,8 @@ void SlotLeases::TakeCopy(uint64_t session, const SlotBlock& block, absl::Time n
 
 absl::optional<SlotBlock> SlotLeases::Take(uint64_t session, int64_t workers, absl::Time now,
                                            const absl::optional<SlotBlock>& preferred) {
-  const absl::optional<SlotBlock> block = TakeFree(session, workers, now, preferred);
-  return block ? block : TakeBackup(session, workers, now);
+  const absl::optional<SlotBlock> block = TakeFree(session, workers, options_.slots, now, preferred);
+  return block ? block : TakeBackup(session, /*single=*/workers > options_.slots, now);
 }
 
 bool SlotLeases::Renew(uint64_t session, absl::Time now) {
@@ -91,7 +94,8 @@ void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
     const double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
     usual_slot_seconds_ = usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;
     if (usual_slot_seconds_ > 0) {
-      slow_after_ = {absl::ZeroDuration(), absl::Seconds(usual_slot_seconds_ * options_.slow_factor)};
+      slow_after_ = {absl::ZeroDuration(), absl::Seconds(usual_slot_seconds_ * options_.slow_factor),
+                     absl::Seconds(usual_slot_seconds_)};
     }
   }
   Release(session);

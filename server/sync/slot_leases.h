@@ -55,17 +55,21 @@ class SlotLeases {
   absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
                                  const absl::optional<SlotBlock>& preferred = absl::nullopt);
 
-  // The two parts of Take: a block of free slots, and another copy of one that is computed.
-  absl::optional<SlotBlock> TakeFree(uint64_t session, int64_t workers, absl::Time now,
+  // The two parts of Take: a block of free slots, of `most` at most, and another copy of one that is computed; with
+  // `single`, of one that nobody else computes.
+  absl::optional<SlotBlock> TakeFree(uint64_t session, int64_t workers, int64_t most, absl::Time now,
                                      const absl::optional<SlotBlock>& preferred);
-  absl::optional<SlotBlock> TakeBackup(uint64_t session, int64_t workers, absl::Time now);
+  absl::optional<SlotBlock> TakeBackup(uint64_t session, bool single, absl::Time now);
   // Another copy of this block.
   void TakeCopy(uint64_t session, const SlotBlock& block, absl::Time now);
 
   // False: Take would return nothing, whatever the session and the number of workers.
   bool AnythingDue(absl::Time now) const;
-  // Whether Take would return something while `workers` sessions take part.
-  bool AnythingFor(int64_t workers, absl::Time now) const;
+  bool AnyFree() const { return slots_.AnyFree(); }
+  // Whether TakeBackup would return something.
+  bool AnyBackup(bool single, absl::Time now) const;
+  // How long a block of this many slots is computed before it is given out again.
+  absl::Duration SlowAfter(int64_t slots) const { return slow_after_.block + slots * slow_after_.slot; }
 
   // Moves the deadline. False when the session holds no token.
   bool Renew(uint64_t session, absl::Time now);
@@ -82,11 +86,16 @@ class SlotLeases {
   std::vector<Lease> Expire(absl::Time now);
 
   const Lease* FindLease(uint64_t session) const;
+  // Calls `visit` with each.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (const auto& entry : leases_) visit(entry.second);
+  }
   bool AnyLease() const { return !leases_.empty(); }
 
  private:
   void Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup);
-  absl::optional<SlotBlock> FreeBlock(int64_t workers, const absl::optional<SlotBlock>& preferred) const;
+  absl::optional<SlotBlock> FreeBlock(int64_t workers, int64_t most, const absl::optional<SlotBlock>& preferred) const;
 
   const Options options_;
   SlotMap slots_;

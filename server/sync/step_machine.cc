@@ -269,9 +269,10 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
     if (!effects->status.ok()) return;
   }
   if (running() && result.wanted) policy_->Cover(session, token, now);
-  const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new()});
+  const absl::Duration took = now - worker.token_time();
+  const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new(), took});
   effects->status = worker.OnContributed(worth);
-  effects->contributed = StepEffects::Contributed{token, worth, now - worker.token_time()};
+  effects->contributed = StepEffects::Contributed{token, worth, took};
 }
 
 StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, absl::Time now) {

@@ -73,9 +73,21 @@ bool UnfinishedBlocks::AnyDue(absl::Time now, const SlowAfter& slow_after) const
   return Choose(/*single=*/true, now, slow_after).has_value();
 }
 
+absl::optional<std::pair<absl::Time, UnfinishedBlocks::Key>> UnfinishedBlocks::ChooseSingle(
+    absl::Time now, absl::Duration usual_slot) const {
+  constexpr double kFresh = 0.25, kLate = 1.25;
+  if (single_.empty()) return absl::nullopt;
+  const auto& oldest = single_.front();
+  if (now - oldest.first >= kLate * oldest.second.second * usual_slot) return oldest;
+  const std::pair<absl::Time, Key> fresh(now - kFresh * usual_slot, Key());
+  const auto it = std::lower_bound(single_.begin(), single_.end(), fresh);
+  if (it == single_.end()) return absl::nullopt;
+  return *it;
+}
+
 absl::optional<SlotBlock> UnfinishedBlocks::Choose(bool single, absl::Time now, const SlowAfter& slow_after) const {
   absl::optional<std::pair<absl::Time, Key>> choice;
-  if (single && !single_.empty()) choice = single_.front();
+  if (single) choice = ChooseSingle(now, slow_after.usual_slot);
   for (const auto& group : newest_) {
     if (group.second.empty()) continue;
     const auto& oldest = group.second.front();

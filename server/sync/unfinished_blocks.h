@@ -15,14 +15,16 @@
 namespace lockstep {
 
 // The blocks that are being computed and not covered, and which of them deserves one more copy (a backup): one of which
-// there is a single copy, or one whose newest copy is slow. Every call costs O(log R) for each copy that it is about,
-// and a move in memory (FlatSet). Pure; not thread-safe.
+// there is a single copy, which was begun a moment ago or should have ended, or one whose newest copy is slow. Every
+// call costs O(log R) for each copy that it is about, and a move in memory (FlatSet). Pure; not thread-safe.
 class UnfinishedBlocks {
  public:
   // When a copy is slow: when it is older than `block` and `slot` for each of its slots. Without values: never.
   struct SlowAfter {
     absl::Duration block = absl::InfiniteDuration();
     absl::Duration slot = absl::ZeroDuration();
+    // How long a slot usually takes; infinite as long as that is not known.
+    absl::Duration usual_slot = absl::InfiniteDuration();
   };
 
   // A copy is begun, or ends without covering its block.
@@ -34,7 +36,8 @@ class UnfinishedBlocks {
 
   // Whether Choose, with `single`, would return something.
   bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
-  // The block whose first copy is oldest, of those that are slow, and, with `single`, of those with a single copy.
+  // The block whose first copy is oldest, of those that are slow, and, with `single`, of those with a single copy. A
+  // copy that begins when the first one is half done would end too late, and keep its worker from the next step.
   absl::optional<SlotBlock> Choose(bool single, absl::Time now, const SlowAfter& slow_after) const;
 
  private:
@@ -43,6 +46,7 @@ class UnfinishedBlocks {
   using Copies = absl::InlinedVector<absl::Time, 2>;  // when they were issued, in order
   using Blocks = std::map<Key, Copies>;
 
+  absl::optional<std::pair<absl::Time, Key>> ChooseSingle(absl::Time now, absl::Duration usual_slot) const;
   void Index(const Blocks::value_type& block);
   void Unindex(const Blocks::value_type& block);
   Blocks::iterator FindOrAdd(const Key& key);

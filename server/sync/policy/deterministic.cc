@@ -1,5 +1,6 @@
 #include "lockstep/server/sync/policy/deterministic.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep {
@@ -15,17 +16,22 @@ SlotLeases::Options LeaseOptions(const DeterministicPolicy::Options& options) {
 SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   SlotAudit::Options audit = options.audit;
   audit.slots = options.slots;
-  audit.patience = options.lease;
   return audit;
 }
+
+// A step waits at least this long for an audited copy: a processor that is busy for a moment must not lose one.
+constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
+// A step that takes this many times as long as usual takes any worker.
+constexpr double kLate = 4;
 
 }  // namespace
 
 DeterministicPolicy::DeterministicPolicy(const Options& options, int64_t step)
     : slots_(options.slots),
+      lease_(options.lease),
       step_(step),
       leases_(LeaseOptions(options)),
-      roster_(options.lease, step),
+      ledger_(options.slots, options.lease, step),
       audit_(AuditOptions(options), step) {}
 
 void DeterministicPolicy::Release(uint64_t session) {
@@ -36,48 +42,75 @@ void DeterministicPolicy::Release(uint64_t session) {
 void DeterministicPolicy::Remove(uint64_t session) {
   leases_.Remove(session);
   audit_.OnReleased(session);
-  roster_.Remove(session);
+  ledger_.Remove(session);
 }
 
-absl::optional<StepToken> DeterministicPolicy::Take(const WorkerRoster::Next& next, int64_t workers, absl::Time now) {
-  absl::optional<SlotBlock> block = leases_.TakeFree(next.session, workers, now, next.last_block);
+DeterministicPolicy::Team DeterministicPolicy::FindTeam(absl::Time now) {
+  using Rank = WorkerLedger::Rank;
+  Team team;
+  const int64_t full = ledger_.Count(Rank::kFull, now);
+  team.workers = full + ledger_.Count(Rank::kPart, now);
+  team.auditors = ledger_.CountTrusted(now);
+  team.equal = full == 0 || (began_ && now - *began_ > kLate * ledger_.usual_step());
+  if (team.equal) team.workers = ledger_.CountAll(now);
+  if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
+  return team;
+}
+
+absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank,
+                                                    const Team& team, absl::Time now) {
+  const bool full = team.equal || rank == WorkerLedger::kFull;
+  const absl::Duration elapsed = began_ ? now - *began_ : absl::ZeroDuration();
+  const int64_t most = full ? slots_ : rank == WorkerLedger::kPart ? ledger_.SlotsInTime(next.session, elapsed) : 0;
+  absl::optional<SlotBlock> block = leases_.TakeFree(next.session, team.workers, most, now, next.last_block);
+  if (block) computed_.push_back(next.session);
   // A slot that was begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
-  if (const auto slot = block ? absl::nullopt : audit_.Choose(next.session, workers)) {
+  if (const auto slot = block || !next.trusted ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {
     block = SlotBlock{*slot, 1};
     leases_.TakeCopy(next.session, *block, now);
     audited = true;
   }
-  if (!block) block = leases_.TakeBackup(next.session, workers, now);
+  const bool crowded = team.workers > slots_;
+  if (!block) block = leases_.TakeBackup(next.session, crowded || rank == WorkerLedger::kBackup, now);
   if (!block) return absl::nullopt;
   if (audited) audit_.OnLeased(block->first, next.session);
-  return StepToken{step_, *block, audited || (audit_.enabled() && block->count == 1 && workers > slots_)};
+  if (!began_) began_ = now;
+  return StepToken{step_, *block, audited || (audit_.enabled() && block->count == 1 && crowded)};
 }
 
-StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
-  Assignments assignments;
-  roster_.StartOneIfNobodyTakesPart(now);
-  const bool audits = audit_.enabled() && audit_.Lacks(roster_.Count(/*silent=*/false, now));
-  if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
-  int64_t workers = roster_.Count(/*silent=*/false, now);
-  const bool silent = workers == 0;
-  if (silent) workers = roster_.Count(/*silent=*/true, now);
-  if (workers > 1 && !separated_) {
-    for (const int64_t slot : audit_.slots()) leases_.Separate(slot);
-    separated_ = true;
-  }
-  std::vector<uint64_t> idle;  // computed themselves what there is to compute once more
-  while (leases_.AnythingFor(workers, now) || audit_.Lacks(workers)) {
-    const auto next = roster_.TakeNext(silent);
+void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now,
+                                     Assignments* assignments) {
+  const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
+  std::vector<uint64_t> idle;  // computed themselves what there is to compute once more, or are too slow
+  while (leases_.AnyFree() || leases_.AnyBackup(single, now) || audit_.Lacks(team.auditors)) {
+    const auto next = ledger_.TakeNext(rank);
     if (!next) break;
-    const auto token = Take(*next, workers, now);
+    const auto token = Take(*next, rank, team, now);
     if (token) {
-      assignments.push_back({next->session, *token});
+      assignments->push_back({next->session, *token});
     } else {
       idle.push_back(next->session);
     }
   }
-  for (const uint64_t session : idle) roster_.PutBack(session);
+  for (const uint64_t session : idle) ledger_.PutBack(session);
+}
+
+StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
+  Assignments assignments;
+  ledger_.StartOneIfNobodyTakesPart(now);
+  const bool audits = audit_.enabled() && audit_.Lacks(ledger_.CountTrusted(now));
+  if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
+  const Team team = FindTeam(now);
+  if (team.auditors > 1 && !separated_) {
+    for (const int64_t slot : audit_.slots()) leases_.Separate(slot);
+    separated_ = true;
+  }
+  const bool silent = ledger_.CountAll(now) == 0;
+  using Rank = WorkerLedger::Rank;
+  for (const Rank rank : {Rank::kFull, Rank::kPart, Rank::kBackup, Rank::kSilent}) {
+    if ((rank == Rank::kSilent) == silent) AssignRank(rank, team, now, &assignments);
+  }
   return assignments;
 }
 
@@ -89,6 +122,7 @@ std::vector<StepPolicy::Lease> DeterministicPolicy::Expire(absl::Time now) {
   std::vector<Lease> expired;
   for (const SlotLeases::Lease& lease : leases_.Expire(now)) {
     audit_.OnReleased(lease.session);
+    ledger_.OnLeaseEnded(lease.session);
     expired.push_back(LeaseOf(lease));
   }
   return expired;
@@ -100,30 +134,73 @@ absl::optional<StepPolicy::Lease> DeterministicPolicy::FindLease(uint64_t sessio
   return LeaseOf(*lease);
 }
 
+v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribution) {
+  ledger_.OnContributed(contribution.session, contribution.token.block.count, contribution.took);
+  return contribution.any_new ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
+}
+
 void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, absl::Time now) {
+  last_ = session;
   leases_.Cover(token.block, session, now);
 }
 
 StepPolicy::Compared DeterministicPolicy::Compare(Digests digests) {
+  if (digests.token.step == step_) last_ = digests.session;
   SlotAudit::Outcome outcome = audit_.OnCopy(digests.token.step, digests.token.block.first,
                                              {digests.session, std::move(digests.worker), std::move(digests.digests)});
   return {std::move(outcome.status), std::move(outcome.warnings), std::move(outcome.failure)};
 }
 
 bool DeterministicPolicy::CanCommit(bool summed, absl::Time now) {
-  return summed && !audit_.Waits(roster_.Count(/*silent=*/false, now), now);
+  if (!summed) return false;
+  const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, leases_.SlowAfter(1)));
+  if (audit_.enabled() && audit_.Waits(ledger_.CountTrusted(now), patience, now)) return false;
+  ended_ = now;
+  return true;
 }
 
 void DeterministicPolicy::FillStatus(v1::RunStatus* status) const {
   if (audit_.enabled()) audit_.FillStatus(status->mutable_audit());
 }
 
+void DeterministicPolicy::CloseStep() {
+  if (!began_ || !ended_) return;
+  std::vector<uint64_t> late, computing;
+  audit_.ForEachAwaited([&](uint64_t session) { late.push_back(session); });
+  leases_.ForEach([&](const SlotLeases::Lease& lease) {
+    if (!lease.backup) late.push_back(lease.session);
+    computing.push_back(lease.session);
+  });
+  std::sort(computing.begin(), computing.end());
+  const bool lacks = audit_.Lacks(ledger_.CountTrusted(*ended_));
+  const std::vector<uint64_t> behind = ledger_.OnPassed(computing);
+  if (lacks) {  // it waited for somebody to begin a copy
+    late.insert(late.end(), behind.begin(), behind.end());
+    late.insert(late.end(), computing.begin(), computing.end());
+  }
+  if (late.empty()) late.push_back(last_);
+  computed_.insert(computed_.end(), late.begin(), late.end());
+  std::sort(computed_.begin(), computed_.end());
+  computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
+  const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
+  for (const uint64_t session : computed_) {
+    ledger_.OnStep(session, *ended_ - *began_, std::find(late.begin(), late.end(), session) != late.end(), copies);
+  }
+}
+
 void DeterministicPolicy::OnCommit(int64_t step) {
-  if (step != step_) audit_.StartStep(step);
+  if (step != step_) {
+    CloseStep();
+    audit_.StartStep(step);
+  }
+  began_.reset();
+  ended_.reset();
+  computed_.clear();
+  last_ = 0;
   separated_ = false;
   step_ = step;
   leases_.StartStep();
-  roster_.SetStep(step);
+  ledger_.SetStep(step);
 }
 
 void DeterministicPolicy::RestartStep() {

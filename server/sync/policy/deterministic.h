@@ -8,7 +8,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/server/sync/policy/slot_audit.h"
 #include "lockstep/server/sync/policy/step_policy.h"
-#include "lockstep/server/sync/policy/worker_roster.h"
+#include "lockstep/server/sync/policy/worker_ledger.h"
 #include "lockstep/server/sync/slot_leases.h"
 #include "lockstep/server/sync/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
@@ -18,20 +18,21 @@ namespace lockstep {
 // The policy whose weights depend on nothing that workers do: every slot of a step is computed, by whom does not
 // matter. Slots are leased in blocks; a token goes first to those that took part in the newest step, to a worker that
 // is held back by its startup delay only if all are, and to one that does not read its replies only if there is nobody
-// else. Audited slots are leased alone, to two workers, and a step waits for both copies as long as SlotAudit says.
-// Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
+// else. A slow worker gets the slots that it ends before the others would have made the step without it; one that gets
+// none computes copies (WorkerLedger). Audited slots are leased alone, to two workers, and a step waits for both copies
+// as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
     int64_t slots = 1;  // replicas_to_aggregate
     absl::Duration lease = absl::Seconds(5);
-    // Its slots and its patience are those above.
+    // Its slots are those above.
     SlotAudit::Options audit;
   };
 
   DeterministicPolicy(const Options& options, int64_t step);
 
-  void Update(uint64_t session, const WorkerState& worker) override { roster_.Update(session, worker); }
+  void Update(uint64_t session, const WorkerState& worker) override { ledger_.Update(session, worker); }
   void Remove(uint64_t session) override;
   Assignments Assign(absl::Time now) override;
   void Release(uint64_t session) override;
@@ -39,9 +40,7 @@ class DeterministicPolicy : public StepPolicy {
   std::vector<Lease> Expire(absl::Time now) override;
   absl::optional<Lease> FindLease(uint64_t session) const override;
   bool AnyLease() const override { return leases_.AnyLease(); }
-  v1::ContributionResult Accept(const Contribution& contribution) override {
-    return contribution.any_new ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
-  }
+  v1::ContributionResult Accept(const Contribution& contribution) override;
   void Cover(uint64_t session, const StepToken& token, absl::Time now) override;
   Compared Compare(Digests digests) override;
   bool CanCommit(bool summed, absl::Time now) override;
@@ -52,14 +51,33 @@ class DeterministicPolicy : public StepPolicy {
 
  private:
   Lease LeaseOf(const SlotLeases::Lease& lease) const;
-  // What the worker is to compute while so many take part; nullopt when there is nothing for it.
-  absl::optional<StepToken> Take(const WorkerRoster::Next& next, int64_t workers, absl::Time now);
+  // Those that may get tokens at a moment.
+  struct Team {
+    int64_t workers = 0;   // that share the slots
+    int64_t auditors = 0;  // whose copies a step may wait for
+    // Every rank is treated as the first.
+    bool equal = false;
+  };
+  Team FindTeam(absl::Time now);
+  // Gives tokens to those of a rank that wait, as long as there is something for them.
+  void AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now, Assignments* assignments);
+  // What the worker is to compute; nullopt when there is nothing for it.
+  absl::optional<StepToken> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
+                                 absl::Time now);
+  // The step in progress, which began at began_, was made.
+  void CloseStep();
 
   const int64_t slots_;
+  const absl::Duration lease_;
   int64_t step_;
   SlotLeases leases_;
-  WorkerRoster roster_;
+  WorkerLedger ledger_;
   SlotAudit audit_;
+  // When the first token of this step was given, and when it could be committed.
+  absl::optional<absl::Time> began_, ended_;
+  // Who was given free slots of it, and who brought something last.
+  std::vector<uint64_t> computed_;
+  uint64_t last_ = 0;
   // The audited slots of this step are leased alone: there was somebody to compare with.
   bool separated_ = false;
 };

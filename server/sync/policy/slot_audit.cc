@@ -75,6 +75,7 @@ SlotAudit::Outcome SlotAudit::OnCopy(int64_t step, int64_t slot, Copy copy) {
         "a contribution with ", copy.digests.size(), " digests; its token asks for ", options_.variables.size()));
     return outcome;
   }
+  if (step == step_) waiting_since_.reset();
   Slot& copies = (step == step_ ? present_ : previous_)[slot];
   copies.computing.erase(copy.session);
   if (copies.Knows(copy.session) || copies.copies.size() == 3) return outcome;
@@ -114,7 +115,7 @@ bool SlotAudit::Lacks(int64_t workers) const {
                      [&](const auto& entry) { return Lacks(entry.first, entry.second, workers); });
 }
 
-bool SlotAudit::Waits(int64_t workers, absl::Time now) {
+bool SlotAudit::Waits(int64_t workers, absl::Duration patience, absl::Time now) {
   const bool waits = std::any_of(present_.begin(), present_.end(), [&](const auto& entry) {
     const Slot& copies = entry.second;
     if (!Audits(entry.first) || copies.copies.size() >= copies.wanted()) return false;
@@ -122,7 +123,7 @@ bool SlotAudit::Waits(int64_t workers, absl::Time now) {
   });
   if (!waits) return false;
   if (!waiting_since_) waiting_since_ = now;
-  return now < *waiting_since_ + options_.patience;
+  return now < *waiting_since_ + patience;
 }
 
 absl::Status SlotAudit::CheckCommit() const {
@@ -134,8 +135,13 @@ absl::Status SlotAudit::CheckCommit() const {
 }
 
 void SlotAudit::StartStep(int64_t step) {
-  for (const auto& [slot, copies] : present_) {
-    if (Audits(slot) && copies.copies.size() < 2) status_.set_abandoned(status_.abandoned() + 1);
+  for (const int64_t slot : slots_) {
+    const auto it = present_.find(slot);
+    if (it == present_.end()) {
+      status_.set_missed(status_.missed() + 1);
+    } else if (it->second.copies.size() < 2) {
+      status_.set_abandoned(status_.abandoned() + 1);
+    }
   }
   step_ = step;
   previous_ = std::exchange(present_, {});

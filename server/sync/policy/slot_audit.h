@@ -26,8 +26,6 @@ class SlotAudit {
     double fraction = 0;
     uint64_t seed = 0;
     int64_t slots = 1;
-    // How long a step whose sums are complete waits for copies.
-    absl::Duration patience = absl::Seconds(5);
     // A difference fails the run.
     bool fails = false;
     // The variables of a copy's digests.
@@ -67,8 +65,16 @@ class SlotAudit {
   absl::optional<int64_t> Choose(uint64_t session, int64_t workers) const;
   bool Lacks(int64_t workers) const;
   // The sums of the step are complete: whether it still waits for copies. At most `patience` from the first time that
-  // it does.
-  bool Waits(int64_t workers, absl::Time now);
+  // it does, or since a copy came.
+  bool Waits(int64_t workers, absl::Duration patience, absl::Time now);
+  // Calls `visit` with each session that computes a copy which the step would wait for.
+  template <typename Visit>
+  void ForEachAwaited(const Visit& visit) const {
+    for (const auto& [slot, copies] : present_) {
+      if (!Audits(slot) || copies.copies.size() >= copies.wanted()) continue;
+      for (const uint64_t session : copies.computing) visit(session);
+    }
+  }
   // Copies of the step differ, and the run is to fail: why.
   absl::Status CheckCommit() const;
   void StartStep(int64_t step);
@@ -101,6 +107,7 @@ class SlotAudit {
   int64_t step_;
   std::vector<int64_t> slots_;
   Slots present_, previous_;
+  // Since when the step has waited for the next copy.
   absl::optional<absl::Time> waiting_since_;
   v1::AuditStatus status_;
 };

@@ -23,7 +23,6 @@ class SlotAuditTest : public ::testing::Test {
     options.fraction = fraction;
     options.seed = 7;
     options.slots = slots;
-    options.patience = kPatience;
     options.variables = {"kernel", "bias"};
     return options;
   }
@@ -56,9 +55,9 @@ TEST_F(SlotAuditTest, AHostThatAlwaysErrsDoesNotFillTheLog) {
 TEST_F(SlotAuditTest, AStepThatBeginsAnewHasNoCopies) {
   audit_.OnLeased(0, 10);
   audit_.OnCopy(4, 0, Copy(10, 5));
-  EXPECT_TRUE(audit_.Waits(2, kStart));
+  EXPECT_TRUE(audit_.Waits(2, kPatience, kStart));
   audit_.RestartStep();
-  EXPECT_FALSE(audit_.Waits(2, kStart));
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart));
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(11, 6)).warnings, IsEmpty());
   EXPECT_EQ(Status().compared(), 0);
   EXPECT_THAT(audit_.slots(), ElementsAre(0, 1)) << "they are those of the step";
@@ -93,17 +92,33 @@ TEST_F(SlotAuditTest, ASlotThatWasBegunWantsACopyOfAnother) {
 }
 
 TEST_F(SlotAuditTest, AStepWaitsForItsCopiesButNotForEver) {
-  EXPECT_FALSE(audit_.Waits(2, kStart)) << "a single worker computed all before the other came";
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart)) << "a single worker computed all before the other came";
   audit_.OnLeased(0, 10);
   EXPECT_TRUE(audit_.OnCopy(4, 0, Copy(10, 5)).status.ok());
-  EXPECT_FALSE(audit_.Waits(1, kStart));
-  EXPECT_TRUE(audit_.Waits(2, kStart)) << "the other one could";
+  EXPECT_FALSE(audit_.Waits(1, kPatience, kStart));
+  EXPECT_TRUE(audit_.Waits(2, kPatience, kStart)) << "the other one could";
   audit_.OnLeased(0, 11);
-  EXPECT_TRUE(audit_.Waits(2, kStart + kPatience - absl::Milliseconds(1)));
-  EXPECT_FALSE(audit_.Waits(2, kStart + kPatience));
+  EXPECT_TRUE(audit_.Waits(2, kPatience, kStart + kPatience - absl::Milliseconds(1)));
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart + kPatience));
   audit_.StartStep(5);
   EXPECT_EQ(Status().abandoned(), 1);
-  EXPECT_FALSE(audit_.Waits(2, kStart + kPatience));
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart + kPatience));
+}
+
+TEST_F(SlotAuditTest, EachCopyThatComesRenewsThePatience) {
+  for (const uint64_t session : {10, 11}) audit_.OnLeased(0, session);
+  EXPECT_TRUE(audit_.Waits(2, kPatience, kStart));
+  audit_.OnCopy(4, 0, Copy(10, 5));
+  EXPECT_TRUE(audit_.Waits(2, kPatience, kStart + kPatience));
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart + 2 * kPatience));
+}
+
+TEST_F(SlotAuditTest, ASlotThatOneWorkerComputedIsCounted) {
+  ASSERT_FALSE(audit_.slots().empty());
+  const auto slots = static_cast<int64_t>(audit_.slots().size());
+  audit_.StartStep(5);
+  EXPECT_EQ(Status().missed(), slots);
+  EXPECT_EQ(Status().abandoned(), 0);
 }
 
 TEST_F(SlotAuditTest, EqualCopiesAreCounted) {
@@ -112,7 +127,7 @@ TEST_F(SlotAuditTest, EqualCopiesAreCounted) {
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(10, 5)).warnings, IsEmpty());
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(10, 6)).warnings, IsEmpty()) << "the same worker again";
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(11, 5)).warnings, IsEmpty());
-  EXPECT_FALSE(audit_.Waits(3, kStart));
+  EXPECT_FALSE(audit_.Waits(3, kPatience, kStart));
   EXPECT_FALSE(audit_.Lacks(3));
   EXPECT_EQ(Status().compared(), 1);
   EXPECT_EQ(Status().differences(), 0);
@@ -126,15 +141,15 @@ TEST_F(SlotAuditTest, AThirdCopyDecidesBetweenTwoThatDiffer) {
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(11, 6, 2)).warnings,
               ElementsAre("step 4, slot 0: the gradient of kernel, and those of 1 more variables, by worker-11 differs "
                           "from that by worker-10"));
-  EXPECT_FALSE(audit_.Waits(2, kStart)) << "there is no third one";
-  EXPECT_TRUE(audit_.Waits(3, kStart));
+  EXPECT_FALSE(audit_.Waits(2, kPatience, kStart)) << "there is no third one";
+  EXPECT_TRUE(audit_.Waits(3, kPatience, kStart));
   EXPECT_EQ(audit_.Choose(11, 3), absl::nullopt);
   EXPECT_EQ(audit_.Choose(12, 3), 0);
   audit_.OnLeased(0, 12);
   EXPECT_THAT(audit_.OnCopy(4, 0, Copy(12, 6, 2)).warnings,
               ElementsAre("step 4, slot 0: the gradient of kernel, and those of 1 more variables, by worker-11 differs "
                           "from that by worker-10; worker-10 is outvoted by worker-11 and worker-12"));
-  EXPECT_FALSE(audit_.Waits(4, kStart));
+  EXPECT_FALSE(audit_.Waits(4, kPatience, kStart));
   EXPECT_EQ(Status().compared(), 2);
   EXPECT_EQ(Status().differences(), 2) << "both differ from the first one";
   EXPECT_EQ(Status().last_difference().find("step 4, slot 0"), 0u);

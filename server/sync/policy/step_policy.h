@@ -37,6 +37,7 @@ class StepPolicy {
     uint64_t session = 0;
     StepToken token;
     bool any_new = false;  // some of its gradients were not summed before
+    absl::Duration took;   // since the token was given
   };
   // What a contribution says of the gradients of its token's slot, since the token asked for that.
   struct Digests {

@@ -1,0 +1,246 @@
+// What a slow or hung worker costs a run: the machine and its policy, with workers that are models, event by event on a
+// simulated clock.
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lockstep/server/sync/policy/deterministic.h"
+#include "lockstep/server/sync/step_machine.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kGeneration = 1;
+constexpr absl::Duration kLease = absl::Seconds(5);
+constexpr absl::Duration kSlot = absl::Milliseconds(10);
+// For each token, however many slots it has: a round trip.
+constexpr absl::Duration kToken = absl::Microseconds(200);
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+// When work that begins at a time and takes a good worker so long is done; infinite if never.
+using Speed = std::function<absl::Time(absl::Time, absl::Duration)>;
+
+Speed Steady(double part) {
+  return [part](absl::Time now, absl::Duration work) { return now + work / part; };
+}
+
+// Runs for `on` of every `period`.
+Speed DutyCycle(absl::Duration on, absl::Duration period) {
+  return [on, period](absl::Time now, absl::Duration work) {
+    while (true) {
+      const absl::Time begin = absl::UnixEpoch() + absl::Floor(now - absl::UnixEpoch(), period);
+      if (now < begin + on) {
+        const absl::Duration left = begin + on - now;
+        if (work <= left) return now + work;
+        work -= left;
+      }
+      now = begin + period;
+    }
+  };
+}
+
+// Good until `at`, then it hangs, while its heartbeats continue.
+Speed HangsAt(absl::Time at) {
+  return [at](absl::Time now, absl::Duration work) { return now + work <= at ? now + work : absl::InfiniteFuture(); };
+}
+
+// A run of a machine with workers of these speeds.
+class ModelledRun {
+ public:
+  ModelledRun(int64_t slots, double audit, std::vector<Speed> speeds) : slots_(slots), speeds_(std::move(speeds)) {
+    StepMachine::Options options;
+    options.generation = kGeneration;
+    options.total_steps = std::numeric_limits<int64_t>::max();
+    options.lease = kLease;
+    DeterministicPolicy::Options policy;
+    policy.slots = slots;
+    policy.lease = kLease;
+    policy.audit.enabled = audit > 0;
+    policy.audit.fraction = audit;
+    machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, 0), 0);
+    for (uint64_t session = 1; session <= speeds_.size(); ++session) {
+      Take(machine_->OnConnected(session, absl::StrCat("worker-", session), now_));
+      Send(session, {}, false);
+    }
+    At(now_ + kTick, [this] { Tick(); });
+  }
+
+  // Until so many steps are made and so much time has passed.
+  void Run(int64_t steps, absl::Duration time) {
+    const absl::Time limit = now_ + absl::Hours(1);
+    while (machine_->step() < steps || now_ < kStart + time) {
+      ASSERT_FALSE(events_.empty());
+      const auto first = events_.begin();
+      now_ = first->first;
+      const std::function<void()> event = std::move(first->second);
+      events_.erase(first);
+      event();
+      ASSERT_LT(now_, limit) << "it stands still at step " << machine_->step();
+    }
+  }
+  int64_t step() const { return machine_->step(); }
+  double steps_per_second() const { return static_cast<double>(step()) / absl::ToDoubleSeconds(now_ - kStart); }
+  v1::AuditStatus audit() const {
+    v1::RunStatus status;
+    machine_->FillStatus(&status);
+    return status.audit();
+  }
+  // Slots that the worker has computed first.
+  int64_t slots_of(uint64_t session) { return new_slots_[session]; }
+  void set_speed(uint64_t session, Speed speed) { speeds_[session - 1] = std::move(speed); }
+  absl::Time now() const { return now_; }
+
+ private:
+  static constexpr absl::Duration kTick = absl::Milliseconds(100);
+
+  void At(absl::Time time, std::function<void()> event) {
+    if (time < absl::InfiniteFuture()) events_.emplace(time, std::move(event));
+  }
+  void Tick() {
+    ++ticks_;
+    // Heartbeats come whatever the computing thread does.
+    if (ticks_ % 10 == 0) {
+      for (uint64_t session = 1; session <= speeds_.size(); ++session) machine_->OnHeartbeat(session, now_);
+    }
+    Take(machine_->OnTick(now_));
+    At(now_ + kTick, [this] { Tick(); });
+  }
+  // One that has a reply reads it, and computes what it is told to.
+  void Read(uint64_t session) {
+    const auto reply = machine_->NextReply(session, now_);
+    if (!reply || !reply->token) return;
+    machine_->OnReplySent(session, /*with_token=*/true);
+    const StepToken token = *reply->token;
+    At(speeds_[session - 1](now_ + kToken, token.block.count * kSlot), [=] { Send(session, token, true); });
+  }
+  void Send(uint64_t session, const StepToken& token, bool contributes) {
+    StepFrame frame;
+    frame.session_id = session;
+    frame.generation = kGeneration;
+    frame.step = token.step;
+    if (contributes) frame.block = token.block;
+    const auto start = machine_->OnFrame(session, frame, now_);
+    ASSERT_TRUE(start.ok()) << start.status();
+    StepMachine::FrameResult result;
+    result.end = true;
+    result.wanted = start->wanted;
+    for (int64_t slot = frame.block.first; start->wanted && slot < frame.block.end(); ++slot) {
+      if (!covered_.insert(slot).second) continue;
+      result.any_new = true;
+      ++new_slots_[session];
+    }
+    result.summed = static_cast<int64_t>(covered_.size()) == slots_;
+    const std::vector<uint64_t> digests;
+    if (token.digest) result.digests = &digests;
+    Take(machine_->OnSummed(session, result, now_));
+  }
+  void Take(const StepEffects& effects) {
+    ASSERT_TRUE(effects.status.ok()) << effects.status;
+    ASSERT_TRUE(effects.close.empty());
+    for (const uint64_t session : effects.wake) Read(session);
+    if (!effects.commit) return;
+    covered_.clear();
+    Take(machine_->OnCommitted(/*last=*/false, now_));
+  }
+
+  const int64_t slots_;
+  std::vector<Speed> speeds_;
+  absl::Time now_ = kStart;
+  std::multimap<absl::Time, std::function<void()>> events_;
+  int64_t ticks_ = 0;
+  std::unique_ptr<StepMachine> machine_;
+  std::set<int64_t> covered_;
+  std::map<uint64_t, int64_t> new_slots_;
+};
+
+struct Scenario {
+  const char* name;
+  Speed speed;
+};
+
+const Scenario kScenarios[] = {
+    {"Hung", HangsAt(kStart)},
+    {"HangsLater", HangsAt(kStart + absl::Seconds(7.003))},
+    {"Has5Percent", Steady(0.05)},
+    {"Has10Percent", Steady(0.1)},
+    {"Has30Percent", Steady(0.3)},
+    {"Has50Percent", Steady(0.5)},
+    {"Has70Percent", Steady(0.7)},
+    {"Has5PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(200))},
+    {"Has10PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(100))},
+    {"Has50PercentInLongTurns", DutyCycle(absl::Seconds(1), absl::Seconds(2))},
+    // It computes for so long, hangs, and again: about every 50 steps.
+    {"HangsAgainAndAgain", DutyCycle(absl::Seconds(2), absl::Seconds(3))},
+    {"HangsMostOfTheTime", DutyCycle(absl::Milliseconds(60), absl::Seconds(2))},
+};
+
+class SlowWorkersTest : public ::testing::TestWithParam<std::tuple<Scenario, int64_t, int, double>> {};
+
+// The promise of docs/sync.md.
+TEST_P(SlowWorkersTest, CostNoRunMoreThanATwentieth) {
+  const auto& [scenario, slots, good, audit] = GetParam();
+  std::vector<Speed> speeds(good, Steady(1));
+  ModelledRun without(slots, audit, speeds);
+  without.Run(1000, absl::Seconds(30));
+  speeds.push_back(scenario.speed);
+  ModelledRun with(slots, audit, speeds);
+  with.Run(1000, absl::Seconds(30));
+  EXPECT_GE(with.steps_per_second(), 0.95 * without.steps_per_second())
+      << with.audit().ShortDebugString() << "; the worker computed " << with.slots_of(good + 1) << " of "
+      << slots * with.step();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SlowWorkersTest,
+                         ::testing::Combine(::testing::ValuesIn(kScenarios), ::testing::Values(1, 4, 6),
+                                            ::testing::Values(1, 2), ::testing::Values(0, 0.2)),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param).name, "R", std::get<1>(info.param), "Beside",
+                                               std::get<2>(info.param), std::get<3>(info.param) > 0 ? "Audited" : "");
+                         });
+
+TEST(WorkerSpeedsTest, AWorkerThatRecoversGetsItsShareAgain) {
+  ModelledRun run(/*slots=*/4, /*audit=*/0, {Steady(1), Steady(0.1)});
+  run.Run(250, absl::Seconds(10));
+  const int64_t before = run.slots_of(2);
+  EXPECT_LT(before, 20);
+  run.set_speed(2, Steady(1));
+  run.Run(run.step() + 200, absl::ZeroDuration());
+  EXPECT_GT(run.slots_of(2) - before, 250) << "of 400";
+}
+
+TEST(WorkerSpeedsTest, AWorkerOfHalfTheSpeedMakesTheRunFaster) {
+  ModelledRun alone(/*slots=*/4, /*audit=*/0, {Steady(1)}), run(/*slots=*/4, /*audit=*/0, {Steady(1), Steady(0.5)});
+  alone.Run(1000, absl::Seconds(30));
+  run.Run(1000, absl::Seconds(30));
+  EXPECT_GT(run.steps_per_second(), 1.25 * alone.steps_per_second());
+}
+
+TEST(WorkerSpeedsTest, EveryAuditedSlotIsComparedOrCounted) {
+  for (const auto& [part, slots] : {std::pair(1.0, 1), std::pair(1.0, 4), std::pair(0.9, 1), std::pair(0.1, 4)}) {
+    ModelledRun run(slots, /*audit=*/0.2, {Steady(1), Steady(part)});
+    run.Run(1000, absl::Seconds(30));
+    SlotAudit::Options options;
+    options.enabled = true;
+    options.fraction = 0.2;
+    options.slots = slots;
+    int64_t audited = 0;
+    for (int64_t step = 0; step < run.step(); ++step) audited += SlotAudit(options, step).slots().size();
+    const v1::AuditStatus status = run.audit();
+    // A worker that comes too late may still be compared.
+    EXPECT_GE(status.compared() + status.abandoned() + status.missed(), audited) << status.ShortDebugString();
+    if (part < 0.5) continue;
+    EXPECT_EQ(status.abandoned(), 0) << status.ShortDebugString();
+    EXPECT_LE(status.missed(), audited / 20) << "the first worker was alone at first, and one falls behind";
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

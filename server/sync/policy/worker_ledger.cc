@@ -1,0 +1,259 @@
+#include "lockstep/server/sync/policy/worker_ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+// The weight of a new measurement in the moving average of a slot's time.
+constexpr double kNewWeight = 0.2;
+// One long pause makes no worker slower than this many times the fastest, so that it is soon found to be fast again.
+constexpr double kSlowest = 20;
+// A slow worker must be ahead of the others by this part of their time.
+constexpr double kInTime = 0.9;
+
+}  // namespace
+
+void WorkerLedger::Enter(uint64_t session, const Entry& entry) {
+  if (TakesPart(entry)) {
+    ++taking_part_[entry.rank()];
+    if (entry.trusted && !entry.silent) ++trusted_;
+  }
+  if (HasStarted(entry)) {
+    if (entry.waiting) waiting_[entry.rank()].insert({-entry.contributed_step, session});
+  } else {
+    delayed_.insert({entry.not_before_step, session});
+    if (entry.waiting) delayed_waiting_.insert(session);
+  }
+}
+
+void WorkerLedger::Leave(uint64_t session, const Entry& entry) {
+  if (TakesPart(entry)) {
+    --taking_part_[entry.rank()];
+    if (entry.trusted && !entry.silent) --trusted_;
+  }
+  if (HasStarted(entry)) {
+    if (entry.waiting) waiting_[entry.rank()].erase({-entry.contributed_step, session});
+  } else {
+    delayed_.erase({entry.not_before_step, session});
+    delayed_waiting_.erase(session);
+  }
+}
+
+void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
+  const auto added = entries_.try_emplace(session);
+  Entry& entry = added.first->second;
+  Entry next = entry;
+  next.waiting = worker.phase() == WorkerState::Phase::kWaiting;
+  next.awaits_token = worker.awaits_token();
+  next.silent = worker.silent();
+  next.left = worker.phase() == WorkerState::Phase::kLeft;
+  // One that was started in spite of its delay stays so.
+  next.not_before_step = std::min(entry.not_before_step, worker.not_before_step());
+  next.contributed_step = worker.contributed_step();
+  if (next.awaits_token) next.passed = false;
+  if (next.awaits_token || next.left) behind_.erase(session);
+  if (added.second) next.credit_step = step_;
+  if (worker.last_token()) next.last_block = worker.last_token()->block;
+  if (added.second || entry.heard != worker.heard()) {
+    next.heard = worker.heard();
+    // Unless it has lapsed, it is watched.
+    if (added.second || entry.lapsed) lapses_.Watch(session, next.heard + patience_);
+    next.lapsed = false;
+  }
+  // As after most frames, only the time may have changed; but one taken out of line goes back.
+  const bool same = !added.second && !next.waiting && next.StandsAs(entry);
+  if (!added.second && !same) Leave(session, entry);
+  const bool took_part = !added.second && TakesPart(entry);
+  entry = next;
+  if (!same) Enter(session, entry);
+  if (took_part != TakesPart(entry)) Touch();
+}
+
+void WorkerLedger::Remove(uint64_t session) {
+  const auto it = entries_.find(session);
+  if (it == entries_.end()) return;
+  Leave(session, it->second);
+  lapses_.Forget(session);
+  behind_.erase(session);
+  entries_.erase(it);
+  Touch();
+}
+
+void WorkerLedger::SetStep(int64_t step) {
+  std::vector<uint64_t> started;
+  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= step; ++it) started.push_back(it->second);
+  for (const uint64_t session : started) Leave(session, entries_.at(session));
+  step_ = step;
+  for (const uint64_t session : started) Enter(session, entries_.at(session));
+}
+
+void WorkerLedger::StartOneIfNobodyTakesPart(absl::Time now) {
+  if (delayed_waiting_.empty() || CountAll(now) > 0) return;
+  const uint64_t session = delayed_waiting_.front();
+  Entry& entry = entries_.at(session);
+  Leave(session, entry);
+  entry.not_before_step = step_;
+  Enter(session, entry);
+}
+
+void WorkerLedger::OnContributed(uint64_t session, int64_t slots, absl::Duration took) {
+  const auto it = entries_.find(session);
+  if (it == entries_.end() || slots <= 0) return;
+  double& average = it->second.slot_seconds;
+  double seconds = absl::ToDoubleSeconds(took) / static_cast<double>(slots);
+  if (fastest_ > 0) seconds = std::min(seconds, kSlowest * fastest_);
+  average = average == 0 ? seconds : average * (1 - kNewWeight) + seconds * kNewWeight;
+  Touch();
+}
+
+void WorkerLedger::SetPassed(uint64_t session, Entry* entry) {
+  if (entry->awaits_token || entry->passed) return;
+  Leave(session, *entry);
+  entry->passed = true;
+  Enter(session, *entry);
+  Touch();
+}
+
+void WorkerLedger::OnLeaseEnded(uint64_t session) {
+  const auto it = entries_.find(session);
+  if (it != entries_.end()) SetPassed(session, &it->second);
+}
+
+std::vector<uint64_t> WorkerLedger::OnPassed(const std::vector<uint64_t>& sessions) {
+  const std::vector<uint64_t> behind(behind_.begin(), behind_.end());
+  behind_.clear();
+  for (const uint64_t session : behind) SetPassed(session, &entries_.at(session));
+  for (const uint64_t session : sessions) {
+    const auto it = entries_.find(session);
+    if (it == entries_.end() || it->second.awaits_token) continue;
+    if (it->second.place == kFull) {
+      behind_.insert(session);
+    } else {
+      SetPassed(session, &it->second);
+    }
+  }
+  return behind;
+}
+
+double WorkerLedger::Credit(const Entry& entry) const {
+  return std::min(kMostCredit, entry.credit + kAllowance * static_cast<double>(step_ - entry.credit_step));
+}
+
+void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies) {
+  const auto it = entries_.find(session);
+  if (it == entries_.end()) return;
+  Entry& entry = it->second;
+  double gain = 1 - absl::ToDoubleSeconds(took) / entry.seconds_without;
+  // The copies that it computes as fast as the others are no loss.
+  const double more = entry.place == kFull ? static_cast<double>(copies) / static_cast<double>(slots_) : 0;
+  if (gain < 0) gain = last ? std::min(0.0, gain + more) : 0;
+  const double credit = std::min(kMostCredit, Credit(entry) + gain);
+  const bool in_debt = credit < 0 && entry.trusted;
+  if (in_debt) Leave(session, entry);
+  entry.credit = credit;
+  entry.credit_step = step_;
+  if (!in_debt) return;
+  entry.trusted = false;
+  entry.place = kBackup;
+  Enter(session, entry);
+  Touch();
+}
+
+void WorkerLedger::RankOne(double fastest, double capacity, Entry* entry) const {
+  const double speed = entry->slot_seconds > 0 ? std::min(1.0, fastest / entry->slot_seconds) : 1;
+  const double others = Credit(*entry) >= 0 ? capacity - speed : capacity;
+  constexpr double kNobody = 1e-6;
+  // Two workers that are not quite as fast as the fastest still make four slots in the time of two.
+  constexpr double kEqual = 0.1;
+  entry->seconds_without =
+      others > kNobody && fastest > 0 ? std::ceil(static_cast<double>(slots_) / others - kEqual) * fastest : kUnlimited;
+  entry->trusted = others <= kNobody || Credit(*entry) >= 0;
+  if (!entry->trusted) {
+    entry->place = kBackup;
+  } else if (entry->slot_seconds <= kSlow * fastest) {
+    entry->place = kFull;
+  } else {
+    entry->place = entry->slot_seconds <= kInTime * entry->seconds_without ? kPart : kBackup;
+  }
+}
+
+void WorkerLedger::RankAll() {
+  if (4 * changes_ <= static_cast<int64_t>(entries_.size())) return;
+  changes_ = 0;
+  fastest_ = 0;
+  for (const auto& [session, entry] : entries_) {
+    if (!TakesPart(entry) || entry.silent || entry.slot_seconds == 0) continue;
+    if (fastest_ == 0 || entry.slot_seconds < fastest_) fastest_ = entry.slot_seconds;
+  }
+  double capacity = 0, full = 0;
+  for (const auto& [session, entry] : entries_) {
+    if (!TakesPart(entry) || entry.silent) continue;
+    if (Credit(entry) >= 0) capacity += entry.slot_seconds > 0 ? fastest_ / entry.slot_seconds : 1;
+    if (entry.slot_seconds <= kSlow * fastest_) ++full;
+  }
+  usual_step_ = fastest_ > 0 && full > 0 ? absl::Seconds(std::ceil(static_cast<double>(slots_) / full) * fastest_)
+                                         : absl::InfiniteDuration();
+  for (auto& [session, entry] : entries_) {
+    if (!TakesPart(entry) || entry.silent) continue;
+    Entry next = entry;
+    RankOne(fastest_, capacity, &next);
+    const bool moves = next.place != entry.place || next.trusted != entry.trusted;
+    if (moves) Leave(session, entry);
+    entry = next;
+    if (moves) Enter(session, entry);
+  }
+}
+
+void WorkerLedger::DropLapsed(absl::Time now) {
+  while (const auto session = lapses_.PopDue(now)) {
+    Entry& entry = entries_.at(*session);
+    const absl::Time lapse = entry.heard + patience_;
+    if (lapse > now) {  // it was heard of since
+      lapses_.Watch(*session, lapse);
+      continue;
+    }
+    Leave(*session, entry);
+    entry.lapsed = true;
+    Enter(*session, entry);
+    Touch();
+  }
+}
+
+int64_t WorkerLedger::Count(Rank rank, absl::Time now) {
+  DropLapsed(now);
+  RankAll();
+  return taking_part_[rank];
+}
+
+int64_t WorkerLedger::CountTrusted(absl::Time now) {
+  DropLapsed(now);
+  RankAll();
+  return trusted_;
+}
+
+void WorkerLedger::PutBack(uint64_t session) {
+  const Entry& entry = entries_.at(session);
+  waiting_[entry.rank()].insert({-entry.contributed_step, session});
+}
+
+absl::optional<WorkerLedger::Next> WorkerLedger::TakeNext(Rank rank) {
+  Line& line = waiting_[rank];
+  if (line.empty()) return absl::nullopt;
+  const auto first = line.front();
+  const uint64_t session = first.second;
+  line.erase(first);
+  const Entry& entry = entries_.at(session);
+  return Next{session, entry.last_block, entry.trusted};
+}
+
+int64_t WorkerLedger::SlotsInTime(uint64_t session, absl::Duration elapsed) const {
+  const Entry& entry = entries_.at(session);
+  const double left = kInTime * entry.seconds_without - absl::ToDoubleSeconds(elapsed);
+  const double slots = left / entry.slot_seconds;
+  return slots >= static_cast<double>(slots_) ? slots_ : std::max<int64_t>(0, static_cast<int64_t>(slots));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,150 @@
+#ifndef LOCKSTEP_SERVER_SYNC_POLICY_WORKER_LEDGER_H_
+#define LOCKSTEP_SERVER_SYNC_POLICY_WORKER_LEDGER_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/deadline_queue.h"
+#include "lockstep/server/sync/flat_set.h"
+#include "lockstep/server/sync/worker_state.h"
+
+namespace lockstep {
+
+// Judges every worker by its contributions: who takes part in the steps, who is the next to get a token, how many slots
+// a slow worker may take, and whose copies a step waits for.
+//  - A worker takes part from its startup delay on. While it computes, it must have been heard from within `patience`,
+//    and no step may have been committed without what it computes; a fast one has one more step to come back. A silent
+//    one did not take its last token.
+//  - Its speed is a moving average over its contributions. A worker without one counts as fast.
+//  - Its credit is what the run has gained by it, in steps of the run without it. A step that takes longer than that
+//    costs credit, and every step grants kAllowance. A worker in debt computes backups alone, and nothing waits for it:
+//    over any number of steps it costs the run no more than the allowance and what it was granted at first.
+// Speeds and times choose who computes, never what. Amortized, every change costs O(log N) and a move in memory
+// (FlatSet). Pure; not thread-safe.
+class WorkerLedger {
+ public:
+  // kFull: gets an equal share. kPart: takes slots that it finishes before the others would. kBackup: computes copies
+  // of what others compute. kSilent: gets a token when there is no other worker.
+  enum Rank { kFull, kPart, kBackup, kSilent };
+  static constexpr int kRanks = 4;
+  // A worker is slow when a slot takes this many times as long as the fastest worker's.
+  static constexpr double kSlow = 1.25;
+  // Credit, in steps.
+  static constexpr double kFirstCredit = 2, kMostCredit = 8, kAllowance = 0.03;
+
+  WorkerLedger(int64_t slots, absl::Duration patience, int64_t step)
+      : slots_(slots), patience_(patience), step_(step) {}
+
+  void Update(uint64_t session, const WorkerState& worker);
+  void Remove(uint64_t session);
+  // The global step.
+  void SetStep(int64_t step);
+  // When nobody takes part but workers that their startup delay holds back wait, the first of those no longer is: else
+  // the run would wait for itself, or for one that has left, is not heard of or is silent.
+  void StartOneIfNobodyTakesPart(absl::Time now);
+
+  // A contribution of this many slots has ended, `took` after its token was given.
+  void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
+  // The worker's lease has ended: it does not take part before it waits for a token.
+  void OnLeaseEnded(uint64_t session);
+  // A step was committed while these sessions computed for it. Returns those that have computed for an earlier one
+  // since before the step.
+  std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
+  // A step was committed `took` after it began, in which the worker had a part. `last`: it was waited for at the end.
+  // `copies`: slots that were to be computed twice.
+  void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
+
+  // How many take part, of this rank; at the speeds of the moment.
+  int64_t Count(Rank rank, absl::Time now);
+  int64_t CountAll(absl::Time now) { return Count(kFull, now) + Count(kPart, now) + Count(kBackup, now); }
+  // How many take part and are not in debt: a step may wait for copies of theirs.
+  int64_t CountTrusted(absl::Time now);
+  // How long a step takes the fast workers; infinite as long as that is not known.
+  absl::Duration usual_step() const { return usual_step_; }
+
+  // Takes the next that waits for a token out of line: first those that contributed to the newest step, which have the
+  // values already or are being sent them.
+  struct Next {
+    uint64_t session = 0;
+    absl::optional<SlotBlock> last_block;
+    bool trusted = true;
+  };
+  absl::optional<Next> TakeNext(Rank rank);
+  // There was nothing for it: back into line.
+  void PutBack(uint64_t session);
+  // How many slots a worker of kPart ends before the others would have made the step, `elapsed` after it began.
+  int64_t SlotsInTime(uint64_t session, absl::Duration elapsed) const;
+
+ private:
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  struct Entry {
+    bool waiting = false, awaits_token = false, silent = false, left = false;
+    absl::Time heard;
+    int64_t not_before_step = WorkerState::kNever;
+    int64_t contributed_step = -1;
+    absl::optional<SlotBlock> last_block;
+    // Not heard of within the patience.
+    bool lapsed = false;
+    bool passed = false;  // as OnLeaseEnded and OnPassed say
+    // Its place among those that are not silent.
+    Rank place = kFull;
+    bool trusted = true;
+    double slot_seconds = 0;  // 0: not known
+    double credit = kFirstCredit;
+    int64_t credit_step = 0;
+    // How long a step takes without this worker.
+    double seconds_without = kUnlimited;
+
+    Rank rank() const { return silent ? kSilent : place; }
+    bool StandsAs(const Entry& other) const {
+      return waiting == other.waiting && awaits_token == other.awaits_token && silent == other.silent &&
+             left == other.left && lapsed == other.lapsed && passed == other.passed &&
+             not_before_step == other.not_before_step && contributed_step == other.contributed_step;
+    }
+  };
+  using Line = FlatSet<std::pair<int64_t, uint64_t>>;  // (minus the step contributed to last, session)
+
+  bool HasStarted(const Entry& entry) const { return entry.not_before_step <= step_; }
+  bool TakesPart(const Entry& entry) const {
+    return HasStarted(entry) && !entry.left && (entry.awaits_token || (!entry.lapsed && !entry.passed));
+  }
+  // Into the counts and lines below, or out of them.
+  void Enter(uint64_t session, const Entry& entry);
+  void Leave(uint64_t session, const Entry& entry);
+  void SetPassed(uint64_t session, Entry* entry);
+  // What ranks follow from has changed.
+  void Touch() { ++changes_; }
+  void DropLapsed(absl::Time now);
+  // Ranks everybody, once there were about as many changes as there are workers.
+  void RankAll();
+  double Credit(const Entry& entry) const;
+  // `capacity`: of all that take part and are not in debt, in workers that take `fastest` seconds for a slot.
+  void RankOne(double fastest, double capacity, Entry* entry) const;
+
+  const int64_t slots_;
+  const absl::Duration patience_;
+  int64_t step_;
+  std::map<uint64_t, Entry> entries_;
+  DeadlineQueue lapses_;
+  int64_t changes_ = 0;
+  double fastest_ = 0;  // seconds for a slot; 0: not known
+  absl::Duration usual_step_ = absl::InfiniteDuration();
+  // Indexes over entries_. By rank:
+  std::array<int64_t, kRanks> taking_part_ = {};
+  std::array<Line, kRanks> waiting_;
+  int64_t trusted_ = 0;
+  FlatSet<uint64_t> behind_;                       // have one more step
+  FlatSet<std::pair<int64_t, uint64_t>> delayed_;  // (first step, session)
+  FlatSet<uint64_t> delayed_waiting_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_POLICY_WORKER_LEDGER_H_
