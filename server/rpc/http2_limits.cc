@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/server/rpc/library_calls.h"
 
 // Functions of libgrpc.so.29. The library calls them through its symbol table, where a definition in the program
 // precedes the library's own. The definitions below call the library's.
@@ -161,9 +162,11 @@ absl::Status CheckHttp2Limits() {
                                       {STREAM_DESTRUCTOR, reinterpret_cast<void*>(&DestroyStream)},
                                       {ADD_PING_STRIKE, reinterpret_cast<void*>(&AddPingStrike)}};
   for (const Replacement& each : replacements) {
-    // The linker has to export the definition, and to search it before the library, which must have the function.
+    // The linker has to export the definition, and to search it before the library, which must have the function and
+    // must not be linked so that it always calls its own.
     const bool is_found = dlsym(RTLD_DEFAULT, each.name) == each.definition;
-    if (is_found && Original<void()>(each.name) != nullptr) continue;
+    void* const original = dlsym(RTLD_NEXT, each.name);
+    if (is_found && original != nullptr && LibraryCalls(each.name, original, each.definition)) continue;
     return absl::FailedPreconditionError(absl::StrCat("gRPC ", grpc::Version(), " is linked so that ", each.name,
                                                       " cannot be replaced: a peer could take any amount of memory"));
   }

@@ -1,0 +1,5 @@
+// A shared library whose function the test's own may replace.
+extern "C" {
+__attribute__((visibility("default"), noinline)) int LibraryCallsTestCallee() { return 1; }
+__attribute__((visibility("default"))) int LibraryCallsTestCaller() { return LibraryCallsTestCallee(); }
+}
