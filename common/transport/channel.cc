@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "grpcpp/create_channel.h"
@@ -26,8 +27,13 @@ std::string ChannelUri(const std::string& target) {
   const absl::string_view host = absl::string_view(target).substr(0, target.rfind(':'));
   if (IsNumeric(AF_INET, host)) return absl::StrCat("ipv4:", target);
   absl::string_view inside = host;
-  if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]") && IsNumeric(AF_INET6, inside)) {
-    return absl::StrCat("ipv6:%5B", inside, "%5D", absl::string_view(target).substr(host.size()));
+  if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]")) {
+    // A link-local address has a zone, "fe80::1%eth0". A percent sign and the brackets are not allowed in a URI.
+    const auto zone = inside.find('%');
+    if (IsNumeric(AF_INET6, inside.substr(0, zone))) {
+      return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(inside, {{"%", "%25"}}), "%5D",
+                          absl::string_view(target).substr(host.size()));
+    }
   }
   return absl::StrCat("dns:///", target);
 }

@@ -25,6 +25,7 @@ TEST(ChannelTest, EveryHostHasAScheme) {
   EXPECT_EQ(ChannelUri("chief:2222"), "dns:///chief:2222");
   EXPECT_EQ(ChannelUri("10.0.0.1:2222"), "ipv4:10.0.0.1:2222");
   EXPECT_EQ(ChannelUri("[::1]:2222"), "ipv6:%5B::1%5D:2222");
+  EXPECT_EQ(ChannelUri("[fe80::1%eth0]:2222"), "ipv6:%5Bfe80::1%25eth0%5D:2222");
   EXPECT_EQ(ChannelUri("unix:/run/chief"), "unix:/run/chief");
   EXPECT_EQ(ChannelUri("unix-abstract:chief"), "unix-abstract:chief");
 }
