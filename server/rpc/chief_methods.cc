@@ -63,11 +63,11 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
       visitors_(VisitorsOptions()),
       opener_(OpenerOptions(executor),
               [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }),
+      canaries_(/*threads=*/1, executor),
       sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
-  // All but OpenSession only look at the chief's state; some of GetCanaryValues's time goes into drawing 1 MiB, and of
-  // ReadVariables's into copying it.
+  // Most methods only look at the chief's state. ReadVariables also copies 1 MiB.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief, &Chief::GetRunSpec);
-  unary_[ChiefMethod("GetCanaryValues")] = Serve(chief, &Chief::GetCanaryValues);
+  unary_[ChiefMethod("GetCanaryValues")] = OnPool(Serve(chief, &Chief::GetCanaryValues), &canaries_);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief, &Chief::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
   unary_[ChiefMethod("RequestEnd")] = Serve(chief, &Chief::RequestEnd);

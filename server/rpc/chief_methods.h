@@ -10,6 +10,7 @@
 #include "grpcpp/completion_queue.h"
 #include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/call_acceptor.h"
 #include "lockstep/server/rpc/session_opener.h"
@@ -41,6 +42,9 @@ class ChiefMethods {
   const std::vector<std::string> services_;  // as reflection lists them
   Visitors visitors_;
   SessionOpener opener_;
+  // Draws the values of GetCanaryValues, some milliseconds for each reply. A worker with a large model asks a thousand
+  // times, and the threads of the Step streams must not be busy with it.
+  ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
   PeriodicTask sweeps_;                             // the last member: it uses the visitors
 };

@@ -1,5 +1,6 @@
 #include "lockstep/server/rpc/unary_call.h"
 
+#include <utility>
 #include <vector>
 
 #include "grpcpp/support/slice.h"
@@ -38,6 +39,15 @@ void UnaryCall::OnEvent(bool ok) {
   } else {
     Handle();
   }
+}
+
+UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool) {
+  method.handler = [handler = std::move(method.handler), pool](std::string request, UnaryCall::Done done) {
+    pool->Schedule([handler, request = std::move(request), done = std::move(done)]() mutable {
+      handler(std::move(request), std::move(done));
+    });
+  };
+  return method;
 }
 
 void UnaryCall::Handle() {

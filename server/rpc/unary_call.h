@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/thread_pool.h"
 #include "lockstep/common/transport/bounded_parse.h"
 #include "lockstep/server/rpc/completion_tag.h"
 #include "lockstep/server/rpc/incoming_call.h"
@@ -59,6 +60,9 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
   State state_ = State::kReading;
   std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
 };
+
+// The method, with its handler on a thread of `pool`, which must end after the calls.
+UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool);
 
 // Parses a request of a few KiB, whose memory is bounded accordingly. Internal when it is none.
 template <typename Request>
