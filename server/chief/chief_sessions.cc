@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Of a worker's name, and of its host's.
+// The bytes of each string that a session keeps.
 constexpr size_t kMaxName = 256;
 // Of a reply with values for the canary.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
@@ -23,6 +23,16 @@ absl::Status CheckName(const char* what, const std::string& name) {
   if (name.size() <= kMaxName) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the worker's ", what, " has ", name.size(), " bytes; at most ", kMaxName, " are allowed"));
+}
+
+absl::Status CheckNames(const v1::OpenSessionRequest& request) {
+  RETURN_IF_ERROR(CheckName("name", request.worker()));
+  RETURN_IF_ERROR(CheckName("host", request.host()));
+  const v1::BuildInfo& build = request.build();
+  RETURN_IF_ERROR(CheckName("version", build.version()));
+  RETURN_IF_ERROR(CheckName("revision", build.revision()));
+  RETURN_IF_ERROR(CheckName("compiler", build.compiler()));
+  return CheckName("instruction set", build.instruction_set());
 }
 
 }  // namespace
@@ -103,8 +113,7 @@ absl::StatusOr<uint64_t> Chief::FindOrAddSession(const v1::OpenSessionRequest& r
 }
 
 absl::StatusOr<v1::OpenSessionReply> Chief::OpenSession(const v1::OpenSessionRequest& request) {
-  RETURN_IF_ERROR(CheckName("name", request.worker()));
-  RETURN_IF_ERROR(CheckName("host", request.host()));
+  RETURN_IF_ERROR(CheckNames(request));
   const int64_t changes = settings_.changes();
   if (request.has_changes() && request.changes() != changes) {
     return absl::AbortedError(absl::StrCat("settings of the run were changed: the worker has those after ",

@@ -129,6 +129,7 @@ WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request) {
   WorkerIdentity worker(request.worker());
   worker.host = request.host();
   worker.build = request.build();
+  worker.build.DiscardUnknownFields();  // whose size nothing checks
   return worker;
 }
 
