@@ -16,6 +16,15 @@ std::string BigEndian(uint32_t value) {
           static_cast<char>(value)};
 }
 
+// A string of HPACK: its length in 7 bits, or more bytes, then the string.
+std::string HpackString(const std::string& text) {
+  if (text.size() < 127) return static_cast<char>(text.size()) + text;
+  std::string length = "\x7f";
+  size_t rest = text.size() - 127;
+  for (; rest >= 128; rest >>= 7) length += static_cast<char>(rest % 128 + 128);
+  return length + static_cast<char>(rest) + text;
+}
+
 }  // namespace
 
 Http2Peer::Http2Peer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -27,7 +36,7 @@ Http2Peer::Http2Peer(const std::string& address) : fd_(socket(AF_INET, SOCK_STRE
   place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0);
   Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-  Send(Encode(/*SETTINGS*/ 4, 0, 0, ""));
+  Send(Encode(kSettings, 0, 0, ""));
 }
 
 Http2Peer::~Http2Peer() { close(fd_); }
@@ -40,11 +49,11 @@ void Http2Peer::Send(const std::string& bytes) {
   }
 }
 
-void Http2Peer::Begin(uint32_t stream, const std::string& method) {
+void Http2Peer::Begin(uint32_t stream, const std::string& method, const std::string& more) {
   std::string headers;
   // Each is a literal without an index (HPACK).
   const auto add = [&headers](const std::string& name, const std::string& value) {
-    headers += std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) + value;
+    headers += std::string(1, '\0') + HpackString(name) + HpackString(value);
   };
   add(":method", "POST");
   add(":scheme", "http");
@@ -52,12 +61,26 @@ void Http2Peer::Begin(uint32_t stream, const std::string& method) {
   add(":authority", "chief");
   add("te", "trailers");
   add("content-type", "application/grpc");
+  if (!more.empty()) add("more", more);
   Send(Encode(kHeaders, kEndHeaders, stream, headers));
 }
 
 void Http2Peer::SendMessage(uint32_t stream, const std::string& message, bool last) {
   const std::string prefixed = std::string(1, '\0') + BigEndian(static_cast<uint32_t>(message.size())) + message;
   Send(Encode(kData, last ? kEndStream : 0, stream, prefixed));
+}
+
+void Http2Peer::SendPart(uint32_t stream, uint32_t size, uint32_t part) {
+  constexpr size_t kMaxFrame = 16384;
+  const std::string bytes = std::string(1, '\0') + BigEndian(size) + std::string(part, 'x');
+  for (size_t at = 0; at < bytes.size(); at += kMaxFrame) {
+    Send(Encode(kData, 0, stream, bytes.substr(at, kMaxFrame)));
+  }
+}
+
+void Http2Peer::ReadToTheEnd() {
+  while (Read()) {
+  }
 }
 
 absl::optional<Http2Peer::Frame> Http2Peer::Read() {
@@ -69,6 +92,7 @@ absl::optional<Http2Peer::Frame> Http2Peer::Read() {
   frame.flags = static_cast<uint8_t>(byte(4));
   frame.stream = byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8);
   if (!ReadBytes(byte(0) << 16 | byte(1) << 8 | byte(2), &frame.payload)) return absl::nullopt;
+  if (frame.type == kPing && frame.flags == 0) Send(Encode(kPing, /*ACK*/ 1, 0, frame.payload));
   return frame;
 }
 

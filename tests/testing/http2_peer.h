@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// A peer that speaks just enough HTTP/2, over a socket, to make gRPC calls, and does nothing by itself: it gives the
-// server no window and answers no ping. For one thread.
+// A peer that speaks just enough HTTP/2, over a socket, to make gRPC calls, and does little by itself: it gives the
+// server no window and acknowledges no settings; a ping is answered when it is read. For one thread.
 class Http2Peer {
  public:
-  enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kGoAway = 7 };
+  enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6 };
   static constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
   struct Frame {
     uint8_t type = 0;
@@ -28,10 +28,15 @@ class Http2Peer {
 
   // Sends bytes. Stops if the server hangs up.
   void Send(const std::string& bytes);
-  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams are odd and ascend.
-  void Begin(uint32_t stream, const std::string& method);
+  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams are odd and ascend. `more` is the
+  // value of a header that nobody knows.
+  void Begin(uint32_t stream, const std::string& method, const std::string& more = "");
   // Sends one message of a call.
   void SendMessage(uint32_t stream, const std::string& message, bool last = false);
+  // Sends the first `part` bytes of a message of `size` bytes. Nothing waits for the server's window, which is 64 KiB.
+  void SendPart(uint32_t stream, uint32_t size, uint32_t part);
+  // Blocks until the server hangs up.
+  void ReadToTheEnd();
   // Blocks until a frame comes; nullopt if the server has hung up.
   absl::optional<Frame> Read();
 

@@ -113,10 +113,18 @@ void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_
   if (bfloat16) RoundToBfloat16(&(*slots)[first]);
 }
 
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(8 << 20);    // docs/wire.md
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // what it does not read stays with the chief
+  return arguments;
+}
+
 }  // namespace
 
 ProtoOnlyWorker::ProtoOnlyWorker(const std::string& address, std::string name, uint64_t incarnation)
-    : stub_(v1::ChiefService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
+    : stub_(v1::ChiefService::NewStub(
+          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Arguments()))) {
   open_.set_worker(std::move(name));
   open_.set_incarnation(incarnation);
   *open_.mutable_build() = ThisBuildInfo();

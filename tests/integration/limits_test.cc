@@ -1,0 +1,450 @@
+// The table of limits in docs/wire.md, row by row: a peer sends one unit more than a row allows, over a real socket.
+// The answer is the one that the row names, the memory of this process, which is the chief's and the peer's, stays
+// bounded, and the run continues. A row without a probe fails, and so does a probe without a row.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "lockstep/tests/testing/gated_run.h"
+#include "lockstep/tests/testing/http2_peer.h"
+#include "lockstep/tests/testing/process_memory.h"
+#include "lockstep/tests/testing/proto_only_worker.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+#include "proto/grpc/health.grpc.pb.h"
+#include "proto/grpc/reflection.grpc.pb.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr grpc::StatusCode kExhausted = grpc::StatusCode::RESOURCE_EXHAUSTED;
+constexpr char kName[] = "stranger";
+constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
+// Of this process, so that connections reach their limit: chief and peers have the descriptors of both ends.
+constexpr rlim_t kDescriptors = 700;
+
+// A run, and a stranger that has a session.
+class Target {
+ public:
+  explicit Target(int64_t version_bytes)
+      : run_(version_bytes, Server()), stranger_(run_.address(), kName, 4711), stub_(stranger_.stub()) {}
+
+  GatedRun* run() { return &run_; }
+  ProtoOnlyWorker* stranger() { return &stranger_; }
+  v1::ChiefService::Stub* stub() { return stub_; }
+
+  // The code of a call of `method` with `request`.
+  template <typename Request, typename Reply>
+  grpc::StatusCode Call(grpc::Status (v1::ChiefService::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                        const Request& request, Reply* reply = nullptr) {
+    Reply ignored;
+    grpc::ClientContext context;
+    const grpc::Status status = (stub_->*method)(&context, request, reply == nullptr ? &ignored : reply);
+    message_ = status.error_message();
+    return status.error_code();
+  }
+  // The text of the last call's status.
+  const std::string& message() const { return message_; }
+
+ private:
+  static ChiefServer::Options Server() {
+    ChiefServer::Options server;
+    server.silence_limit = absl::Seconds(3);  // ten seconds would only take longer
+    return server;
+  }
+
+  GatedRun run_;
+  ProtoOnlyWorker stranger_;
+  v1::ChiefService::Stub* const stub_;
+  std::string message_;
+};
+
+// The message with `bytes` bytes in a field that nobody knows.
+template <typename Message>
+Message Padded(size_t bytes) {
+  Message message;
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(1000, std::string(bytes, 'x'));
+  return message;
+}
+
+void ExceedMessage(Target* target) {
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, Padded<v1::OpenSessionRequest>(8 << 20)), kExhausted);
+  grpc::ClientContext context;
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  v1::OpenSessionReply reply;
+  const auto request = Padded<v1::OpenSessionRequest>(8 << 20);
+  EXPECT_EQ(target->stub()->OpenSession(&context, request, &reply).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+void ExceedSmallRequest(Target* target) {
+  using Stub = v1::ChiefService::Stub;
+  EXPECT_EQ(target->Call(&Stub::GetRunSpec, Padded<v1::GetRunSpecRequest>(4096)), kExhausted);
+  EXPECT_EQ(target->Call(&Stub::GetCanaryValues, Padded<v1::GetCanaryValuesRequest>(4096)), kExhausted);
+  EXPECT_EQ(target->Call(&Stub::Heartbeat, Padded<v1::HeartbeatRequest>(4096)), kExhausted);
+  EXPECT_EQ(target->Call(&Stub::GetStatus, Padded<v1::GetStatusRequest>(4096)), kExhausted);
+  EXPECT_EQ(target->Call(&Stub::RequestEnd, Padded<v1::RequestEndRequest>(4096)), kExhausted);
+  const auto channel = grpc::CreateChannel(target->run()->address(), grpc::InsecureChannelCredentials());
+  grpc::ClientContext health_context;
+  grpc::health::v1::HealthCheckResponse health;
+  EXPECT_EQ(grpc::health::v1::Health::NewStub(channel)
+                ->Check(&health_context, Padded<grpc::health::v1::HealthCheckRequest>(4096), &health)
+                .error_code(),
+            kExhausted);
+  grpc::ClientContext reflection_context;
+  const auto reflection = grpc::reflection::v1alpha::ServerReflection::NewStub(channel);
+  const auto stream = reflection->ServerReflectionInfo(&reflection_context);
+  stream->Write(Padded<grpc::reflection::v1alpha::ServerReflectionRequest>(4096));
+  EXPECT_EQ(stream->Finish().error_code(), kExhausted);
+}
+
+void ExceedOpenSession(Target* target) {
+  // Two bytes each on the wire, and some 100 once they are parsed.
+  v1::OpenSessionRequest bomb;
+  for (int i = 0; i < 3 << 20; ++i) bomb.mutable_model()->add_variables();
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, bomb), kExhausted) << target->message();
+}
+
+void ExceedReadRequest(Target* target) {
+  v1::ReadVariablesRequest request;
+  for (int i = 0; i < 64; ++i) request.add_name(std::string(1024, 'x'));
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::ReadVariables, request), kExhausted);
+}
+
+void ExceedReads(Target* target) {
+  v1::ReadVariablesReply reply;
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(target->Call(&v1::ChiefService::Stub::ReadVariables, v1::ReadVariablesRequest(), &reply),
+              grpc::StatusCode::OK);
+    ASSERT_NE(reply.next_position(), 0) << "the read is over already";
+  }
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::ReadVariables, v1::ReadVariablesRequest()),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+void ExceedNames(Target* target) {
+  const std::string name(257, 'x');
+  const std::vector<std::function<void(v1::OpenSessionRequest*)>> all = {
+      [&](v1::OpenSessionRequest* open) { open->set_worker(name); },
+      [&](v1::OpenSessionRequest* open) { open->set_host(name); },
+      [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_version(name); },
+      [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_revision(name); },
+      [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_compiler(name); },
+      [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_instruction_set(name); },
+  };
+  for (const auto& set : all) {
+    v1::OpenSessionRequest open = target->stranger()->open_request();
+    set(&open);
+    EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, open), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(target->message(), HasSubstr("257 bytes; at most 256"));
+  }
+  v1::RequestEndRequest end;
+  end.set_reason(name);
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::RequestEnd, end), grpc::StatusCode::INVALID_ARGUMENT);
+  // What a session keeps of fields that nobody knows.
+  for (uint64_t i = 0; i < 20; ++i) {
+    v1::OpenSessionRequest open = target->stranger()->open_request();
+    open.set_incarnation(i);
+    v1::BuildInfo* const build = open.mutable_build();
+    build->GetReflection()->MutableUnknownFields(build)->AddLengthDelimited(1000, std::string(7 << 20, 'x'));
+    EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, open), grpc::StatusCode::OK) << target->message();
+  }
+}
+
+// The status with which a stream ends that sends these frames.
+grpc::Status StepWith(Target* target, const std::vector<v1::StepRequest>& frames) {
+  grpc::ClientContext context;
+  const auto stream = target->stranger()->NewStream(&context);
+  for (const v1::StepRequest& frame : frames) stream->Write(frame);
+  v1::StepReply reply;
+  while (stream->Read(&reply)) {
+  }
+  return stream->Finish();
+}
+
+void ExceedFirstFrame(Target* target) {
+  v1::StepRequest first = target->stranger()->AskForToken();
+  first.GetReflection()->MutableUnknownFields(&first)->AddLengthDelimited(1000, std::string(4096, 'x'));
+  EXPECT_EQ(StepWith(target, {first}).error_code(), kExhausted);
+}
+
+// The status with which a stream ends that sends a contribution after `change`.
+grpc::Status Contribute(Target* target, const std::function<void(v1::StepRequest*)>& change) {
+  ProtoOnlyWorker* const stranger = target->stranger();
+  grpc::ClientContext context;
+  const auto stream = stranger->NewStream(&context);
+  EXPECT_TRUE(stream->Write(stranger->AskForToken()));
+  v1::Token token;
+  EXPECT_TRUE(stranger->ReadToken(stream.get(), &token));
+  v1::StepRequest whole = stranger->Compute(token);
+  change(&whole);
+  stream->Write(whole);
+  EXPECT_FALSE(stranger->ReadToken(stream.get(), &token));
+  return stream->Finish();
+}
+
+void ExceedFrame(Target* target) {
+  int64_t segments = 0;
+  for (const v1::VariableSpec& variable : target->stranger()->model().variables()) {
+    int64_t elements = 1;
+    for (const int64_t size : variable.shape()) elements *= size;
+    const auto piece = static_cast<int64_t>(target->stranger()->session().piece_elements());
+    segments += (elements + piece - 1) / piece;
+  }
+  const grpc::Status pieces = Contribute(target, [segments](v1::StepRequest* frame) {
+    frame->clear_gradient();
+    for (int64_t i = 0; i < segments + 1; ++i) frame->add_gradient();
+  });
+  EXPECT_EQ(pieces.error_code(), kExhausted) << pieces.error_message();
+  const grpc::Status reports = Contribute(target, [](v1::StepRequest* frame) {
+    frame->clear_gradient();
+    frame->add_report();
+  });
+  EXPECT_EQ(reports.error_code(), kExhausted) << reports.error_message();
+}
+
+void ExceedReports(Target* target) {
+  const grpc::Status status =
+      Contribute(target, [](v1::StepRequest* frame) { frame->mutable_report(0)->add_update("1234"); });
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+}
+
+void ExceedVisitors(Target* target) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
+  for (int i = 0; i < 65; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(target->stranger()->NewStream(contexts.back().get()));
+  }
+  EXPECT_THAT(streams[0]->Finish().error_code(), AnyOf(grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED));
+  for (const auto& context : contexts) context->TryCancel();
+}
+
+void ExceedCalls(Target* target) {
+  Http2Peer peer(target->run()->address());
+  const auto settings = peer.Read();
+  ASSERT_TRUE(settings && settings->type == Http2Peer::kSettings);
+  const std::string streams("\0\3\0\0\0\x80", 6);  // MAX_CONCURRENT_STREAMS 128
+  bool found = false;
+  for (size_t i = 0; i + 6 <= settings->payload.size(); i += 6) found |= settings->payload.substr(i, 6) == streams;
+  EXPECT_TRUE(found);
+}
+
+void ExceedLivingCalls(Target* target) {
+  Http2Peer peer(target->run()->address());
+  for (uint32_t stream = 1; stream < 2 * 1000; stream += 2) peer.Begin(stream, kStep);
+  peer.ReadToTheEnd();
+}
+
+void ExceedHeaders(Target* target) {
+  Http2Peer peer(target->run()->address());
+  peer.Begin(1, kStep, std::string(8 << 10, 'x'));
+  peer.ReadToTheEnd();
+}
+
+void ExceedConnections(Target* target) {
+  // The one that gets a descriptor above the limit is closed, which frees it for the next.
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  for (rlim_t i = 0; i < kDescriptors / 2; ++i) {
+    peers.push_back(std::make_unique<Http2Peer>(target->run()->address()));
+    if (!peers.back()->Read()) return;
+  }
+  ADD_FAILURE() << peers.size() << " connections were taken";
+}
+
+void ExceedGrpcMemory(Target* target) {
+  // Messages of 8 MiB that do not end, from more calls than may be without a session, and as much of each as the server
+  // takes before it knows the call.
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  for (int i = 0; i < 72; ++i) {
+    peers.push_back(std::make_unique<Http2Peer>(target->run()->address()));
+    peers.back()->Begin(1, "/lockstep.v1.ChiefService/OpenSession");
+    peers.back()->SendPart(1, 8 << 20, 60000);
+  }
+  // The oldest call ends.
+  auto frame = peers.front()->Read();
+  while (frame && (frame->type != Http2Peer::kHeaders || frame->flags == Http2Peer::kEndHeaders)) {
+    frame = peers.front()->Read();
+  }
+  ASSERT_TRUE(frame) << "the connection ended first";
+  EXPECT_EQ(frame->stream, 1u);
+}
+
+void ExceedVersions(Target* target) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
+  for (int i = 0; i < 40; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(target->stranger()->NewStream(contexts.back().get()));
+    ASSERT_TRUE(streams.back()->Write(target->stranger()->AskForToken()));
+    target->run()->AwaitValues(kName);
+    target->run()->Train(1);
+  }
+  v1::StepReply reply;
+  while (streams[0]->Read(&reply)) {
+  }
+  EXPECT_THAT(streams[0]->Finish().error_code(), AnyOf(grpc::StatusCode::ABORTED, grpc::StatusCode::CANCELLED));
+  for (const auto& context : contexts) context->TryCancel();
+}
+
+void ExceedUnreadReply(Target* target) {
+  Http2Peer peer(target->run()->address());
+  peer.Begin(1, kStep);
+  peer.SendMessage(1, target->stranger()->AskForToken().SerializeAsString());
+  target->run()->AwaitValues(kName);
+  v1::StepRequest leave = target->stranger()->NewRequest(v1::Token());
+  leave.set_leave(true);
+  peer.SendMessage(1, leave.SerializeAsString());
+  // The peer has given the chief no window for the rest of the reply.
+  auto frame = peer.Read();
+  while (frame && frame->type != Http2Peer::kResetStream) frame = peer.Read();
+  ASSERT_TRUE(frame) << "the connection ended first";
+  EXPECT_EQ(frame->stream, 1u);
+}
+
+void ExceedStreams(Target* target) {
+  grpc::ClientContext first_context, second_context;
+  const auto first = target->stranger()->NewStream(&first_context);
+  ASSERT_TRUE(first->Write(target->stranger()->AskForToken()));
+  v1::Token token;
+  ASSERT_TRUE(target->stranger()->ReadToken(first.get(), &token));
+  const auto second = target->stranger()->NewStream(&second_context);
+  ASSERT_TRUE(second->Write(target->stranger()->AskForToken()));
+  EXPECT_FALSE(target->stranger()->ReadToken(first.get(), &token));
+  EXPECT_THAT(first->Finish().error_code(), AnyOf(grpc::StatusCode::ABORTED, grpc::StatusCode::CANCELLED));
+  EXPECT_TRUE(target->stranger()->ReadToken(second.get(), &token));
+  second_context.TryCancel();
+}
+
+void ExceedReply(Target* target) {
+  v1::GetCanaryValuesRequest canary;
+  canary.set_session_id(target->stranger()->session().session_id());
+  canary.set_generation(target->stranger()->session().generation());
+  v1::GetCanaryValuesReply values;
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::GetCanaryValues, canary, &values), grpc::StatusCode::OK);
+  EXPECT_LE(values.ByteSizeLong(), 1.1 * (1 << 20));
+  v1::ReadVariablesReply read;
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::ReadVariables, v1::ReadVariablesRequest(), &read),
+            grpc::StatusCode::OK);
+  EXPECT_LE(read.ByteSizeLong(), 1.1 * (1 << 20));
+  EXPECT_NE(read.next_position(), 0);
+}
+
+void ExceedSessions(Target* target) {
+  v1::OpenSessionRequest open = target->stranger()->open_request();
+  v1::OpenSessionReply first, reply;
+  open.set_incarnation(0);
+  ASSERT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, open, &first), grpc::StatusCode::OK);
+  for (uint64_t i = 1; i <= 4096; ++i) {
+    open.set_incarnation(i);
+    ASSERT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, open, &reply), grpc::StatusCode::OK);
+  }
+  v1::HeartbeatRequest beat;
+  beat.set_generation(first.generation());
+  beat.set_session_id(first.session_id());
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::Heartbeat, beat), grpc::StatusCode::ABORTED);
+  beat.set_session_id(reply.session_id());
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::Heartbeat, beat), grpc::StatusCode::OK);
+}
+
+// To add a row: its first column, by how much this process may grow, and what exceeds it.
+struct Probe {
+  const char* row;
+  int64_t growth_mib;
+  void (*exceed)(Target* target);
+  int64_t version_mib = 2;
+};
+
+const Probe kProbes[] = {
+    {"a message", 100, ExceedMessage},
+    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, Health.Check, or a question to "
+     "reflection",
+     8, ExceedSmallRequest},
+    {"a request of OpenSession", 500, ExceedOpenSession},
+    {"a request of ReadVariables", 8, ExceedReadRequest},
+    {"reads of variables under way", 16, ExceedReads},
+    {"a name: of a worker, of its host, in its build, or the reason of RequestEnd", 128, ExceedNames},
+    {"the first frame of a Step stream", 8, ExceedFirstFrame},
+    {"a later frame", 64, ExceedFrame},
+    {"the reports of a contribution, in whatever parts", 64, ExceedReports},
+    {"calls at once that name no session: unary calls, reflection, Step streams before their first frame", 16,
+     ExceedVisitors},
+    {"calls at once on a connection", 8, ExceedCalls},
+    {"calls of a connection that exist, ended ones that are not destroyed yet included", 32, ExceedLivingCalls},
+    {"headers of a request", 8, ExceedHeaders},
+    {"connections", 64, ExceedConnections},
+    {"what gRPC holds of messages, for all connections", 64, ExceedGrpcMemory},
+    {"versions of the values that workers have not read, or compute with in the chief's memory, in addition to those "
+     "that training needs",
+     350, ExceedVersions, /*version_mib=*/16},
+    {"a reply that is not read when its stream has ended", 32, ExceedUnreadReply},
+    {"Step streams of a session", 32, ExceedStreams},
+    {"a reply of GetCanaryValues or ReadVariables", 16, ExceedReply},
+    {"sessions", 32, ExceedSessions},
+};
+
+// The first column of the table of limits.
+std::vector<std::string> Rows() {
+  std::ifstream page("docs/wire.md");
+  std::vector<std::string> rows;
+  bool within = false;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "## ")) within = line == "## Limits";
+    if (!within || !absl::StartsWith(line, "| ")) continue;
+    const std::vector<std::string> columns = absl::StrSplit(line, " | ");
+    rows.emplace_back(absl::StripPrefix(columns[0], "| "));
+  }
+  if (!rows.empty()) rows.erase(rows.begin());  // the head
+  return rows;
+}
+
+TEST(LimitsTableTest, EveryRowHasAProbe) {
+  std::vector<std::string> probes;
+  for (const Probe& probe : kProbes) probes.emplace_back(probe.row);
+  EXPECT_THAT(Rows(), testing::UnorderedElementsAreArray(probes));
+}
+
+class LimitsTest : public testing::TestWithParam<Probe> {
+ protected:
+  static void SetUpTestSuite() {
+    rlimit files = {};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = std::min(files.rlim_cur, kDescriptors);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  }
+};
+
+TEST_P(LimitsTest, Holds) {
+  Target target(GetParam().version_mib << 20);
+  ASSERT_NO_FATAL_FAILURE(target.stranger()->Open());
+  target.run()->Train(2);
+  const MemoryGrowth memory;
+  GetParam().exceed(&target);
+  EXPECT_LT(memory.peak() >> 20, GetParam().growth_mib);
+  target.run()->Train(2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, LimitsTest, testing::ValuesIn(kProbes), [](const testing::TestParamInfo<Probe>& info) {
+  std::string name;
+  for (const char* c = info.param.row; *c != '\0' && name.size() < 40; ++c) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(*c))) name += *c;
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace lockstep

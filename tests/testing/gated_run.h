@@ -1,0 +1,44 @@
+#ifndef LOCKSTEP_TESTS_TESTING_GATED_RUN_H_
+#define LOCKSTEP_TESTS_TESTING_GATED_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/tests/testing/test_cluster.h"
+
+namespace lockstep {
+
+// A run without end, of a chief with a gRPC server and one good worker, which waits in the middle of each step until
+// the test lets it continue. R is 1, so others compute backups. For one thread.
+class GatedRun {
+ public:
+  // `version_bytes`: about what one version of the values takes.
+  GatedRun(int64_t version_bytes, const ChiefServer::Options& server);
+  ~GatedRun();
+
+  // Lets the good worker make some steps, and waits until it is at the next one.
+  void Train(int64_t steps) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until the chief has sent values to the worker of that name, on the stream that it has now.
+  void AwaitValues(const std::string& worker) const;
+  // Blocks until the good worker's stream is the only one.
+  void AwaitOneStream() const;
+
+  const std::string& address() const { return cluster_->address(); }
+  Chief* chief() const { return cluster_->chief(); }
+
+ private:
+  void BeforeBatch(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  CondVar changed_;
+  int64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;   // the good worker does not compute this step, nor a later one
+  int64_t reached_ ABSL_GUARDED_BY(mutex_) = -1;  // the step that it is at
+  std::unique_ptr<TestCluster> cluster_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_TESTING_GATED_RUN_H_
