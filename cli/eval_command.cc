@@ -58,6 +58,8 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     stop = true;
     stopped.SignalAll();
   };
+  // What it prints may wait for a pipe that nothing reads; there is nothing to lose.
+  on_signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(on_signals));
   RunWatcher::Options options;
   options.fs = fs;

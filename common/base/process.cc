@@ -1,6 +1,7 @@
 #include "lockstep/common/base/process.h"
 
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -29,6 +30,14 @@ constexpr int kWake = SIGUSR1;
 // Of a status: its exit code.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
+
+// Writes `line` to stderr, unless it would have to wait: stderr may be a pipe that nothing reads, in which a thread
+// that holds the lock of the log waits already.
+void SayWithoutWaiting(const std::string& line) {
+  pollfd output = {STDERR_FILENO, POLLOUT, 0};
+  if (poll(&output, 1, 0) != 1 || (output.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
 
 // True where process ids are the machine's own: in its first namespace of them, not in a container's.
 bool HasHostsProcessIds() {
@@ -94,6 +103,8 @@ void InitializeProcess(const char* program) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
+  // A process that ignores it, as one does whose parent did, cannot wait for its children.
+  std::signal(SIGCHLD, SIG_DFL);
 }
 
 void ReleaseFreedMemory() { malloc_trim(0); }
@@ -168,7 +179,7 @@ void TerminationWatch::Watch() {
     const int signal = Next(deadline);
     if (over()) return;
     if (signal < 0) {
-      LOG(ERROR) << "not ended " << absl::FormatDuration(limit) << " after it was told to: ends now";
+      SayWithoutWaiting(absl::StrCat("not ended ", absl::FormatDuration(limit), " after it was told to: ends now\n"));
       std::_Exit(options_.second_exit_code());
     }
     const absl::Time now = options_.clock->Now();

@@ -39,8 +39,8 @@ bool IsDiskHang(const absl::Status& status);
 // First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE, and no
 // SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. SIGUSR1 and SIGUSR2 change nothing where no
-// TerminationWatch takes them. Ends the process with TargetError() when there is one
-// (common/kernels/target.h). What everything is compiled for was checked before main
+// TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. Ends the process with
+// TargetError() when there is one (common/kernels/target.h). What everything is compiled for was checked before main
 // (common/kernels/required_instructions.h).
 void InitializeProcess(const char* program);
 
@@ -66,10 +66,9 @@ constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
 // Acts on WatchedSignals() as StopRequests defines them, in a thread of its own. A signal that means an immediate end
 // ends the process with `second_exit_code`, even while a callback hangs; so does the watch when `limit` has passed
-// since the first stop signal. All threads exist from the start: a process that can get no more threads still stops. No
-// signal ends the watch itself.
-// Life: make it before any other thread, so that all block the signals. Destroying it waits for the callbacks and ends
-// the watch; the signals stay blocked.
+// since the first stop signal, even if stderr takes nothing. All threads exist from the start: a process that can get
+// no more threads still stops. No signal ends the watch itself. Life: make it before any other thread, so that all
+// block the signals. Destroying it waits for the callbacks and ends the watch; the signals stay blocked.
 class TerminationWatch {
  public:
   struct Options {

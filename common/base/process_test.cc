@@ -1,5 +1,6 @@
 #include "lockstep/common/base/process.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 
@@ -172,6 +174,25 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
+// As in `lockstep chief ... 2>&1 | less` that nobody reads on.
+TEST(TerminationWatchDeathTest, EndsAtTheLimitThoughStderrTakesNothing) {
+  EXPECT_EXIT(
+      {
+        alarm(30);
+        int full[2];
+        if (pipe2(full, O_NONBLOCK) != 0) std::_Exit(0);
+        while (write(full[1], "", 1) == 1) {
+        }
+        fcntl(full[1], F_SETFL, 0);
+        dup2(full[1], STDERR_FILENO);
+        TerminationWatch watch(
+            Watching([] { LOG(ERROR) << "stops"; }, Clock::Real(), kExitFailed, absl::Milliseconds(1)));
+        kill(getpid(), SIGTERM);
+        WaitForSignals();
+      },
+      ::testing::ExitedWithCode(kExitFailed), "");
+}
+
 TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignalAndForTheExitCodeAtTheEnd) {
   EXPECT_EXIT(
       {
@@ -315,6 +336,18 @@ TEST(TerminationWatchTest, StopsWhereNoThreadIsLeft) {
   while (saves == 0) sched_yield();
   kill(getpid(), SIGTERM);
   while (stops == 0) sched_yield();
+}
+
+TEST(InitializeProcessTest, ChildrenAreAwaitedThoughTheParentIgnoredSigchld) {
+  const auto await_child = [] {
+    signal(SIGCHLD, SIG_IGN);
+    InitializeProcess("test");
+    const pid_t child = fork();
+    if (child == 0) std::_Exit(7);
+    int status = 0;
+    std::_Exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  };
+  EXPECT_EXIT(await_child(), testing::ExitedWithCode(7), "");
 }
 
 // As in a program that is not long enough in one place to be worth a watch.
