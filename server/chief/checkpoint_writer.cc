@@ -65,10 +65,11 @@ void CheckpointWriter::SaveAtOnce(VariableStore::Snapshot snapshot) {
   changed_.SignalAll();
 }
 
-void CheckpointWriter::Hurry() {
+bool CheckpointWriter::Hurry() {
   MutexLock lock(&mutex_);
   queue_.MakeUrgent();
   changed_.SignalAll();  // ends a pause
+  return queue_.busy();
 }
 
 absl::Status CheckpointWriter::SaveAgain(VariableStore::Snapshot snapshot) {

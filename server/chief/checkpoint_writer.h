@@ -58,8 +58,8 @@ class CheckpointWriter {
   // is being written already, that is begun again unless it is at its end.
   void SaveAtOnce(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What waits or is being written continues as after SaveAtOnce. Never blocks on files.
-  void Hurry() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What waits or is being written continues as after SaveAtOnce. Never blocks on files. Returns whether there is any.
+  bool Hurry() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The variables of the step were set after it was saved, or while: the snapshot is written in place of that. Blocks
   // as WaitUntilIdle.

@@ -900,6 +900,7 @@ TEST_F(ChiefTest, SavesOnRequestAndContinues) {
   chief_->RequestSave();  // there is nothing to save yet
   chief_->Housekeep();
   TrainTo(3);
+  AwaitCheckpoint(0);
   chief_->Housekeep();
   AwaitCheckpoint(3);
   chief_->RequestSave();  // step 3 is saved already
@@ -916,6 +917,7 @@ TEST_F(ChiefTest, RequestsDuringASaveThatHangsAreOneSave) {
   ASSERT_TRUE(Start().ok());
   hanging_.Hang("model.ckpt-3");
   TrainTo(3);
+  AwaitCheckpoint(0);
   chief_->RequestSave();
   chief_->Housekeep();
   hanging_.AwaitHanging();
@@ -929,6 +931,23 @@ TEST_F(ChiefTest, RequestsDuringASaveThatHangsAreOneSave) {
   for (int64_t step = 4; step <= 7; ++step) EXPECT_FALSE(HasCheckpoint(step)) << step;
   chief_->RequestStop();
   EXPECT_TRUE(absl::IsCancelled(chief_->Wait()));
+}
+
+TEST_F(ChiefTest, ARequestedSaveDoesNotReplaceTheFirst) {
+  HeldSaves saves;
+  executor_ = &saves;
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  chief_->RequestSave();
+  while (!HasCheckpoint(3)) {
+    chief_->Housekeep();
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(HasCheckpoint(0));
+  TrainTo(10);
+  EXPECT_TRUE(WaitForEnd().ok());
+  saves.Release();
+  chief_.reset();
 }
 
 TEST_F(ChiefTest, ARequestedSaveReplacesNoneThatIsDue) {

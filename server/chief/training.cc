@@ -205,15 +205,18 @@ void Training::SaveIfDue() {
 bool Training::BeginSave() {
   if (checkpoint_writer_ == nullptr) return true;
   const int64_t step = sync_->step();
-  bool saved = false;
+  bool saved = false, first = false;
   {
     MutexLock lock(&mutex_);
     saved = schedule_.HasSaved(step);
+    first = !schedule_.HasSaved(0);
   }
   if (saved) {
     LOG(INFO) << "step " << step << " is saved already";
     return true;
   }
+  // The first checkpoint is not replaced.
+  if (first && checkpoint_writer_->Hurry()) return false;
   absl::optional<VariableSnapshot> snapshot = sync_->TakeSnapshotIfRoom();
   if (!snapshot) return false;
   if (saves_all()) {

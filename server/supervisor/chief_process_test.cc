@@ -96,8 +96,10 @@ TEST_F(ChiefProcessTest, AUserSignalDuringTheStartIsKept) {
   ASSERT_TRUE(process.Create().ok());
   Chief* const chief = process.chief();
   TrainTo(3, chief);
-  chief->Housekeep();
-  while (chief->GetStatus().checkpoint() != "logdir/model.ckpt-3") sched_yield();
+  while (chief->GetStatus().checkpoint() != "logdir/model.ckpt-3") {
+    chief->Housekeep();  // the save follows the first checkpoint
+    sched_yield();
+  }
   kill(getpid(), SIGTERM);
   EXPECT_EQ(process.ExitCode(process.Wait()), kExitTerminated);
 }
