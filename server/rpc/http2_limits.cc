@@ -19,6 +19,7 @@
 #define BEGIN_FRAME                                                                                        \
   "_ZN9grpc_core11HPackParser10BeginFrameEP19grpc_metadata_batchjNS0_8BoundaryENS0_8PriorityENS0_7LogInfo" \
   "E"
+#define PERFORM_READ "_Z24grpc_chttp2_perform_readP21grpc_chttp2_transportRK10grpc_slice"
 #define STREAM_MAP_SIZE "_Z27grpc_chttp2_stream_map_sizeP22grpc_chttp2_stream_map"
 #define STREAM_CONSTRUCTOR \
   "_ZN18grpc_chttp2_streamC1EP21grpc_chttp2_transportP20grpc_stream_refcountPKvPN9grpc_core5ArenaE"
@@ -91,7 +92,21 @@ class LivingStreams {
 // the stream, without anything of another connection in between.
 thread_local const void* parsed_connection = nullptr;
 
+// True while this thread parses what a connection has received.
+thread_local bool is_parsing = false;
+
 }  // namespace
+
+absl::Status PerformRead(void* connection, const void* bytes) __asm__(PERFORM_READ);
+
+// gRPC calls this for all that a connection receives.
+absl::Status PerformRead(void* connection, const void* bytes) {
+  static auto* const original = Original<decltype(PerformRead)>(PERFORM_READ);
+  is_parsing = true;
+  absl::Status status = original(connection, bytes);
+  is_parsing = false;
+  return status;
+}
 
 extern "C" {
 
@@ -116,11 +131,12 @@ void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, u
 }
 
 // gRPC compares the number of streams with its limit. A connection that is full reports a number above any limit, so
-// that its next request is an error of the connection.
+// that its next request is an error of the connection. Outside the parser the number stays true: where memory is short,
+// gRPC cancels one of the streams if there are any, and would take one from an empty map.
 size_t StreamMapSize(void* map) {
   static auto* const original = Original<decltype(StreamMapSize)>(STREAM_MAP_SIZE);
   parsed_connection = map;
-  const bool is_full = IsGrpcWithoutLimits() && LivingStreams::Get().IsFull(map);
+  const bool is_full = is_parsing && IsGrpcWithoutLimits() && LivingStreams::Get().IsFull(map);
   return is_full ? std::numeric_limits<size_t>::max() : original(map);
 }
 
@@ -157,6 +173,7 @@ absl::Status CheckHttp2Limits() {
     void* definition;
   };
   const Replacement replacements[] = {{BEGIN_FRAME, reinterpret_cast<void*>(&BeginFrame)},
+                                      {PERFORM_READ, reinterpret_cast<void*>(&PerformRead)},
                                       {STREAM_MAP_SIZE, reinterpret_cast<void*>(&StreamMapSize)},
                                       {STREAM_CONSTRUCTOR, reinterpret_cast<void*>(&ConstructStream)},
                                       {STREAM_DESTRUCTOR, reinterpret_cast<void*>(&DestroyStream)},

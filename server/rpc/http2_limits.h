@@ -8,7 +8,7 @@ namespace lockstep {
 // Limits of HTTP/2 servers that gRPC 1.51 lacks. It counts the headers of each frame from zero, allows 16 MiB in a
 // frame until the peer confirms its settings, and does not count a call that the peer has reset: a few bytes from a
 // peer can take a megabyte (CVE-2023-33953, CVE-2023-44487). A connection that exceeds a limit ends. The limits hold
-// for every server of the process, with and without TLS, and cost nothing per message. http2_limits.cc replaces four
+// for every server of the process, with and without TLS, and cost nothing per message. http2_limits.cc replaces six
 // functions of gRPC's shared library, as the dynamic linker allows (docs/decisions/0014-limits-inside-grpc.md).
 //
 // The headers of a request must come in one frame. Each counts 32 bytes more than its name and value, as in HTTP/2.
