@@ -363,6 +363,21 @@ TEST_F(GrpcChiefClientTest, OffersNoMemoryToAChiefThatItCannotReach) {
   EXPECT_FALSE(first.has_gradient_memory());
 }
 
+TEST_F(GrpcChiefClientTest, ARingThatIsGoneEndsAsItsStreamDoes) {
+  const auto chief_memory = SharedMemory::Create(1).value();
+  offer_ = chief_memory->handle();
+  v1::StepReply answer;
+  *answer.mutable_ring() = SharedMemory::Create(4096).value()->handle();  // the chief has dropped it already
+  Open([&answer](StepStream* stream) {
+    v1::StepRequest first;
+    stream->Read(&first);
+    stream->Write(answer);
+    return grpc::Status(grpc::StatusCode::ABORTED, "variables were set");
+  });
+  const absl::Status status = channel_->AwaitToken().status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+}
+
 TEST_F(GrpcChiefClientTest, ValuesInMemoryThatItCannotReachAreAChiefThatIsGone) {
   const auto memory = SharedMemory::Create(32 * sizeof(float)).value();
   v1::StepReply reply = TokenFor(7);

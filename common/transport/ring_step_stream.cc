@@ -91,7 +91,12 @@ absl::StatusOr<bool> RingStepStream::AwaitAnswer(Receiver* receiver) {
   if (!answers.answer()) return false;
   if (answers.answer()->bytes() == 0) return true;
   const absl::Status attached = ring_->Attach(*answers.answer());
-  if (!attached.ok()) return Break(absl::UnavailableError(absl::StrCat("the chief's ring: ", attached.message())));
+  if (!attached.ok()) {
+    // A chief that has ended the stream has dropped its ring, and its status says why.
+    const absl::Status ended = stream_->Look(leave_limit_);
+    if (!ended.ok()) return Break(ended);
+    return Break(absl::UnavailableError(absl::StrCat("the chief's ring: ", attached.message())));
+  }
   path_ = Path::kRing;
   return true;
 }
