@@ -21,7 +21,7 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
 
 // A step waits at least this long for an audited copy: a processor that is busy for a moment must not lose one.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual takes any worker.
+// A step that takes this many times as long as usual takes any worker. One that nobody computes need only take as long.
 constexpr double kLate = 4;
 
 }  // namespace
@@ -51,7 +51,8 @@ DeterministicPolicy::Team DeterministicPolicy::FindTeam(absl::Time now) {
   const int64_t full = ledger_.Count(Rank::kFull, now);
   team.workers = full + ledger_.Count(Rank::kPart, now);
   team.auditors = ledger_.CountTrusted(now);
-  team.equal = full == 0 || (began_ && now - *began_ > kLate * ledger_.usual_step());
+  const double late = leases_.AnyLease() ? kLate : 1;
+  team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
   if (team.equal) team.workers = ledger_.CountAll(now);
   if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
   return team;
@@ -98,6 +99,7 @@ void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, 
 
 StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
   Assignments assignments;
+  if (!opened_) opened_ = now;
   ledger_.StartOneIfNobodyTakesPart(now);
   const bool audits = audit_.enabled() && audit_.Lacks(ledger_.CountTrusted(now));
   if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
@@ -193,6 +195,7 @@ void DeterministicPolicy::OnCommit(int64_t step) {
     CloseStep();
     audit_.StartStep(step);
   }
+  opened_.reset();
   began_.reset();
   ended_.reset();
   computed_.clear();

@@ -55,7 +55,7 @@ class DeterministicPolicy : public StepPolicy {
   struct Team {
     int64_t workers = 0;   // that share the slots
     int64_t auditors = 0;  // whose copies a step may wait for
-    // Every rank is treated as the first.
+    // Every rank is treated as the first: there is no fast worker, or none has made the step in time.
     bool equal = false;
   };
   Team FindTeam(absl::Time now);
@@ -73,6 +73,8 @@ class DeterministicPolicy : public StepPolicy {
   SlotLeases leases_;
   WorkerLedger ledger_;
   SlotAudit audit_;
+  // When tokens of this step were first asked for.
+  absl::optional<absl::Time> opened_;
   // When the first token of this step was given, and when it could be committed.
   absl::optional<absl::Time> began_, ended_;
   // Who was given free slots of it, and who brought something last.

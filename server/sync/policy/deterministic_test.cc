@@ -40,6 +40,21 @@ class DeterministicPolicyTest : public ::testing::Test {
     return blocks;
   }
 
+  // The worker contributes to its token, as fast as `took` says.
+  void Contribute(uint64_t session, absl::Time now, absl::Duration took) {
+    WorkerState& worker = workers_.at(session);
+    const StepToken token = *worker.last_token();
+    ASSERT_TRUE(worker.OnContribution(token).ok());
+    policy_->Cover(session, token, now);
+    policy_->Accept({session, token, /*any_new=*/true, took});
+    ASSERT_TRUE(worker.OnContributed(v1::CONTRIBUTION_ACCEPTED).ok());
+    policy_->Update(session, worker);
+  }
+  void Commit(int64_t step, absl::Time now) {
+    ASSERT_TRUE(policy_->CanCommit(/*summed=*/true, now));
+    policy_->OnCommit(step);
+  }
+
   static constexpr int64_t kStep = 3;
   std::map<uint64_t, WorkerState> workers_;
   std::unique_ptr<DeterministicPolicy> policy_;
@@ -139,6 +154,24 @@ TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   const auto blocks = Assign(kStart + kLease);
   ASSERT_EQ(blocks.size(), 2u);
   for (const auto& entry : blocks) EXPECT_EQ(entry.second.count, 1);
+}
+
+// The fast one hangs with a token of the step before, and its heartbeats continue.
+TEST_F(DeterministicPolicyTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) {
+  constexpr absl::Duration kTook = absl::Milliseconds(10);
+  Start(/*slots=*/1, /*workers=*/2);
+  ASSERT_EQ(Assign().size(), 2u);
+  absl::Time now = kStart + kTook;
+  for (const uint64_t session : {1, 2}) Contribute(session, now, kTook);
+  Commit(kStep + 1, now);
+  ASSERT_EQ(Assign(now).size(), 2u);
+  // A step that took a hundred times as long, and waited for the first one.
+  now += 100 * kTook;
+  Contribute(1, now, kTook);
+  Commit(kStep + 2, now);
+  EXPECT_TRUE(Assign(now).empty()) << "the other one may be a moment late";
+  now += 2 * kTook;
+  EXPECT_EQ(Assign(now).count(1), 1u);
 }
 
 TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {

@@ -150,7 +150,7 @@ void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int6
   // The copies that it computes as fast as the others are no loss.
   const double more = entry.place == kFull ? static_cast<double>(copies) / static_cast<double>(slots_) : 0;
   if (gain < 0) gain = last ? std::min(0.0, gain + more) : 0;
-  const double credit = std::min(kMostCredit, Credit(entry) + gain);
+  const double credit = std::clamp(Credit(entry) + gain, -kMostDebt, kMostCredit);
   const bool in_debt = credit < 0 && entry.trusted;
   if (in_debt) Leave(session, entry);
   entry.credit = credit;

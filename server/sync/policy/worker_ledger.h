@@ -37,7 +37,7 @@ class WorkerLedger {
   // A worker is slow when a slot takes this many times as long as the fastest worker's.
   static constexpr double kSlow = 1.25;
   // Credit, in steps.
-  static constexpr double kFirstCredit = 2, kMostCredit = 8, kAllowance = 0.03;
+  static constexpr double kFirstCredit = 2, kMostCredit = 8, kMostDebt = 64, kAllowance = 0.03;
 
   WorkerLedger(int64_t slots, absl::Duration patience, int64_t step)
       : slots_(slots), patience_(patience), step_(step) {}
