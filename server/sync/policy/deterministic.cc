@@ -143,6 +143,7 @@ v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribut
 
 void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, absl::Time now) {
   last_ = session;
+  covered_.push_back(session);
   leases_.Cover(token.block, session, now);
 }
 
@@ -173,13 +174,15 @@ void DeterministicPolicy::CloseStep() {
     if (!lease.backup) late.push_back(lease.session);
     computing.push_back(lease.session);
   });
-  std::sort(computing.begin(), computing.end());
   const bool lacks = audit_.Lacks(ledger_.CountTrusted(*ended_));
-  const std::vector<uint64_t> behind = ledger_.OnPassed(computing);
+  std::vector<uint64_t> passed = computing;
+  passed.insert(passed.end(), covered_.begin(), covered_.end());
+  const std::vector<uint64_t> behind = ledger_.OnPassed(passed);
   if (lacks) {  // it waited for somebody to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
     late.insert(late.end(), computing.begin(), computing.end());
   }
+  if (late.empty()) late = behind;
   if (late.empty()) late.push_back(last_);
   computed_.insert(computed_.end(), late.begin(), late.end());
   std::sort(computed_.begin(), computed_.end());
@@ -199,6 +202,7 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   began_.reset();
   ended_.reset();
   computed_.clear();
+  covered_.clear();
   last_ = 0;
   separated_ = false;
   step_ = step;

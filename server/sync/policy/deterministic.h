@@ -77,8 +77,9 @@ class DeterministicPolicy : public StepPolicy {
   absl::optional<absl::Time> opened_;
   // When the first token of this step was given, and when it could be committed.
   absl::optional<absl::Time> began_, ended_;
-  // Who was given free slots of it, and who brought something last.
-  std::vector<uint64_t> computed_;
+  // Who was given free slots of it, who covered some, perhaps before its contribution has ended, and who brought
+  // something last.
+  std::vector<uint64_t> computed_, covered_;
   uint64_t last_ = 0;
   // The audited slots of this step are leased alone: there was somebody to compare with.
   bool separated_ = false;

@@ -156,6 +156,29 @@ TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   for (const auto& entry : blocks) EXPECT_EQ(entry.second.count, 1);
 }
 
+// What it had sent was enough to commit the step.
+TEST_F(DeterministicPolicyTest, AWorkerThatHangsBeforeItEndsItsContributionDoesNotCount) {
+  Start(/*slots=*/4, /*workers=*/2);
+  ASSERT_EQ(Assign().size(), 2u);
+  Contribute(1, kStart, absl::Milliseconds(10));
+  WorkerState& hung = workers_.at(2);
+  ASSERT_TRUE(hung.OnContribution(*hung.last_token()).ok());
+  policy_->Update(2, hung);
+  policy_->Cover(2, *hung.last_token(), kStart);
+  Commit(kStep + 1, kStart);
+  const auto computes = [this](const SlotBlock& block) {
+    ASSERT_EQ(Assign().at(1), block);
+    Contribute(1, kStart, absl::Milliseconds(10));
+  };
+  computes({0, 2});  // the other one may be a moment late
+  computes({2, 2});
+  Commit(kStep + 2, kStart);
+  computes({2, 2});  // as before
+  computes({0, 2});
+  Commit(kStep + 3, kStart);
+  EXPECT_EQ(Assign().at(1), (SlotBlock{0, 4}));
+}
+
 // The fast one hangs with a token of the step before, and its heartbeats continue.
 TEST_F(DeterministicPolicyTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) {
   constexpr absl::Duration kTook = absl::Milliseconds(10);

@@ -54,8 +54,8 @@ class WorkerLedger {
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
   // The worker's lease has ended: it does not take part before it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // A step was committed while these sessions computed for it. Returns those that have computed for an earlier one
-  // since before the step.
+  // A step was committed while these sessions computed for it; ignores those that wait for a token. Returns those that
+  // have computed for an earlier one since before the step.
   std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
   // A step was committed `took` after it began, in which the worker had a part. `last`: it was waited for at the end.
   // `copies`: slots that were to be computed twice.
