@@ -24,6 +24,9 @@ constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
 // A step that takes this many times as long as usual takes any worker. One that nobody computes need only take as long.
 constexpr double kLate = 4;
 
+// So many slow workers that no slot is left for are looked at for each event.
+constexpr size_t kMostLate = 4;
+
 }  // namespace
 
 DeterministicPolicy::DeterministicPolicy(const Options& options, int64_t step)
@@ -82,9 +85,12 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& ne
 
 void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now,
                                      Assignments* assignments) {
+  const bool free = team.equal || rank != WorkerLedger::kBackup;
   const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
+  const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
   std::vector<uint64_t> idle;  // computed themselves what there is to compute once more, or are too slow
-  while (leases_.AnyFree() || leases_.AnyBackup(single, now) || audit_.Lacks(team.auditors)) {
+  while (idle.size() < most_idle &&
+         ((free && leases_.AnyFree()) || leases_.AnyBackup(single, now) || audit_.Lacks(team.auditors))) {
     const auto next = ledger_.TakeNext(rank);
     if (!next) break;
     const auto token = Take(*next, rank, team, now);
