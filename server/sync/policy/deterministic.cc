@@ -48,12 +48,16 @@ void DeterministicPolicy::Remove(uint64_t session) {
   ledger_.Remove(session);
 }
 
+int64_t DeterministicPolicy::CountAuditors(absl::Time now) {
+  return audit_.disputed() ? ledger_.CountAlive(now) : ledger_.CountTrusted(now);
+}
+
 DeterministicPolicy::Team DeterministicPolicy::FindTeam(absl::Time now) {
   using Rank = WorkerLedger::Rank;
   Team team;
   const int64_t full = ledger_.Count(Rank::kFull, now);
   team.workers = full + ledger_.Count(Rank::kPart, now);
-  team.auditors = ledger_.CountTrusted(now);
+  team.auditors = CountAuditors(now);
   const double late = leases_.AnyLease() ? kLate : 1;
   team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
   if (team.equal) team.workers = ledger_.CountAll(now);
@@ -70,7 +74,8 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& ne
   if (block) computed_.push_back(next.session);
   // A slot that was begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
-  if (const auto slot = block || !next.trusted ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {
+  if (const auto slot =
+          block || !(next.trusted || audit_.disputed()) ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {
     block = SlotBlock{*slot, 1};
     leases_.TakeCopy(next.session, *block, now);
     audited = true;
@@ -107,7 +112,7 @@ StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
   Assignments assignments;
   if (!opened_) opened_ = now;
   ledger_.StartOneIfNobodyTakesPart(now);
-  const bool audits = audit_.enabled() && audit_.Lacks(ledger_.CountTrusted(now));
+  const bool audits = audit_.enabled() && audit_.Lacks(CountAuditors(now));
   if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
   const Team team = FindTeam(now);
   if (team.auditors > 1 && !separated_) {
@@ -163,7 +168,7 @@ StepPolicy::Compared DeterministicPolicy::Compare(Digests digests) {
 bool DeterministicPolicy::CanCommit(bool summed, absl::Time now) {
   if (!summed) return false;
   const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, leases_.SlowAfter(1)));
-  if (audit_.enabled() && audit_.Waits(ledger_.CountTrusted(now), patience, now)) return false;
+  if (audit_.enabled() && audit_.Waits(CountAuditors(now), patience, now)) return false;
   ended_ = now;
   return true;
 }
@@ -180,7 +185,7 @@ void DeterministicPolicy::CloseStep() {
     if (!lease.backup) late.push_back(lease.session);
     computing.push_back(lease.session);
   });
-  const bool lacks = audit_.Lacks(ledger_.CountTrusted(*ended_));
+  const bool lacks = audit_.Lacks(CountAuditors(*ended_));
   std::vector<uint64_t> passed = computing;
   passed.insert(passed.end(), covered_.begin(), covered_.end());
   const std::vector<uint64_t> behind = ledger_.OnPassed(passed);

@@ -58,6 +58,9 @@ class DeterministicPolicy : public StepPolicy {
     // Every rank is treated as the first: there is no fast worker, or none has made the step in time.
     bool equal = false;
   };
+  // How many may compute a copy of an audited slot. Two copies that differ are worth waiting for any worker: the third
+  // one names the host that errs.
+  int64_t CountAuditors(absl::Time now);
   Team FindTeam(absl::Time now);
   // Gives tokens to those of a rank that wait, as long as there is something for them.
   void AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now, Assignments* assignments);

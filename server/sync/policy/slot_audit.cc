@@ -115,6 +115,12 @@ bool SlotAudit::Lacks(int64_t workers) const {
                      [&](const auto& entry) { return Lacks(entry.first, entry.second, workers); });
 }
 
+bool SlotAudit::disputed() const {
+  return std::any_of(present_.begin(), present_.end(), [](const auto& entry) {
+    return !entry.second.difference.empty() && entry.second.copies.size() < 3;
+  });
+}
+
 bool SlotAudit::Waits(int64_t workers, absl::Duration patience, absl::Time now) {
   const bool waits = std::any_of(present_.begin(), present_.end(), [&](const auto& entry) {
     const Slot& copies = entry.second;

@@ -64,6 +64,8 @@ class SlotAudit {
   // session.
   absl::optional<int64_t> Choose(uint64_t session, int64_t workers) const;
   bool Lacks(int64_t workers) const;
+  // Two copies of a slot of this step differ, and a third one has to say which of them is wrong.
+  bool disputed() const;
   // The sums of the step are complete: whether it still waits for copies. At most `patience` from the first time that
   // it does, or since a copy came.
   bool Waits(int64_t workers, absl::Duration patience, absl::Time now);

@@ -228,6 +228,14 @@ int64_t WorkerLedger::Count(Rank rank, absl::Time now) {
   return taking_part_[rank];
 }
 
+int64_t WorkerLedger::CountAlive(absl::Time now) {
+  DropLapsed(now);
+  return std::count_if(entries_.begin(), entries_.end(), [this](const auto& worker) {
+    const Entry& entry = worker.second;
+    return HasStarted(entry) && !entry.left && !entry.silent && (entry.awaits_token || !entry.lapsed);
+  });
+}
+
 int64_t WorkerLedger::CountTrusted(absl::Time now) {
   DropLapsed(now);
   RankAll();

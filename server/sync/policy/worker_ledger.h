@@ -66,6 +66,8 @@ class WorkerLedger {
   int64_t CountAll(absl::Time now) { return Count(kFull, now) + Count(kPart, now) + Count(kBackup, now); }
   // How many take part and are not in debt: a step may wait for copies of theirs.
   int64_t CountTrusted(absl::Time now);
+  // How many have started and are heard of, whatever they compute and owe. O(N).
+  int64_t CountAlive(absl::Time now);
   // How long a step takes the fast workers; infinite as long as that is not known.
   absl::Duration usual_step() const { return usual_step_; }
 

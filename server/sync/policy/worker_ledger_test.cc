@@ -182,6 +182,7 @@ TEST_F(WorkerLedgerTest, OneThatIsPassedCountsAgainWhenItWaits) {
   EXPECT_EQ(ledger_.CountAll(now_), 1);
   ledger_.OnLeaseEnded(1);
   EXPECT_EQ(ledger_.CountAll(now_), 0);
+  EXPECT_EQ(ledger_.CountAlive(now_), 2) << "both are heard of";
   for (const uint64_t session : {1, 2}) Contribute(session);
   EXPECT_EQ(ledger_.CountAll(now_), 2);
 }
@@ -219,6 +220,7 @@ TEST_F(WorkerLedgerTest, OneThatCostsStepsIsNotTrustedUntilTheyArePaid) {
   for (const uint64_t session : {1, 2}) ledger_.OnStep(session, absl::Milliseconds(160), session == 2, /*copies=*/0);
   EXPECT_EQ(ledger_.Count(WorkerLedger::kBackup, now_), 1) << "it has cost three steps, and was granted two";
   EXPECT_EQ(ledger_.CountTrusted(now_), 1);
+  EXPECT_EQ(ledger_.CountAlive(now_), 2);
   EXPECT_EQ(TakeAll(), "1 ");
   ledger_.SetStep(30);
   ledger_.OnContributed(1, 1, absl::Milliseconds(10));
