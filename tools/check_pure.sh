@@ -31,6 +31,7 @@ pure=(
   server/sync/slot_map
   server/sync/step_machine
   server/sync/step_rates
+  server/sync/sum_admission
   server/sync/unfinished_blocks
   server/sync/worker_state
   worker/session/session_retries

@@ -15,6 +15,7 @@
 #include "lockstep/common/config/config_problems.h"
 #include "lockstep/common/config/metric_names.h"
 #include "lockstep/common/config/warm_start_rules.h"
+#include "lockstep/common/step/partial_sums.h"
 
 namespace lockstep {
 namespace {
@@ -116,6 +117,18 @@ void CheckCluster(const config::v1::ClusterConfig& cluster, ConfigProblems* prob
                     absl::StrCat("in [1, ", kMaxThreads, "]"));
 }
 
+void CheckPartialSums(const config::v1::RunSpec& config, ConfigProblems* problems) {
+  const int64_t bound = config.cluster().max_partial_sums();
+  if (bound == 0) return;
+  const int64_t slots = std::max<int64_t>(1, config.training().replicas_to_aggregate());
+  // Top-k compression sums slot by slot, in whatever order they are in a contribution.
+  const bool top_k = config.compression().has_top_k();
+  const int64_t least = top_k ? MostPartialSums(slots) : LeastPartialSums(slots);
+  if (bound >= least) return;
+  problems->Add("cluster.max_partial_sums", absl::StrCat("is ", bound, ", but the sums of ", slots, " slots need ",
+                                                         least, " at least", top_k ? " with compression.top_k" : ""));
+}
+
 void CheckCompression(const config::v1::CompressionConfig& compression, ConfigProblems* problems) {
   if (!compression.has_top_k()) return;
   const double fraction = compression.top_k().fraction();
@@ -159,6 +172,7 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config) {
   problems.RequireNotNegative("summary.every_steps", config.summary().every_steps());
   CheckEvaluation(config.evaluation(), config.input(), &problems);
   CheckCluster(config.cluster(), &problems);
+  CheckPartialSums(config, &problems);
   CheckCompression(config.compression(), &problems);
   if (config.training().skip_non_finite() && config.compression().has_top_k()) {
     problems.Add("training.skip_non_finite",

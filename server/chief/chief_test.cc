@@ -101,6 +101,7 @@ class HeldListener : public StepListener {
     }
     to_->OnReplyReady();
   }
+  void OnResume() override { to_->OnResume(); }
   void OnClosed(const absl::Status& why, bool at_once) override { to_->OnClosed(why, at_once); }
 
  private:

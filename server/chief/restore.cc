@@ -31,7 +31,8 @@ constexpr uint64_t kMostStateBytes = std::numeric_limits<int32_t>::max();
 absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
   const config::v1::RunSpec& config = options.config;
   ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, config.optimizer(), CompressionOf(config.compression()),
-                                                     config.training().replicas_to_aggregate(), options.share_memory));
+                                                     config.training().replicas_to_aggregate(), options.share_memory,
+                                                     config.cluster().max_partial_sums()));
   FileSystem* const fs = options.fs != nullptr ? options.fs : FileSystem::Real();
   const MemoryLimit limit = FindMemoryLimit(fs, PhysicalMemory());
   const bool saves = !options.logdir.empty();

@@ -23,6 +23,20 @@ class AutoResetEvent : public StepListener {
     changed_.SignalAll();
   }
 
+  void OnResume() override ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    resumed_ = true;
+    changed_.SignalAll();
+  }
+
+  // Blocks until OnResume. Errors: why the connection was closed.
+  absl::Status AwaitResume() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (!resumed_ && end_.ok()) changed_.Wait(&mutex_);
+    resumed_ = false;
+    return end_;
+  }
+
   // Wait does not block any more.
   void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -44,6 +58,7 @@ class AutoResetEvent : public StepListener {
   CondVar changed_;
   bool signaled_ ABSL_GUARDED_BY(mutex_) = false;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool resumed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -64,8 +79,12 @@ LocalStepStream::~LocalStepStream() { Close().IgnoreError(); }
 
 absl::Status LocalStepStream::Send(const StepFrame& frame) {
   RETURN_IF_ERROR(status_);
-  absl::Status status = connection_->OnFrame(frame);
-  return status.ok() ? status : Break(std::move(status));
+  for (bool waits = true; waits;) {
+    absl::Status status = connection_->OnFrame(frame, &waits);
+    if (status.ok() && waits) status = event_->AwaitResume();
+    if (!status.ok()) return Break(std::move(status));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> LocalStepStream::Receive(Receiver* receiver) {

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_PS_SLOT_TREE_H_
 #define LOCKSTEP_SERVER_PS_SLOT_TREE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -56,6 +57,9 @@ class SlotTree {
   // Adds the sum over `block`, a node of the tree: elements [first, first + elements) of `content`. A larger
   // block replaces the smaller ones inside it.
   Result Add(const SlotBlock& block, const FloatChunks& content, int64_t first);
+
+  // Partial sums that are held.
+  size_t num_sums() const { return nodes_.size(); }
 
   // Frees the memory; the tree stays complete.
   void ReleaseMemory();

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/step/partial_sums.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/checkpoint_keys.h"
 #include "lockstep/server/ps/initializer.h"
@@ -22,9 +23,6 @@ namespace {
 // Two versions are alive in the usual case, a third of the values while slow readers hold an old one, and of all while
 // a snapshot is written: clearing fresh memory in the update after each would cost training more than the save.
 constexpr size_t kSpareVersions = 2;
-// For each segment, in addition to the one that lies in the next values: contributions that arrive in order need no
-// more partial sums for up to eight slots.
-constexpr size_t kSpareSums = 2;
 
 // Looks at type and shape before it makes room for what a damaged checkpoint may have there.
 template <typename T>
@@ -44,7 +42,8 @@ absl::StatusOr<T> ReadScalar(const BundleReader& reader, absl::string_view key) 
 absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::ModelSpec& model,
                                                                      const config::v1::OptimizerConfig& optimizer,
                                                                      const Compression& compression,
-                                                                     int64_t replicas_to_aggregate, bool share_values) {
+                                                                     int64_t replicas_to_aggregate, bool share_values,
+                                                                     int64_t max_partial_sums) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
   for (const auto& variable : layout.variables()) {
     const absl::Status status = ValidateInitializer(variable.spec.initializer());
@@ -54,17 +53,26 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
   RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, compression.top_k > 0 ? replicas_to_aggregate : 0));
-  return std::unique_ptr<VariableStore>(
-      new VariableStore(std::move(layout), std::move(rule), compression, replicas_to_aggregate, share_values));
+  if (compression.top_k > 0) {
+    max_partial_sums = MostPartialSums(replicas_to_aggregate);  // slots come in any order
+  } else if (max_partial_sums == 0) {
+    const uint64_t bytes = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float);
+    max_partial_sums = DefaultPartialSums(replicas_to_aggregate, bytes);
+  }
+  max_partial_sums = std::min(max_partial_sums, MostPartialSums(replicas_to_aggregate));
+  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression,
+                                                          replicas_to_aggregate, share_values, max_partial_sums));
 }
 
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
-                             const Compression& compression, int64_t replicas_to_aggregate, bool share_values)
+                             const Compression& compression, int64_t replicas_to_aggregate, bool share_values,
+                             int64_t max_partial_sums)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
       optimizer_(std::move(optimizer)),
       compression_(compression),
-      replicas_to_aggregate_(replicas_to_aggregate),
-      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float), kSpareSums * layout_->segments().size()),
+      max_partial_sums_(max_partial_sums),
+      segment_pool_(ParameterLayout::kSegmentElements * sizeof(float),
+                    static_cast<size_t>(max_partial_sums - 1) * layout_->segments().size()),
       values_(layout_, compression.values, kSpareVersions, share_values),
       optimizer_state_(layout_, optimizer_->state(), kSpareVersions),
       estimates_(layout_, compression.top_k > 0 ? replicas_to_aggregate : 0),
@@ -75,10 +83,7 @@ uint64_t VariableStore::MemoryNeeded(bool saves, bool reads) const {
   const uint64_t arrays = 1 + optimizer_->state().size() + static_cast<uint64_t>(estimates_.num_slots());
   uint64_t bytes = versions * arrays * sizeof(float);
   if (compression_.values != v1::DT_FLOAT) bytes += versions * sizeof(uint16_t);
-  // In order, contributions need a partial sum for each level of the tree of slots, and the first lies in the next
-  // values.
-  size_t sums = 0;
-  for (int64_t slots = 2; slots < replicas_to_aggregate_ && sums < kSpareSums; slots *= 2) ++sums;
+  const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first lies in the next values
   uint64_t needed = 0;
   const bool too_many =
       __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed);

@@ -44,15 +44,16 @@ class VariableStore {
   // Takes no memory for variables yet: see CheckMemory.
   // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name
   // a checkpoint needs for something else (CheckCheckpointKeys). With `share_values` published() lies in memory that
-  // other processes may map.
+  // other processes may map. `max_partial_sums`: those of a step that are held at once, the one that lies in the next
+  // values included; 0: DefaultPartialSums.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const v1::ModelSpec& model,
                                                                const config::v1::OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
                                                                int64_t replicas_to_aggregate = 1,
-                                                               bool share_values = false);
+                                                               bool share_values = false, int64_t max_partial_sums = 0);
 
-  // What the store will hold at most, when contributions come in order: all versions of variables, optimizer state and
-  // estimates, and the partial sums of a step. `saves`: snapshots are taken to be saved, one at a time; `reads`: one
+  // What the store will hold at most: all versions of variables, optimizer state and estimates, and max_partial_sums()
+  // but the first, which lies in the next values. `saves`: snapshots are taken to be saved, one at a time; `reads`: one
   // more is taken to be read meanwhile.
   uint64_t MemoryNeeded(bool saves, bool reads = false) const;
   // ResourceExhausted with both numbers when that is more than `limit`.
@@ -107,6 +108,8 @@ class VariableStore {
 
   const ParameterLayout& layout() const { return *layout_; }
   int64_t step() const { return step_; }
+  // The bound for whoever admits contributions to a step's sums (SumAdmission); nothing here enforces it.
+  int64_t max_partial_sums() const { return max_partial_sums_; }
   const Compression& compression() const { return compression_; }
   // The flat array of the current version.
   std::shared_ptr<const AlignedBuffer> values() const { return values_.current(); }
@@ -129,7 +132,7 @@ class VariableStore {
 
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
-                int64_t replicas_to_aggregate, bool share_values);
+                int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
   // What Assign may do: the variable, and the name of its optimizer state, empty for its value.
   struct Place {
@@ -146,7 +149,7 @@ class VariableStore {
   const std::shared_ptr<const ParameterLayout> layout_;
   std::unique_ptr<Optimizer> optimizer_;
   const Compression compression_;
-  const int64_t replicas_to_aggregate_;
+  const int64_t max_partial_sums_;
   BufferPool segment_pool_;
 
   int64_t step_ = 0;

@@ -492,11 +492,15 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   EXPECT_EQ(adam->MemoryNeeded(true), 9 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(/*saves=*/false, /*reads=*/true), 9 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(true, true), 12 * array_bytes(*adam));
-  // Partial sums in addition to the one in the next values.
-  for (const auto& [slots, sums] : std::vector<std::pair<int64_t, uint64_t>>{{2, 0}, {3, 1}, {4, 1}, {8, 2}, {64, 2}}) {
+  // Partial sums in addition to the one in the next values: as many as any order of arrival needs, if they are small.
+  for (const auto& [slots, sums] :
+       std::vector<std::pair<int64_t, uint64_t>>{{1, 0}, {2, 0}, {3, 1}, {4, 1}, {64, 31}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
     EXPECT_EQ(store->MemoryNeeded(false), (6 + sums) * array_bytes(*store)) << slots;
   }
+  const auto bounded = VariableStore::Create(Model(), Optimizer(kAdam), {}, 64, /*share_values=*/false, 6).value();
+  EXPECT_EQ(bounded->max_partial_sums(), 6);
+  EXPECT_EQ(bounded->MemoryNeeded(false), (6 + 5) * array_bytes(*bounded));
   Compression compression;
   compression.values = v1::DT_BFLOAT16;
   const auto rounded = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
@@ -505,6 +509,9 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   compression.top_k = 0.5;
   const auto estimates = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
   EXPECT_EQ(estimates->MemoryNeeded(true), 3 * 5 * array_bytes(*estimates));
+  // Slots are summed one by one, in whatever order they come.
+  const auto sparse = VariableStore::Create(Model(), Optimizer(kAdam), compression, 16, false, 4).value();
+  EXPECT_EQ(sparse->max_partial_sums(), 8);
 }
 
 TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {

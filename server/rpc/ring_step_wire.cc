@@ -22,15 +22,15 @@ absl::StatusOr<std::unique_ptr<RingStepWire>> RingStepWire::Start(Options option
 }
 
 void RingStepWire::Read(grpc::ByteBuffer* message) {
-  bool fails, first;
+  bool fails, wakes;
   {
     MutexLock lock(&mutex_);
     fails = ended_;
     if (!fails) wanted_ = message;
-    first = !std::exchange(reads_, true);
+    wakes = !looks_;
   }
-  // The others begin on the thread.
-  if (first && !fails) ring_.Wake();
+  // Most begin on the thread.
+  if (wakes && !fails) ring_.Wake();
   if (fails) options_.read->OnEvent(false);
 }
 
@@ -76,6 +76,7 @@ bool RingStepWire::TakeOne() {
   grpc::ByteBuffer* wanted;
   {
     MutexLock lock(&mutex_);
+    looks_ = false;
     wanted = broken_ ? nullptr : wanted_;
   }
   if (wanted == nullptr) return false;
@@ -85,6 +86,7 @@ bool RingStepWire::TakeOne() {
   {
     MutexLock lock(&mutex_);
     wanted_ = nullptr;
+    looks_ = true;
   }
   options_.read->OnEvent(true);
   return true;

@@ -56,7 +56,8 @@ class RingStepWire : public StepWire {
   Mutex mutex_;
   grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is under way
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is
-  bool reads_ ABSL_GUARDED_BY(mutex_) = false;                  // the first one has come
+  // The thread will look at wanted_ without being woken.
+  bool looks_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has failed what was under way

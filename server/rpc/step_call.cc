@@ -29,7 +29,8 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
 
 StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
     : options_(options),
-      tags_{Tag(this, kTimer), Tag(this, kRead), Tag(this, kWrite), Tag(this, kFinish), Tag(this, kStreamRead)},
+      tags_{Tag(this, kTimer),  Tag(this, kRead),       Tag(this, kWrite),
+            Tag(this, kFinish), Tag(this, kStreamRead), Tag(this, kWake)},
       route_(RouteOptions(std::move(call))),
       receiver_(options.chief) {}
 
@@ -65,6 +66,8 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
       return Pump([](StepPump* pump) { return pump->OnFinished(); });
     case kStreamRead:
       return OnStreamRead(ok);
+    case kWake:
+      return Pump([](StepPump* pump) { return pump->OnWoken(); });
     case kNumOperations:
       return;
   }
@@ -82,6 +85,7 @@ void StepCall::OnStreamRead(bool ok) {
 bool StepCall::IsLong(Operation operation) const {
   switch (operation) {
     case kRead:
+    case kWake:
       return received_.Valid() && receiver_.WorkBytes(received_) >= kLongMessageBytes;
     case kWrite:
       return sent_.Valid() && sent_.Length() >= kLongMessageBytes;
@@ -112,6 +116,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
 void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connection) {
   if (effects.start_read) route_.Read(&received_);
   if (effects.handle_frame) HandleFrame();
+  if (effects.wake) wake_.Set(options_.queue, std::chrono::system_clock::now(), &tags_[kWake]);
   if (effects.fetch_reply) FetchReply(connection);
   if (effects.start_write) route_.Write(sent_);
   if (effects.close_connection) connection->Close();
@@ -124,14 +129,15 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
 }
 
 void StepCall::HandleFrame() {
-  bool leave = false;
-  const absl::Status status = TakeFrame(&leave);
+  bool leave = false, waits = false;
+  const absl::Status status = TakeFrame(&leave, &waits);
   decoded_.Clear();
+  if (waits) return Pump([](StepPump* pump) { return pump->OnWaits(); });
   received_.Clear();
   Pump([&status, leave](StepPump* pump) { return pump->OnHandled(status, leave); });
 }
 
-absl::Status StepCall::TakeFrame(bool* leave) {
+absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
   RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
   StepFrame& frame = decoded_.frame;
   *leave = frame.leave;
@@ -149,7 +155,7 @@ absl::Status StepCall::TakeFrame(bool* leave) {
     Pump([](StepPump* pump) { return pump->OnConnected(); });
     if (frame.ring) OnReplyReady();  // the answer
   }
-  return receiver_.Deliver(&frame);
+  return receiver_.Deliver(&frame, waits);
 }
 
 void StepCall::FetchReply(StepConnection* connection) {
@@ -169,6 +175,10 @@ void StepCall::FetchReply(StepConnection* connection) {
 
 void StepCall::OnReplyReady() {
   Pump([](StepPump* pump) { return pump->OnReplyReady(); });
+}
+
+void StepCall::OnResume() {
+  Pump([](StepPump* pump) { return pump->OnResume(); });
 }
 
 void StepCall::OnClosed(const absl::Status& why, bool at_once) {

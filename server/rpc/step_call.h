@@ -47,12 +47,13 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   static void Start(const Options& options, std::unique_ptr<IncomingCall> call);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnResume() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnClosed(const absl::Status& why, bool at_once) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // kStreamRead: of the stream over gRPC, when messages go another way.
-  enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kNumOperations };
+  enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
 
   // The end of an operation.
   class Tag final : public CompletionTag {
@@ -76,13 +77,15 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
   void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status TakeFrame(bool* leave) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `waits` as StepConnection::OnFrame.
+  absl::Status TakeFrame(bool* leave, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   std::array<Tag, kNumOperations> tags_;
   // The pump decides which of the stream's operations are under way.
   StepRoute route_;
+  grpc::Alarm wake_;            // for a frame that waits; set by whoever makes room for it
   StepFrameReceiver receiver_;  // accessed between a read and the next
   Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
   grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler

@@ -36,9 +36,9 @@ absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const
   return connection_;
 }
 
-absl::Status StepFrameReceiver::Deliver(StepFrame* frame) {
+absl::Status StepFrameReceiver::Deliver(StepFrame* frame, bool* waits) {
   RETURN_IF_ERROR(memory_.FindGradients(frame));
-  return connection_->OnFrame(*frame);
+  return connection_->OnFrame(*frame, waits);
 }
 
 size_t StepFrameReceiver::WorkBytes(const grpc::ByteBuffer& message) const { return message.Length() + memory_.size(); }

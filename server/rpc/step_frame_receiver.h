@@ -28,8 +28,9 @@ class StepFrameReceiver {
   // Opens the connection of the session that the first frame names. Errors: those of Chief::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,
                                                           std::shared_ptr<StepListener> listener);
-  // Hands a frame over. Errors: those of StepConnection::OnFrame, and of gradients outside the worker's memory.
-  absl::Status Deliver(StepFrame* frame);
+  // Hands a frame over. Errors: those of StepConnection::OnFrame, and of gradients outside the worker's memory. `waits`
+  // as there.
+  absl::Status Deliver(StepFrame* frame, bool* waits);
 
   bool connected() const { return connection_ != nullptr; }
   // The worker's memory is mapped.

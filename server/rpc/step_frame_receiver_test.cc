@@ -22,6 +22,7 @@ using ::testing::HasSubstr;
 class SilentListener : public StepListener {
  public:
   void OnReplyReady() override {}
+  void OnResume() override {}
   void OnClosed(const absl::Status&, bool) override {}
 };
 
@@ -68,7 +69,8 @@ class StepFrameReceiverTest : public ::testing::Test {
       if (!connection.ok()) return connection.status();
       connection_ = *std::move(connection);
     }
-    return receiver_->Deliver(&decoded.frame);
+    bool waits = false;
+    return receiver_->Deliver(&decoded.frame, &waits);
   }
   absl::Status Decode(const std::string& bytes) {
     const grpc::Slice slice(bytes);
@@ -126,7 +128,8 @@ TEST_F(StepFrameReceiverTest, AGradientOutsideTheWorkersMemoryIsRefused) {
   decoded.frame = first_;
   decoded.frame.gradients.emplace_back();
   decoded.frame.gradients[0].shared = SharedSpan{0, 12};
-  const absl::Status status = receiver_->Deliver(&decoded.frame);
+  bool waits = false;
+  const absl::Status status = receiver_->Deliver(&decoded.frame, &waits);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("the stream has none"));
 }

@@ -56,6 +56,39 @@ StepPump::Effects StepPump::OnHandled(const absl::Status& status, bool leave) {
   return effects;
 }
 
+StepPump::Effects StepPump::OnWaits() {
+  CHECK(reader_ == Reader::kHandling || reader_ == Reader::kResumed) << "no frame is being handled";
+  Effects effects;
+  if (!is_open()) {
+    reader_ = Reader::kStopped;
+    SetOver(&effects);
+  } else {
+    effects.wake = reader_ == Reader::kResumed;
+    reader_ = effects.wake ? Reader::kWaking : Reader::kWaiting;
+  }
+  return effects;
+}
+
+StepPump::Effects StepPump::OnResume() {
+  Effects effects;
+  if (reader_ == Reader::kHandling) {
+    reader_ = Reader::kResumed;
+  } else if (reader_ == Reader::kWaiting) {
+    reader_ = Reader::kWaking;
+    effects.wake = true;
+  }
+  return effects;
+}
+
+StepPump::Effects StepPump::OnWoken() {
+  CHECK(reader_ == Reader::kWaking) << "no frame waits";
+  Effects effects;
+  effects.handle_frame = is_open();
+  reader_ = is_open() ? Reader::kHandling : Reader::kStopped;
+  SetOver(&effects);
+  return effects;
+}
+
 StepPump::Effects StepPump::OnTimer(bool expired, const absl::Status& why) {
   CHECK(timer_pending_) << "no timer is pending";
   timer_pending_ = false;
@@ -136,6 +169,7 @@ void StepPump::EndStream(const absl::Status& why, Effects* effects) {
   end_ = End::kEnding;
   why_ = why;
   effects->close_connection = connected_;
+  if (reader_ == Reader::kWaiting) reader_ = Reader::kStopped;
   if (writer_ == Writer::kResting) Rest(effects);
   if (is_writing()) StartTimer(effects);
 }

@@ -17,6 +17,13 @@ namespace lockstep {
 //   kHandling   OnConnected            kHandling   close_connection if ending; once
 //   kHandling   OnHandled(OK, stays)   kReading    start_read; kStopped if ending
 //   kHandling   OnHandled(else)        kStopped    ends the stream with the status
+//   kHandling   OnWaits                kWaiting    kStopped if ending
+//   kHandling   OnResume               kResumed
+//   kResumed    OnWaits                kWaking     wake; kStopped if ending
+//   kWaiting    OnResume               kWaking     wake
+//   kWaiting    the stream ends        kStopped
+//   kWaking     OnWoken                kHandling   handle_frame; kStopped without it if ending
+//   else        OnResume               unchanged
 //
 //   writer      event                  then        effects
 //   kResting    OnReplyReady           kFetching   fetch_reply; nothing before OnConnected or if ending
@@ -54,8 +61,10 @@ class StepPump {
     bool start_timer = false;
     bool cancel_timer = false;
     bool start_read = false;
-    // Handle the message that was read; then OnHandled.
+    // Handle the message that was read, perhaps again; then OnHandled, or OnWaits.
     bool handle_frame = false;
+    // Have OnWoken come soon, from a thread of the stream's own.
+    bool wake = false;
     // Ask the connection for a reply; then OnFetched.
     bool fetch_reply = false;
     bool start_write = false;
@@ -73,6 +82,11 @@ class StepPump {
   Effects OnConnected();
   // `leave`: the frame was the worker's last.
   Effects OnHandled(const absl::Status& status, bool leave);
+  // The frame is not taken yet (StepConnection::OnFrame); it is to be kept.
+  Effects OnWaits();
+  // StepListener.
+  Effects OnResume();
+  Effects OnWoken();
   // Every timer ends once: `expired`, with what it ends the stream, or cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
@@ -83,7 +97,7 @@ class StepPump {
   Effects OnFinished();
 
  private:
-  enum class Reader { kNew, kFirst, kReading, kHandling, kStopped };
+  enum class Reader { kNew, kFirst, kReading, kHandling, kResumed, kWaiting, kWaking, kStopped };
   enum class Writer { kResting, kFetching, kRefetching, kWriting, kWritingToken };
   enum class End { kOpen, kEnding, kFinishing, kFinished };
 

@@ -26,6 +26,7 @@ std::string Text(const Effects& effects) {
   add(effects.cancel_timer, "cancel_timer");
   add(effects.start_read, "start_read");
   add(effects.handle_frame, "handle_frame");
+  add(effects.wake, "wake");
   add(effects.fetch_reply, "fetch_reply");
   add(effects.start_write, "start_write");
   add(effects.close_connection, "close_connection");
@@ -60,6 +61,22 @@ StepPump Reading() {
 StepPump Handling() {
   StepPump pump = Reading();
   pump.OnRead(true);
+  return pump;
+}
+
+StepPump Resumed() {
+  StepPump pump = Handling();
+  pump.OnResume();
+  return pump;
+}
+StepPump Waiting() {
+  StepPump pump = Handling();
+  pump.OnWaits();
+  return pump;
+}
+StepPump Waking() {
+  StepPump pump = Waiting();
+  pump.OnResume();
   return pump;
 }
 
@@ -167,6 +184,44 @@ TEST(StepPumpReaderTest, AConnectionThatComesAfterTheEndIsClosed) {
   StepPump pump = Ended(HandlingFirst());
   EXPECT_EQ(Text(pump.OnConnected()), "close_connection");
   EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "");
+}
+
+TEST(StepPumpReaderTest, ReadsNothingWhileAFrameWaits) {
+  StepPump pump = Handling();
+  EXPECT_EQ(Text(pump.OnWaits()), "");
+  EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply") << "replies go out";
+  EXPECT_EQ(Text(pump.OnResume()), "wake");
+  EXPECT_EQ(Text(pump.OnResume()), "");
+  EXPECT_EQ(Text(pump.OnWoken()), "handle_frame");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "start_read");
+  EXPECT_EQ(Text(pump.OnResume()), "");
+}
+
+TEST(StepPumpReaderTest, AFrameMayBeResumedBeforeItWaits) {
+  StepPump pump = Resumed();
+  EXPECT_EQ(Text(pump.OnWaits()), "wake");
+  EXPECT_EQ(Text(pump.OnWoken()), "handle_frame");
+  EXPECT_EQ(Text(pump.OnWaits()), "") << "it may wait again";
+}
+
+TEST(StepPumpEndTest, AFrameThatWaitsIsDropped) {
+  StepPump waiting = Waiting();
+  EXPECT_EQ(Text(waiting.OnEnd(Stop(), false)), "close_connection finish(stop)");
+  EXPECT_EQ(Text(waiting.OnResume()), "");
+  EXPECT_EQ(Text(waiting.OnFinished()), "over") << "no read is pending";
+  for (StepPump pump : {Ended(Handling()), Ended(Resumed())}) {
+    EXPECT_EQ(Text(pump.OnWaits()), "");
+    EXPECT_EQ(Text(pump.OnFinished()), "over");
+  }
+  EXPECT_EQ(Text(Finished(Resumed()).OnWaits()), "over");
+}
+
+TEST(StepPumpEndTest, AFrameThatIsBeingWokenIsWaitedFor) {
+  StepPump pump = Finished(Waking());
+  EXPECT_EQ(Text(pump.OnWoken()), "over");
+  StepPump ended = Ended(Waking());
+  EXPECT_EQ(Text(ended.OnWoken()), "");
+  EXPECT_EQ(Text(ended.OnFinished()), "over");
 }
 
 TEST(StepPumpTimerTest, EndsAStreamWithoutAFrame) {
@@ -358,6 +413,9 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"handling first", HandlingFirst()},
       {"reading", Reading()},
       {"handling", Handling()},
+      {"resumed", Resumed()},
+      {"waiting", Waiting()},
+      {"waking", Waking()},
       {"fetching", Fetching()},
       {"refetching", Refetching()},
       {"writing", Writing()},
@@ -373,6 +431,8 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"OnRead(false)", [](StepPump* pump) { pump->OnRead(false); }, reads},
       {"OnConnected", [](StepPump* pump) { pump->OnConnected(); }, {"handling first"}},
       {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), false); }, {"handling first", "handling"}},
+      {"OnWaits", [](StepPump* pump) { pump->OnWaits(); }, {"handling first", "handling", "resumed"}},
+      {"OnWoken", [](StepPump* pump) { pump->OnWoken(); }, {"waking"}},
       {"OnTimer", [](StepPump* pump) { pump->OnTimer(true, Late()); }, {"first"}},
       {"OnFetched(kNothing)", [](StepPump* pump) { pump->OnFetched(Fetched::kNothing); }, {"fetching", "refetching"}},
       {"OnFetched(kReply)", [](StepPump* pump) { pump->OnFetched(Fetched::kReply); }, {"fetching", "refetching"}},

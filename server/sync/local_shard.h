@@ -28,6 +28,7 @@ class LocalShard : public StepShard {
   const ParameterLayout& layout() const override { return store_->layout(); }
   const Compression& compression() const override { return store_->compression(); }
   int64_t step() const override { return store_->step(); }
+  int64_t max_partial_sums() const override { return store_->max_partial_sums(); }
   std::shared_ptr<StepSums> Begin(int64_t step, float learning_rate) override;
   Committed Commit() override;
   void GiveUp() override;

@@ -26,7 +26,7 @@ void SlotLeases::StartStep() {
 absl::optional<SlotBlock> SlotLeases::FreeBlock(int64_t workers, int64_t most,
                                                 const absl::optional<SlotBlock>& preferred) const {
   if (most < 1) return absl::nullopt;
-  const int64_t share = std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
+  const int64_t share = ShareOf(workers);
   // One worker alone takes everything in one block, even when R is no power of two.
   int64_t size = FloorPowerOfTwo(share);
   if (share == options_.slots && size < options_.slots) size *= 2;
@@ -49,7 +49,7 @@ bool SlotLeases::AnyBackup(bool single, absl::Time now) const {
 }
 
 void SlotLeases::Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup) {
-  const Lease lease = {session, block, now, now + options_.lease, backup};
+  const Lease lease = {session, block, now, now + options_.lease, backup, absl::nullopt};
   leases_[session] = lease;
   deadlines_.Watch(session, lease.deadline);
   slots_.CountCopies(block, 1);
@@ -69,6 +69,26 @@ absl::optional<SlotBlock> SlotLeases::TakeBackup(uint64_t session, bool single, 
   return block;
 }
 
+absl::optional<SlotBlock> SlotLeases::TakeFirst(uint64_t session, int64_t workers, absl::Time now) {
+  const auto slot = slots_.FirstUncovered();
+  if (!slot) return absl::nullopt;
+  for (int64_t size = FloorPowerOfTwo(ShareOf(workers)); size >= 1; size /= 2) {
+    const SlotBlock block = {*slot, std::min(size, options_.slots - *slot)};
+    if (*slot % size != 0 || !slots_.IsFree(block)) continue;
+    Add(session, block, now, /*backup=*/false);
+    return block;
+  }
+  // The smallest of those that are computed.
+  absl::optional<SlotBlock> choice;
+  for (const auto& [holder, lease] : leases_) {
+    if (!lease.block.Contains({*slot, 1})) continue;
+    if (lease.suspended || !IsSlow(lease, now)) return absl::nullopt;
+    if (!choice || lease.block.count < choice->count) choice = lease.block;
+  }
+  if (choice) TakeCopy(session, *choice, now);
+  return choice;
+}
+
 void SlotLeases::TakeCopy(uint64_t session, const SlotBlock& block, absl::Time now) {
   Add(session, block, now, /*backup=*/true);
 }
@@ -84,6 +104,27 @@ bool SlotLeases::Renew(uint64_t session, absl::Time now) {
   if (it == leases_.end()) return false;
   it->second.deadline = now + options_.lease;
   return true;
+}
+
+void SlotLeases::Suspend(uint64_t session, absl::Time now) {
+  const auto it = leases_.find(session);
+  if (it == leases_.end() || it->second.suspended) return;
+  it->second.suspended = now;
+  unfinished_.Remove(it->second.block, it->second.issued);
+}
+
+void SlotLeases::Resume(uint64_t session, absl::Time now) {
+  const auto it = leases_.find(session);
+  if (it == leases_.end() || !it->second.suspended) return;
+  Lease& lease = it->second;
+  lease.issued += now - *lease.suspended;
+  lease.suspended.reset();
+  if (!slots_.IsCovered(lease.block)) unfinished_.Add(lease.block, lease.issued);
+}
+
+bool SlotLeases::AnyInTime(absl::Time now) const {
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [this, now](const auto& entry) { return !entry.second.suspended && !IsSlow(entry.second, now); });
 }
 
 void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now) {
@@ -105,7 +146,7 @@ void SlotLeases::Release(uint64_t session) {
   const auto it = leases_.find(session);
   if (it == leases_.end()) return;
   slots_.CountCopies(it->second.block, -1);
-  unfinished_.Remove(it->second.block, it->second.issued);
+  if (!it->second.suspended) unfinished_.Remove(it->second.block, it->second.issued);
   leases_.erase(it);
 }
 

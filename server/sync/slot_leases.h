@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_
 #define LOCKSTEP_SERVER_SYNC_SLOT_LEASES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +40,8 @@ class SlotLeases {
     absl::Time issued;
     absl::Time deadline;
     bool backup = false;
+    // Since when the contribution waits for others, if it does (Suspend). Such time does not count as the worker's.
+    absl::optional<absl::Time> suspended;
   };
 
   explicit SlotLeases(const Options& options)
@@ -60,6 +63,9 @@ class SlotLeases {
   absl::optional<SlotBlock> TakeFree(uint64_t session, int64_t workers, int64_t most, absl::Time now,
                                      const absl::optional<SlotBlock>& preferred);
   absl::optional<SlotBlock> TakeBackup(uint64_t session, bool single, absl::Time now);
+  // In place of Take: the step's first slot that is not covered, in a block that is free or of which every copy is
+  // slow.
+  absl::optional<SlotBlock> TakeFirst(uint64_t session, int64_t workers, absl::Time now);
   // Another copy of this block.
   void TakeCopy(uint64_t session, const SlotBlock& block, absl::Time now);
 
@@ -73,6 +79,13 @@ class SlotLeases {
 
   // Moves the deadline. False when the session holds no token.
   bool Renew(uint64_t session, absl::Time now);
+
+  // The contribution of the session's token is there and waits until those of others are: its block is given to nobody
+  // else because of it. Resume: it waits no longer. The lease goes on meanwhile.
+  void Suspend(uint64_t session, absl::Time now);
+  void Resume(uint64_t session, absl::Time now);
+  // Some worker computes or contributes, and is not slow.
+  bool AnyInTime(absl::Time now) const;
 
   // The block was contributed: its slots are covered, the session's token is used up.
   void Cover(const SlotBlock& block, uint64_t session, absl::Time now);
@@ -95,6 +108,12 @@ class SlotLeases {
 
  private:
   void Add(uint64_t session, const SlotBlock& block, absl::Time now, bool backup);
+  bool IsSlow(const Lease& lease, absl::Time now) const {
+    return now > lease.issued + slow_after_.block + slow_after_.slot * lease.block.count;
+  }
+  int64_t ShareOf(int64_t workers) const {
+    return std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, workers));
+  }
   absl::optional<SlotBlock> FreeBlock(int64_t workers, int64_t most, const absl::optional<SlotBlock>& preferred) const;
 
   const Options options_;

@@ -140,6 +140,40 @@ TEST(SlotLeasesTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
   EXPECT_EQ(queue.Take(1, 4, kStart + absl::Seconds(2.1)), (SlotBlock{3, 1})) << "four times the half second";
 }
 
+TEST(SlotLeasesTest, AContributionThatWaitsIsNotComputedAgain) {
+  SlotLeases queue = MakeQueue(2);
+  queue.Take(1, 2, kStart);
+  queue.Take(2, 2, kStart);
+  queue.Suspend(2, kStart + absl::Seconds(1));
+  queue.Suspend(1, kStart + absl::Seconds(1));
+  EXPECT_FALSE(queue.AnyInTime(kStart + absl::Seconds(1)));
+  EXPECT_EQ(queue.Take(3, 3, kStart + absl::Seconds(100)), absl::nullopt) << "no backup";
+  queue.Resume(1, kStart + absl::Seconds(101));
+  EXPECT_TRUE(queue.AnyInTime(kStart + absl::Seconds(101)));
+  EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(101)), absl::nullopt) << "the wait was not its own";
+  EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(121)), (SlotBlock{0, 1})) << "it is slow by itself";
+  queue.Cover({0, 1}, 3, kStart + absl::Seconds(121));
+  queue.Release(2);
+  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(121)), (SlotBlock{1, 1})) << "free";
+}
+
+TEST(SlotLeasesTest, TheFirstSlotComesFirst) {
+  SlotLeases queue = MakeQueue(4);
+  EXPECT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));
+  EXPECT_EQ(queue.TakeFirst(2, 2, kStart), absl::nullopt) << "somebody is at it";
+  EXPECT_EQ(queue.TakeFirst(2, 2, kStart + absl::Seconds(21)), (SlotBlock{0, 2})) << "who is slow";
+  queue.Release(1);
+  queue.Release(2);
+  EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 1}), (SlotBlock{2, 1}));
+  EXPECT_EQ(queue.TakeFirst(2, 1, kStart), (SlotBlock{0, 2})) << "what is free beside it";
+  queue.Cover({0, 2}, 2, kStart);
+  queue.Release(1);
+  EXPECT_EQ(queue.TakeFirst(1, 4, kStart), (SlotBlock{2, 1}));
+  queue.Cover({2, 1}, 1, kStart);
+  queue.Cover({3, 1}, 1, kStart);
+  EXPECT_EQ(queue.TakeFirst(1, 4, kStart), absl::nullopt);
+}
+
 TEST(SlotLeasesTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
   SlotLeases queue = MakeQueue(2);
   ASSERT_EQ(queue.Take(1, 3, kStart), (SlotBlock{0, 1}));

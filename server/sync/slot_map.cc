@@ -89,6 +89,16 @@ bool SlotMap::IsCovered(const SlotBlock& block) const {
   return nodes_[IndexOf(block, &width)].uncovered == 0;
 }
 
+absl::optional<int64_t> SlotMap::FirstUncovered() const {
+  if (nodes_[1].uncovered == 0) return absl::nullopt;
+  size_t node = 1;
+  while (node < static_cast<size_t>(width_)) {
+    node *= 2;
+    if (nodes_[node].uncovered == 0) ++node;
+  }
+  return static_cast<int64_t>(node) - width_;
+}
+
 absl::optional<SlotBlock> SlotMap::FindFree(int64_t size) const {
   size_t node = 1;
   int64_t first = 0;

@@ -30,6 +30,8 @@ class SlotMap {
   // Of all slots of the block.
   bool IsFree(const SlotBlock& block) const;
   bool IsCovered(const SlotBlock& block) const;
+  // The first slot that is not covered.
+  absl::optional<int64_t> FirstUncovered() const;
   // The first free block of `size` slots, a power of two, cut at R.
   absl::optional<SlotBlock> FindFree(int64_t size) const;
 

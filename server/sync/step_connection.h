@@ -21,6 +21,9 @@ class StepListener {
  public:
   virtual ~StepListener() = default;
   virtual void OnReplyReady() = 0;
+  // The frame that waits (StepConnection::OnFrame) is to be handed over again. Once for each that does, perhaps before
+  // that call has returned.
+  virtual void OnResume() = 0;
   // The chief has closed the connection. Its stream is to end with `why`, after the reply that is being sent. With
   // `at_once` a reply that the worker has not taken yet is given up; this may also come for a stream that has ended.
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
@@ -34,7 +37,7 @@ class StepConnection {
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) = 0;
+    virtual absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) = 0;
     virtual bool NextReply(StepConnection* connection, StepReplyFrame* reply) = 0;
     virtual void CountSent(const StepConnection& connection, int64_t bytes) = 0;
     virtual void Close(StepConnection* connection) = 0;
@@ -42,8 +45,10 @@ class StepConnection {
 
   // What a frame of the model's may hold at most.
   const StepFrameLimits& frame_limits() const { return frame_limits_; }
-  // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged.
-  absl::Status OnFrame(const StepFrame& frame) { return owner_->OnFrame(this, frame); }
+  // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged. `waits`: it is
+  // not taken yet, since the sums have no room for it. It is to be handed over again after OnResume of the listener,
+  // and nothing more is to be read from the worker before.
+  absl::Status OnFrame(const StepFrame& frame, bool* waits) { return owner_->OnFrame(this, frame, waits); }
   // Fills the next frame for the worker; false when there is none now: StepListener says when to ask again.
   bool NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
   // The message of a reply is sent and has that many bytes.
@@ -100,6 +105,7 @@ class StepConnection {
   std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // a frame does
 };
 
 }  // namespace lockstep

@@ -16,7 +16,8 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
       state_(step >= total_steps_ ? State::kComplete
              : step > limit()     ? State::kHeld
                                   : State::kRunning),
-      step_(step) {}
+      step_(step),
+      admission_(options.slots, options.max_partial_sums) {}
 
 void StepMachine::Update(uint64_t session, const WorkerState& worker) {
   using Phase = WorkerState::Phase;
@@ -28,6 +29,7 @@ void StepMachine::Update(uint64_t session, const WorkerState& worker) {
 }
 
 void StepMachine::Remove(uint64_t session) {
+  admission_.End(session, SlotBlock(), /*covers=*/false);
   policy_->Remove(session);
   assigned_.erase(session);
   silent_.erase(session);
@@ -43,6 +45,30 @@ void StepMachine::Assign(absl::Time now, StepEffects* effects) {
     Update(assignment.session, worker);
     effects->wake.push_back(assignment.session);
   }
+}
+
+void StepMachine::RestartAdmission(StepEffects* effects) {
+  for (const uint64_t session : admission_.Restart()) effects->resume.push_back(session);
+}
+
+void StepMachine::Admit(absl::Time now, StepEffects* effects) {
+  if (!admission_.any_waiting() || effects->commit) return;
+  if (!running()) return RestartAdmission(effects);
+  for (const uint64_t session : admission_.Admit()) {
+    policy_->Resume(session, now);
+    effects->resume.push_back(session);
+  }
+}
+
+void StepMachine::EndStall(absl::Time now, StepEffects* effects) {
+  if (!running() || effects->commit || !admission_.any_waiting() || policy_->AnyInTime(now)) return;
+  const uint64_t session = admission_.last_waiting();
+  const WorkerState& worker = workers_.at(session);
+  effects->warnings.push_back(absl::StrCat(worker.name(), " drops ", worker.last_token()->ToString(),
+                                           ", which wait for slots that nobody brings, and computes those"));
+  admission_.Drop(session);
+  policy_->Resume(session, now);
+  effects->resume.push_back(session);
 }
 
 void StepMachine::VoidAssigned() {
@@ -91,6 +117,10 @@ StepEffects StepMachine::OnTick(absl::Time now) {
                                             ": ", lease.token.ToString(), " go to another worker"));
     worker.OnLeaseEnded();
     Update(lease.session, worker);
+    if (!admission_.waits(lease.session)) continue;
+    // Reading on shows whether the worker is still there.
+    admission_.Drop(lease.session);
+    effects.resume.push_back(lease.session);
   }
   for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
     const WorkerState& worker = workers_.at(session);
@@ -104,10 +134,12 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     Remove(session);
   }
   CommitOrAssign(now, &effects);
+  EndStall(now, &effects);
   return effects;
 }
 
-absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, const StepFrame& frame, absl::Time now) {
+absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, const StepFrame& frame, absl::Time now,
+                                                             bool resumed) {
   if (frame.generation != options_.generation) {
     return absl::AbortedError(
         absl::StrCat("generation ", frame.generation, " is over, the chief's is ", options_.generation));
@@ -117,7 +149,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
         absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", session));
   }
   WorkerState& worker = workers_.at(session);
-  worker.OnHeard(now);
+  resumed ? worker.OnWaited(now) : worker.OnHeard(now);
   if (worker.not_before_step() == WorkerState::kNever) {
     worker.SetStart(std::min(frame.startup_delay_steps, total_steps_));
   }
@@ -129,8 +161,17 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
   } else {
     start.begins = worker.phase() != WorkerState::Phase::kPushing;
     RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
-    policy_->Renew(session, now);
+    if (!resumed) policy_->Renew(session, now);
     start.wanted = running() && worker.contributed_step() == step_;
+    if (start.wanted && (!frame.gradients.empty() || admission_.drops(session))) {
+      const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
+      start.wanted = verdict == SumAdmission::Verdict::kSum;
+      start.waits = verdict == SumAdmission::Verdict::kWait;
+      if (start.waits) {
+        worker.OnWait(now);
+        policy_->Suspend(session, now);
+      }
+    }
     if (start.wanted) ++progress_.summing;
   }
   Update(session, worker);
@@ -163,6 +204,7 @@ void StepMachine::ForgetGivenUp(StepEffects* effects) {
     effects->close.push_back({session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/true});
   }
   for (const StepEffects::Close& close : effects->close) Remove(close.session);
+  RestartAdmission(effects);
   policy_->RestartStep();
   progress_.given_up = false;
 }
@@ -243,6 +285,7 @@ void StepMachine::CommitOrAssign(absl::Time now, StepEffects* effects) {
   if (effects->commit) return;
   Assign(now, effects);
   GiveUpIfDeserted(effects);
+  Admit(now, effects);
 }
 
 StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time now) {
@@ -252,6 +295,7 @@ StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time no
   OnSums(result);
   CommitIfComplete(now, &effects);
   GiveUpIfDeserted(&effects);
+  Admit(now, &effects);
   return effects;
 }
 
@@ -268,7 +312,9 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
     Fail(compared.failure, effects);
     if (!effects->status.ok()) return;
   }
-  if (running() && result.wanted) policy_->Cover(session, token, now);
+  const bool covers = running() && result.wanted;
+  if (covers) policy_->Cover(session, token, now);
+  admission_.End(session, token.block, covers);
   const absl::Duration took = now - worker.token_time();
   const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new(), took});
   effects->status = worker.OnContributed(worth);
@@ -302,6 +348,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   } else {
     Assign(now, &effects);
     GiveUpIfDeserted(&effects);
+    Admit(now, &effects);
   }
   if (worker.awaits_token() && state_ == State::kFinished) effects.wake.push_back(session);
   return effects;
@@ -309,6 +356,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
 
 StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   StepEffects effects;
+  RestartAdmission(&effects);
   ++step_;
   progress_ = Progress();
   contributors_.clear();
@@ -351,15 +399,19 @@ void StepMachine::OnReplySent(uint64_t session, bool with_token) {
   Update(session, worker);
 }
 
-void StepMachine::Stop() {
+StepEffects StepMachine::Stop() {
+  StepEffects effects;
   if (running() || state_ == State::kHeld) state_ = State::kStopped;
+  RestartAdmission(&effects);
   policy_->OnCommit(step_);
   VoidAssigned();
+  return effects;
 }
 
 StepEffects StepMachine::Finish() {
   state_ = State::kFinished;
   StepEffects effects;
+  RestartAdmission(&effects);
   for (const auto& entry : workers_) {
     if (entry.second.awaits_token()) effects.wake.push_back(entry.first);
   }

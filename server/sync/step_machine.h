@@ -18,6 +18,7 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/sync/flat_set.h"
 #include "lockstep/server/sync/policy/step_policy.h"
+#include "lockstep/server/sync/sum_admission.h"
 #include "lockstep/server/sync/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/status.pb.h"
@@ -41,6 +42,8 @@ struct StepEffects {
   absl::Status status;
   // These workers have a reply to read.
   absl::InlinedVector<uint64_t, 2> wake;
+  // The frames of these workers that wait (FrameStart) are to be handed over again, as OnFrame.
+  absl::InlinedVector<uint64_t, 2> resume;
   // The machine no longer knows these workers; their streams are to end.
   std::vector<Close> close;
   // Of any event but OnCommitted: the step is covered. Commit it, then call OnCommitted.
@@ -97,6 +100,9 @@ class StepMachine {
   enum class Limiter { kFollower, kChange };
   struct Options {
     int64_t generation = 0;
+    int64_t slots = 1;  // replicas_to_aggregate
+    // Partial sums that a step may hold at once, LeastPartialSums(slots) or more.
+    int64_t max_partial_sums = kNoLimit;
     int64_t total_steps = 0;
     absl::Duration lease = absl::Seconds(5);
     // A worker that takes no reply for this long loses its stream: the values that wait for it take memory.
@@ -121,12 +127,16 @@ class StepMachine {
   // Some time has passed: leases end, unread streams are closed.
   StepEffects OnTick(absl::Time now);
 
-  // A frame has come. Errors end the stream and leave the run as it was.
+  // A frame has come, or one that has waited is handed over again (`resumed`), which is no sign of life. Errors end the
+  // stream and leave the run as it was.
   struct FrameStart {
     bool begins = false;  // it is the first of a contribution
     bool wanted = false;  // the contribution is to the step in progress
+    // Its gradients would take more partial sums than there may be: nothing of it is to be used, nothing read from the
+    // worker, until StepEffects::resume names it or its stream ends. `begins` is not said again.
+    bool waits = false;
   };
-  absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now);
+  absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
   // The frame was checked and, if it is wanted still, summed.
   struct FrameResult {
     bool end = false, leave = false;  // as the frame says
@@ -168,7 +178,7 @@ class StepMachine {
   void OnReplySent(uint64_t session, bool with_token);
 
   // No further step is committed, no token given; no worker is notified.
-  void Stop();
+  StepEffects Stop();
   // Ends the steps as Stop does, and notifies every worker that waits, or asks later, that the run is over.
   StepEffects Finish();
 
@@ -191,6 +201,13 @@ class StepMachine {
   void FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const;
 
  private:
+  // Lets those that wait for admission go on: the ones for which there is room, or all if no step is in progress.
+  void Admit(absl::Time now, StepEffects* effects);
+  // The step begins anew, or is over.
+  void RestartAdmission(StepEffects* effects);
+  // If nobody is at work whose contribution could make room: has the last of those that wait drop theirs, and take the
+  // place of whoever is missing.
+  void EndStall(absl::Time now, StepEffects* effects);
   // After each change of a worker.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
@@ -235,6 +252,7 @@ class StepMachine {
     bool given_up = false;  // it is to begin anew
   };
   Progress progress_;
+  SumAdmission admission_;
   std::map<uint64_t, WorkerState> workers_;
   // Indexes over workers_: with a token that was not sent, silent, and contributors().
   FlatSet<uint64_t> assigned_;

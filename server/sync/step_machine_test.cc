@@ -27,6 +27,8 @@ class StepMachineTest : public ::testing::Test {
     options.lease = kLease;
     options.snapshot_every_steps = 2;
     options.await_room = await_room_;
+    options.slots = slots;
+    options.max_partial_sums = max_partial_sums_;
     DeterministicPolicy::Options policy;
     policy.slots = slots;
     policy.lease = kLease;
@@ -81,7 +83,39 @@ class StepMachineTest : public ::testing::Test {
     ASSERT_TRUE(Ask(session).ok());
   }
 
+  // Step 1 with as many workers as slots: each has one. Returns their tokens, by session, which is the slot and 1.
+  std::vector<StepToken> StartOneForEachSlot(int64_t slots, int64_t max_partial_sums) {
+    max_partial_sums_ = max_partial_sums;
+    Start(slots);
+    for (int64_t slot = 0; slot < slots; ++slot) ConnectAndAsk(slot + 1);
+    EXPECT_TRUE(Push(1, Read(1), /*completes=*/true)->commit) << "the first was alone at first";
+    machine_->OnCommitted(/*last=*/false, now_);
+    std::vector<StepToken> tokens(1);
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      tokens.push_back(Read(slot + 1));
+      EXPECT_EQ(tokens.back(), (StepToken{1, {slot, 1}}));
+    }
+    return tokens;
+  }
+  // The first frame with gradients of a contribution.
+  StepMachine::FrameStart Begin(uint64_t session, const StepToken& token, bool resumed = false) {
+    StepFrame frame = Frame(session, token);
+    frame.gradients.emplace_back();
+    const auto start = machine_->OnFrame(session, frame, now_, resumed);
+    EXPECT_TRUE(start.ok()) << start.status();
+    return start.ok() ? *start : StepMachine::FrameStart();
+  }
+  // The same frame ends it.
+  StepEffects End(uint64_t session, bool wanted, bool completes = false) {
+    StepMachine::FrameResult result;
+    result.end = true;
+    result.wanted = result.any_new = wanted;
+    result.summed = completes;
+    return machine_->OnSummed(session, result, now_);
+  }
+
   bool await_room_ = false;
+  int64_t max_partial_sums_ = StepMachine::kNoLimit;
   absl::Time now_ = absl::FromUnixSeconds(1000);
   std::unique_ptr<StepMachine> machine_;
 };
@@ -110,6 +144,126 @@ TEST_F(StepMachineTest, AStepIsCommittedWhenItIsSummed) {
   EXPECT_EQ(machine_->NextReply(1, now_)->result, v1::CONTRIBUTION_ACCEPTED) << "it hears with its token";
   EXPECT_EQ(Read(1), (StepToken{1, {0, 1}}));
   EXPECT_EQ(Read(2), (StepToken{1, {1, 1}}));
+}
+
+TEST_F(StepMachineTest, AContributionWaitsForThoseThatMakeRoom) {
+  const std::vector<StepToken> tokens = StartOneForEachSlot(8, /*max_partial_sums=*/3);
+  for (const uint64_t session : {1, 3, 5}) EXPECT_TRUE(Begin(session, tokens[session]).wanted) << session;
+  const StepMachine::FrameStart start = Begin(7, tokens[7]);
+  EXPECT_TRUE(start.begins && start.waits);
+  EXPECT_FALSE(start.wanted);
+  for (const uint64_t session : {1, 3, 5}) EXPECT_THAT(End(session, true).resume, IsEmpty());
+  EXPECT_TRUE(Begin(2, tokens[2]).wanted);
+  EXPECT_THAT(End(2, true).resume, IsEmpty());
+  EXPECT_TRUE(Begin(4, tokens[4]).wanted);
+  EXPECT_THAT(End(4, true).resume, ElementsAre(7)) << "[0,4) is one sum";
+  const StepMachine::FrameStart resumed = Begin(7, tokens[7], /*resumed=*/true);
+  EXPECT_TRUE(resumed.wanted);
+  EXPECT_FALSE(resumed.begins || resumed.waits);
+  const StepEffects ended = End(7, true);
+  ASSERT_TRUE(ended.contributed);
+  EXPECT_EQ(ended.contributed->result, v1::CONTRIBUTION_ACCEPTED);
+}
+
+TEST_F(StepMachineTest, AContributionThatWaitsKeepsItsLeaseWhileItsWorkerIsHeard) {
+  const std::vector<StepToken> tokens = StartOneForEachSlot(3, /*max_partial_sums=*/1);
+  EXPECT_TRUE(Begin(3, tokens[3]).waits);
+  for (int i = 0; i < 4; ++i) {
+    now_ += kLease * 0.9;
+    for (const uint64_t session : {1, 2, 3}) machine_->OnHeartbeat(session, now_);
+    const StepEffects effects = machine_->OnTick(now_);
+    EXPECT_THAT(effects.warnings, IsEmpty());
+    EXPECT_THAT(effects.resume, IsEmpty());
+  }
+  for (const uint64_t session : {1, 2}) EXPECT_TRUE(Begin(session, tokens[session]).wanted);
+  EXPECT_THAT(End(1, true).resume, IsEmpty());
+  EXPECT_THAT(End(2, true).resume, ElementsAre(3));
+  now_ += absl::Seconds(1);
+  EXPECT_TRUE(Begin(3, tokens[3], true).wanted);
+  now_ += absl::Seconds(2);
+  const StepEffects ended = End(3, true, /*completes=*/true);
+  EXPECT_TRUE(ended.commit);
+  EXPECT_EQ(ended.contributed->took, absl::Seconds(2)) << "the wait does not count";
+}
+
+TEST_F(StepMachineTest, AWorkerThatDiesWhileItWaitsLosesItsSlot) {
+  const std::vector<StepToken> tokens = StartOneForEachSlot(3, /*max_partial_sums=*/1);
+  EXPECT_TRUE(Begin(3, tokens[3]).waits);
+  now_ += kLease * 0.9;
+  for (const uint64_t session : {1, 2}) machine_->OnHeartbeat(session, now_);
+  now_ += kLease * 0.2;
+  const StepEffects effects = machine_->OnTick(now_);
+  EXPECT_THAT(effects.resume, ElementsAre(3)) << "to see whether its stream still is";
+  const StepMachine::FrameStart start = Begin(3, tokens[3], /*resumed=*/true);
+  EXPECT_FALSE(start.wanted || start.waits);
+  EXPECT_TRUE(Begin(1, tokens[1]).wanted);
+  End(1, true);
+  EXPECT_EQ(Read(1), tokens[3]);
+}
+
+TEST_F(StepMachineTest, AWorkerThatWaitsForSlotsThatNobodyBringsComputesThem) {
+  const std::vector<StepToken> tokens = StartOneForEachSlot(3, /*max_partial_sums=*/1);
+  EXPECT_TRUE(Begin(3, tokens[3]).waits);
+  machine_->OnDisconnected(1, now_);
+  EXPECT_THAT(machine_->OnTick(now_).resume, IsEmpty()) << "there is one more worker";
+  machine_->OnDisconnected(2, now_);
+  const StepEffects effects = machine_->OnTick(now_);
+  EXPECT_THAT(effects.resume, ElementsAre(3));
+  EXPECT_EQ(effects.warnings.size(), 1u);
+  EXPECT_FALSE(Begin(3, tokens[3], /*resumed=*/true).wanted);
+  EXPECT_FALSE(machine_->OnFrame(3, Frame(3, tokens[3]), now_)->wanted) << "nor a frame without gradients";
+  EXPECT_THAT(machine_->OnTick(now_).resume, IsEmpty()) << "it is at work";
+  const StepEffects dropped = End(3, /*wanted=*/false);
+  EXPECT_EQ(dropped.contributed->result, v1::CONTRIBUTION_DUPLICATE);
+  StepToken token = Read(3);
+  EXPECT_EQ(token, (StepToken{1, {0, 2}}));
+  EXPECT_TRUE(Begin(3, token).wanted);
+  End(3, true);
+  token = Read(3);
+  EXPECT_EQ(token, (StepToken{1, {2, 1}}));
+  EXPECT_TRUE(Begin(3, token).wanted);
+  EXPECT_TRUE(End(3, true, /*completes=*/true).commit);
+}
+
+TEST_F(StepMachineTest, AWorkerThatWaitsForOneThatHangsTakesItsPlace) {
+  const std::vector<StepToken> tokens = StartOneForEachSlot(3, /*max_partial_sums=*/1);
+  EXPECT_TRUE(Begin(3, tokens[3]).waits);
+  absl::InlinedVector<uint64_t, 2> resumed;
+  for (int i = 0; i < 10 && resumed.empty(); ++i) {
+    now_ += kLease * 0.9;
+    for (const uint64_t session : {1, 2, 3}) machine_->OnHeartbeat(session, now_);  // 1 and 2 do nothing else
+    resumed = machine_->OnTick(now_).resume;
+  }
+  ASSERT_THAT(resumed, ElementsAre(3));
+  EXPECT_FALSE(Begin(3, tokens[3], true).wanted);
+  End(3, false);
+  EXPECT_EQ(Read(3), tokens[1]) << "a copy of the first slot";
+}
+
+TEST_F(StepMachineTest, NobodyWaitsForAStepThatIsOver) {
+  const auto wait = [this] {
+    const std::vector<StepToken> tokens = StartOneForEachSlot(3, /*max_partial_sums=*/1);
+    EXPECT_TRUE(Begin(3, tokens[3]).waits);
+    return tokens;
+  };
+  std::vector<StepToken> tokens = wait();
+  EXPECT_THAT(machine_->Stop().resume, ElementsAre(3));
+  EXPECT_FALSE(Begin(3, tokens[3], true).waits);
+  tokens = wait();
+  EXPECT_THAT(machine_->Finish().resume, ElementsAre(3));
+  EXPECT_FALSE(Begin(3, tokens[3], true).waits);
+  tokens = wait();
+  StepMachine::FrameResult fails;
+  fails.failure = absl::InvalidArgumentError("a loss is not finite");
+  EXPECT_TRUE(Begin(1, tokens[1]).wanted);
+  fails.wanted = true;
+  EXPECT_THAT(machine_->OnSummed(1, fails, now_).resume, ElementsAre(3));
+  tokens = wait();
+  EXPECT_TRUE(Begin(1, tokens[1]).wanted);
+  const StepEffects effects = End(1, true, /*completes=*/true);  // a copy of another stream has brought the rest
+  EXPECT_TRUE(effects.commit);
+  EXPECT_THAT(machine_->OnCommitted(false, now_).resume, ElementsAre(3));
+  EXPECT_FALSE(Begin(3, tokens[3], true).waits);
 }
 
 TEST_F(StepMachineTest, ASnapshotIsDueAtMultiplesOfSteps) {

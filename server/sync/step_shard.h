@@ -60,6 +60,8 @@ class StepShard {
   virtual const Compression& compression() const = 0;
   // Updates applied so far.
   virtual int64_t step() const = 0;
+  // As many partial sums of a step as there is memory for.
+  virtual int64_t max_partial_sums() const = 0;
 
   // The update from `step`, which is step(), to step + 1 starts. What is still being added to it when it has ended
   // counts no more.

@@ -14,9 +14,11 @@
 namespace lockstep {
 namespace {
 
-StepMachine::Options MachineOptions(const SyncReplicas::Options& options) {
+StepMachine::Options MachineOptions(const SyncReplicas::Options& options, const StepShard& shard) {
   StepMachine::Options machine;
   machine.generation = options.generation;
+  machine.slots = options.slots;
+  machine.max_partial_sums = shard.max_partial_sums();
   machine.total_steps = options.total_steps;
   machine.lease = options.lease;
   machine.snapshot_every_steps = options.snapshot_every_steps;
@@ -46,7 +48,7 @@ std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, cons
 SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard)
     : options_(std::move(options)),
       shard_(std::move(shard)),
-      machine_(MachineOptions(options_), NewPolicy(options_, *shard_), shard_->step()),
+      machine_(MachineOptions(options_, *shard_), NewPolicy(options_, *shard_), shard_->step()),
       learning_rate_(options_.learning_rate),
       rates_(shard_->step(), options_.clock->Now()),
       pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.slots)) {
@@ -283,10 +285,13 @@ int64_t SyncReplicas::total_steps() const {
 }
 
 void SyncReplicas::Stop() {
-  MutexLock lock(&mutex_);
-  DropSums();
-  machine_.Stop();
-  changes_.not_running.SignalAll();
+  Outbox outbox;
+  {
+    MutexLock lock(&mutex_);
+    DropSums();
+    Take(machine_.Stop(), &outbox);
+  }
+  CarryOut(&outbox);
 }
 
 void SyncReplicas::Finish(std::string message) {

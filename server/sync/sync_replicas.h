@@ -167,6 +167,7 @@ class SyncReplicas : private StepConnection::Owner {
     std::vector<std::string> warnings;
     std::vector<Ending> endings;
     absl::InlinedVector<std::shared_ptr<StepListener>, 2> ready;
+    absl::InlinedVector<std::shared_ptr<StepListener>, 2> resumed;
     absl::optional<VariableSnapshot> snapshot;
     absl::optional<Committed> committed;
     bool complete = false;
@@ -174,7 +175,8 @@ class SyncReplicas : private StepConnection::Owner {
     bool last_disconnected = false;
   };
 
-  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) override ABSL_LOCKS_EXCLUDED(mutex_);
   void CountSent(const StepConnection& connection, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(StepConnection* connection) override ABSL_LOCKS_EXCLUDED(mutex_);

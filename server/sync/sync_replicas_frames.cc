@@ -26,7 +26,7 @@ absl::Status CheckFinite(const std::string& worker, const StepFrame& frame, cons
 
 }  // namespace
 
-absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame) {
+absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) {
   StepMachine::FrameStart start;
   std::shared_ptr<StepSums> sums;
   {
@@ -36,6 +36,11 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
       rates_.OnRejected(connection->session_);
       return status;
     }
+  }
+  *waits = start.waits;
+  if (start.waits) {
+    if (start.begins) connection->checker_.Begin(frame.step, frame.block);
+    return absl::OkStatus();
   }
   StepMachine::FrameResult result;
   result.end = frame.end;
@@ -64,8 +69,10 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
                                  std::shared_ptr<StepSums>* sums) {
   connection->AssertHeld();
   if (connection->closed_) return absl::AbortedError("the stream is closed");
-  rates_.OnReceived(connection->session_, frame.encoded_bytes);
-  ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now()));
+  const bool resumed = std::exchange(connection->waits_, false);
+  if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes);
+  ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now(), resumed));
+  connection->waits_ = start->waits;
   if (start->wanted) *sums = sums_;
   return absl::OkStatus();
 }
@@ -194,6 +201,13 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
     connection.AssertHeld();
     outbox->ready.push_back(connection.listener_);
   }
+  for (const uint64_t session : effects.resume) {
+    const auto it = connections_.find(session);
+    if (it == connections_.end()) continue;  // it has just been closed
+    const StepConnection& connection = *it->second;
+    connection.AssertHeld();
+    outbox->resumed.push_back(connection.listener_);
+  }
   if (!effects.failure.ok()) outbox->failure = effects.failure;
   if (!machine_.running()) changes_.not_running.SignalAll();
 }
@@ -236,6 +250,9 @@ void SyncReplicas::CarryOut(Outbox* outbox) {
   }
   for (const auto& listener : outbox->ready) {
     if (listener != nullptr) listener->OnReplyReady();
+  }
+  for (const auto& listener : outbox->resumed) {
+    if (listener != nullptr) listener->OnResume();
   }
   if (outbox->snapshot) options_.on_snapshot(*std::move(outbox->snapshot));
   if (outbox->committed) {

@@ -1,12 +1,14 @@
 // Who gets which tokens, and what becomes of contributions.
 #include "lockstep/server/sync/sync_replicas.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/step/partial_sums.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/sync_replicas_fixture.h"
 
@@ -377,10 +379,58 @@ TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {
   EXPECT_EQ(a->value(0, 0), AfterStep0(2) * 3);
 }
 
+TEST_F(SyncReplicasTest, ContributionsWaitForRoomAndTheSumsAreTheSame) {
+  constexpr int64_t kSlots = 8;
+  max_partial_sums_ = LeastPartialSums(kSlots);
+  Start(kSlots);
+  std::vector<std::unique_ptr<FrameWorker>> owned;
+  std::vector<FrameWorker*> workers;
+  for (int64_t i = 0; i < kSlots; ++i) {
+    owned.push_back(Connect(i + 1));
+    workers.push_back(owned.back().get());
+  }
+  StartStepOne(workers);
+  std::sort(workers.begin(), workers.end(),
+            [](const auto* a, const auto* b) { return a->token()->first_slot() < b->token()->first_slot(); });
+  std::stable_partition(workers.begin(), workers.end(),
+                        [](const auto* w) { return w->token()->first_slot() % 2 == 0; });
+  int waits = 0;
+  for (FrameWorker* worker : workers) {
+    ASSERT_TRUE(worker->Push().ok());
+    if (worker->waits()) ++waits;
+    for (FrameWorker* other : workers) other->Resume();
+  }
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(sync_->step(), 2);
+  for (FrameWorker* worker : workers) {
+    EXPECT_FALSE(worker->waits());
+    worker->Drain();
+    EXPECT_THAT(worker->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+    EXPECT_EQ(worker->value(0, 0), AfterStep0(kSlots) * 3);
+  }
+}
+
+TEST_F(SyncReplicasTest, StoppingTheRunLetsContributionsGoThatWait) {
+  max_partial_sums_ = 1;
+  Start(3);
+  const auto a = Connect(1), b = Connect(2), c = Connect(3);
+  StartStepOne({a.get(), b.get(), c.get()});
+  for (FrameWorker* worker : {a.get(), b.get(), c.get()}) {
+    if (worker->token()->first_slot() != 2) continue;
+    ASSERT_TRUE(worker->Push().ok());
+    ASSERT_TRUE(worker->waits());
+    EXPECT_FALSE(worker->Resume());
+    sync_->Stop();
+    EXPECT_TRUE(worker->Resume());
+    EXPECT_FALSE(worker->waits());
+  }
+}
+
 // Counts how often a connection is notified that it may have a reply.
 class CountingListener : public StepListener {
  public:
   void OnReplyReady() override { ++calls; }
+  void OnResume() override {}
   void OnClosed(const absl::Status&, bool) override {}
   int calls = 0;
 };
@@ -409,7 +459,8 @@ TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
     ask.session_id = 3;
     ask.generation = kGeneration;
     ask.end = true;
-    ASSERT_TRUE(idle->OnFrame(ask).ok());
+    bool waits = false;
+    ASSERT_TRUE(idle->OnFrame(ask, &waits).ok());
     listener->calls = 0;
     StepFrame reports = busy->NewFrame(*busy->token());
     busy->AddReports(&reports);

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/step/partial_sums.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
@@ -21,7 +22,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kGeneration = 3;
-constexpr int64_t kSlots = 4;
 constexpr int64_t kSteps = 30;
 
 // Lets a thread wait for the chief's calls.
@@ -56,6 +56,10 @@ class SignallingListener : public StepListener {
     worker_->OnReplyReady();
     signal_->Set(/*closed=*/false);
   }
+  void OnResume() override {
+    worker_->OnResume();
+    signal_->Set(/*closed=*/false);
+  }
   void OnClosed(const absl::Status& why, bool at_once) override {
     worker_->OnClosed(why, at_once);
     signal_->Set(/*closed=*/true);
@@ -74,15 +78,16 @@ struct Behaviour {
 
 class SyncReplicasThreadsTest : public ::testing::Test {
  protected:
-  void Start() {
+  void Start(int64_t max_partial_sums) {
     config::v1::OptimizerConfig optimizer;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("momentum { momentum: 0.5 }", &optimizer));
-    store_ = VariableStore::Create(FrameModel(), optimizer, {}, kSlots, /*share_values=*/true).value();
+    store_ =
+        VariableStore::Create(FrameModel(), optimizer, {}, slots_, /*share_values=*/true, max_partial_sums).value();
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
     options.generation = kGeneration;
-    options.slots = kSlots;
+    options.slots = slots_;
     options.total_steps = kSteps;
     options.lease = absl::Seconds(1);
     options.learning_rate.set_initial(0.125);
@@ -92,7 +97,7 @@ class SyncReplicasThreadsTest : public ::testing::Test {
     };
     options.on_snapshot = [this](const VariableSnapshot&) { ++snapshots_; };
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), kSlots));
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_));
   }
 
   // Returns true when the worker dies before the run is over.
@@ -109,32 +114,41 @@ class SyncReplicasThreadsTest : public ::testing::Test {
         worker.Drain();
       }
       if (worker.finished()) break;
-      status = Contribute(&worker, behaviour, contributions == behaviour.dies_every);
+      status = Contribute(&worker, behaviour, contributions == behaviour.dies_every, signal.get());
       if (contributions == behaviour.dies_every) return true;
     }
     return !worker.finished();
   }
 
-  static absl::Status Contribute(FrameWorker* worker, const Behaviour& behaviour, bool dies) {
-    if (!behaviour.in_parts && !dies) return worker->Push();
+  // A frame that was sent is taken: as soon as the sums have room for it.
+  static absl::Status AwaitTaken(FrameWorker* worker, absl::Status sent, Signal* signal) {
+    while (worker->waits()) {
+      if (!signal->Await()) return absl::AbortedError("closed");
+      worker->Resume();
+    }
+    return sent;
+  }
+
+  static absl::Status Contribute(FrameWorker* worker, const Behaviour& behaviour, bool dies, Signal* signal) {
+    if (!behaviour.in_parts && !dies) return AwaitTaken(worker, worker->Push(), signal);
     const v1::Token token = *worker->token();
     StepFrame reports = worker->NewFrame(token), piece = reports, last = reports;
     worker->AddReports(&reports);
     absl::Status status = worker->Send(reports);
     worker->AddPiece(0, 0, 3, &piece);
-    if (status.ok()) status = worker->Send(piece);
+    if (status.ok()) status = AwaitTaken(worker, worker->Send(piece), signal);
     if (!status.ok() || dies) return status;
     last.end = true;
     worker->AddPiece(2, 0, 65540, &last);
-    status = worker->Send(last);
+    status = AwaitTaken(worker, worker->Send(last), signal);
     worker->ForgetToken();
     worker->Drain();
     return status;
   }
 
   // Runs to the end; returns the values.
-  std::string Run(const std::vector<Behaviour>& behaviours) {
-    Start();
+  std::string Run(const std::vector<Behaviour>& behaviours, int64_t max_partial_sums = 0) {
+    Start(max_partial_sums);
     std::vector<std::thread> threads;
     for (size_t i = 0; i < behaviours.size(); ++i) {
       threads.emplace_back([this, i, behaviour = behaviours[i]] {
@@ -169,6 +183,7 @@ class SyncReplicasThreadsTest : public ::testing::Test {
     return std::string(store_->values()->data(), store_->values()->size());
   }
 
+  int64_t slots_ = 4;
   SimulatedClock clock_;
   Signal done_;
   std::atomic<int> snapshots_{0};
@@ -183,6 +198,16 @@ TEST_F(SyncReplicasThreadsTest, TheWeightsAreThoseOfOneWorkerWhateverTheThreadsD
                    {ValuePath::kShared, /*in_parts=*/false, 7},
                    {ValuePath::kStreamed, /*in_parts=*/false, 0},
                    {ValuePath::kShared, /*in_parts=*/true, 0}}) == expected);
+}
+
+TEST_F(SyncReplicasThreadsTest, TheWeightsAreTheSameWhenContributionsWait) {
+  slots_ = 8;
+  const std::string expected = Run({Behaviour()});
+  std::vector<Behaviour> workers;
+  for (int64_t i = 0; i < slots_; ++i) {
+    workers.push_back({ValuePath::kStreamed, /*in_parts=*/i % 2 == 0, /*dies_every=*/i % 3 == 2 ? 5 : 0});
+  }
+  EXPECT_TRUE(Run(workers, LeastPartialSums(slots_)) == expected);
 }
 
 }  // namespace

@@ -65,6 +65,10 @@ class WorkerState {
   absl::Status OnAsk();
   // A part of the contribution to `token`. Those of one contribution name the same token: ContributionChecker.
   absl::Status OnContribution(const StepToken& token);
+  // The contribution waits for others, and waits no longer. Such time does not count as the worker's: the token might
+  // have been given so much later.
+  void OnWait(absl::Time now) { waits_since_ = now; }
+  void OnWaited(absl::Time now) { token_time_ += now - waits_since_; }
   // Some of it was new to the step.
   void MarkNew() { any_new_ = true; }
   // The contribution is whole; the worker waits for a token. It will be sent `result`.
@@ -107,6 +111,7 @@ class WorkerState {
   int64_t not_before_step_ = kNever;
   absl::optional<StepToken> token_;
   absl::Time token_time_;
+  absl::Time waits_since_;
   int64_t contributed_step_ = -1;
   bool any_new_ = false;
   v1::ContributionResult result_ = v1::CONTRIBUTION_NONE;

@@ -77,6 +77,7 @@ v1::OpenSessionRequest Declaration(uint8_t worker) {
 class SilentListener : public StepListener {
  public:
   void OnReplyReady() override {}
+  void OnResume() override {}
   void OnClosed(const absl::Status&, bool) override {}
 };
 
@@ -133,7 +134,7 @@ class Stream {
       if (!connection.ok()) return connection.status();
       connection_ = *std::move(connection);
     }
-    if (status.ok()) status = receiver_.Deliver(&decoded.frame);
+    if (bool waits = false; status.ok()) status = receiver_.Deliver(&decoded.frame, &waits);
     return status;
   }
 

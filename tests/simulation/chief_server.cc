@@ -83,6 +83,9 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   void OnReplyReady() override {
     Pump([](StepPump* pump) { return pump->OnReplyReady(); });
   }
+  void OnResume() override {
+    Pump([](StepPump* pump) { return pump->OnResume(); });
+  }
   void OnClosed(const absl::Status& why, bool at_once) override {
     Pump([&](StepPump* pump) { return pump->OnEnd(why, at_once); });
   }
@@ -112,6 +115,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       TryRead();
     }
     if (effects.handle_frame) HandleFrame();
+    if (effects.wake) Enqueue([](StepPump* pump) { return pump->OnWoken(); });
     if (effects.fetch_reply) FetchReply(connection);
     if (effects.start_write) {
       server_->process_->world()->OnPoint(Point::kReply);
@@ -174,12 +178,14 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   }
 
   void HandleFrame() {
-    bool leave = false;
-    const absl::Status status = TakeFrame(&leave);
+    bool leave = false, waits = false;
+    const absl::Status status = TakeFrame(&leave, &waits);
+    if (waits) return Pump([](StepPump* pump) { return pump->OnWaits(); });
+    received_.clear();
     Pump([&](StepPump* pump) { return pump->OnHandled(status, leave); });
   }
-  absl::Status TakeFrame(bool* leave) {
-    const grpc::ByteBuffer message = MessageOf(std::exchange(received_, ""), server_->process_->world()->random());
+  absl::Status TakeFrame(bool* leave, bool* waits) {
+    const grpc::ByteBuffer message = MessageOf(received_, server_->process_->world()->random());
     Decoded<StepFrame> decoded;
     RETURN_IF_ERROR(receiver_.Decode(message, &decoded));
     *leave = decoded.frame.leave;
@@ -189,7 +195,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       connection_ = std::move(connection);
       Pump([](StepPump* pump) { return pump->OnConnected(); });
     }
-    return receiver_.Deliver(&decoded.frame);
+    return receiver_.Deliver(&decoded.frame, waits);
   }
   void FetchReply(StepConnection* connection) {
     StepReplyFrame reply;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/defaults.h"
+#include "lockstep/common/step/partial_sums.h"
 #include "lockstep/tests/simulation/faults.h"
 
 namespace lockstep {
@@ -124,6 +125,11 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     // All workers compute the same: a difference would be the chief's mistake, and a chief that fails is noticed.
     audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
+  // Few enough partial sums for contributions to wait.
+  if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
+    const int64_t slots = plan.config.training().replicas_to_aggregate();
+    plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
+  }
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
   plan.one_host = plan.launcher || random.Chance(0.2);
@@ -167,15 +173,17 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
 }
 
 std::string Plan::Describe() const {
-  std::string text =
-      absl::StrCat("seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
-                   config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(),
-                   ", ", workers, " workers", launcher ? ", launcher" : "", address_file ? ", address file" : "",
-                   one_host ? ", one host" : "", ", lease ", config.cluster().lease_seconds(), " s, chief_wait ",
-                   config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
-                   " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
-                   config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
-                   may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
+  std::string text = absl::StrCat(
+      "seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
+      config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(), ", ", workers,
+      " workers", launcher ? ", launcher" : "", address_file ? ", address file" : "", one_host ? ", one host" : "",
+      ", lease ", config.cluster().lease_seconds(), " s",
+      config.cluster().max_partial_sums() > 0 ? absl::StrCat(", partial sums ", config.cluster().max_partial_sums())
+                                              : "",
+      ", chief_wait ", config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
+      " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
+      config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
+      may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
   for (size_t i = 0; i < startup_delays.size(); ++i) {
     if (startup_delays[i] > 0) absl::StrAppend(&text, "  worker-", i, " waits for step ", startup_delays[i], "\n");
   }

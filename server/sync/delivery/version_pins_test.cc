@@ -58,6 +58,7 @@ TEST(VersionPinsTest, WhoHasLetGoOfAVersionDoesNotAnswerForOthers) {
 class Stream : public StepListener {
  public:
   void OnReplyReady() override {}
+  void OnResume() override {}
   void OnClosed(const absl::Status&, bool) override {}
 };
 

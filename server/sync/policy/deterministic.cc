@@ -70,7 +70,9 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& ne
   const bool full = team.equal || rank == WorkerLedger::kFull;
   const absl::Duration elapsed = began_ ? now - *began_ : absl::ZeroDuration();
   const int64_t most = full ? slots_ : rank == WorkerLedger::kPart ? ledger_.SlotsInTime(next.session, elapsed) : 0;
-  absl::optional<SlotBlock> block = leases_.TakeFree(next.session, team.workers, most, now, next.last_block);
+  absl::optional<SlotBlock> block;
+  if (first_slots_first_ && most > 0) block = leases_.TakeFirst(next.session, team.workers, now);
+  if (!block) block = leases_.TakeFree(next.session, team.workers, most, now, next.last_block);
   if (block) computed_.push_back(next.session);
   // A slot that was begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
@@ -216,6 +218,7 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   covered_.clear();
   last_ = 0;
   separated_ = false;
+  first_slots_first_ = false;
   step_ = step;
   leases_.StartStep();
   ledger_.SetStep(step);

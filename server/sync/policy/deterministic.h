@@ -37,6 +37,12 @@ class DeterministicPolicy : public StepPolicy {
   Assignments Assign(absl::Time now) override;
   void Release(uint64_t session) override;
   void Renew(uint64_t session, absl::Time now) override { leases_.Renew(session, now); }
+  void Suspend(uint64_t session, absl::Time now) override {
+    leases_.Suspend(session, now);
+    first_slots_first_ = true;
+  }
+  void Resume(uint64_t session, absl::Time now) override { leases_.Resume(session, now); }
+  bool AnyInTime(absl::Time now) const override { return leases_.AnyInTime(now); }
   std::vector<Lease> Expire(absl::Time now) override;
   absl::optional<Lease> FindLease(uint64_t session) const override;
   bool AnyLease() const override { return leases_.AnyLease(); }
@@ -86,6 +92,8 @@ class DeterministicPolicy : public StepPolicy {
   uint64_t last_ = 0;
   // The audited slots of this step are leased alone: there was somebody to compare with.
   bool separated_ = false;
+  // In this step a contribution has waited for those to earlier slots.
+  bool first_slots_first_ = false;
 };
 
 }  // namespace lockstep

@@ -68,6 +68,12 @@ class StepPolicy {
   virtual void Release(uint64_t session) = 0;
   // The worker is alive: its lease begins again.
   virtual void Renew(uint64_t session, absl::Time now) = 0;
+  // The session's contribution is there, and waits until sums have room for it (SumAdmission); its lease goes on. From
+  // now on the first slots of the step come first, since the others wait for them. Resume: it waits no longer.
+  virtual void Suspend(uint64_t session, absl::Time now) = 0;
+  virtual void Resume(uint64_t session, absl::Time now) = 0;
+  // Some worker is at work for the step, in the usual time: what it brings may make room for those that wait.
+  virtual bool AnyInTime(absl::Time now) const = 0;
   // Voids the leases that have ended by `now`.
   virtual std::vector<Lease> Expire(absl::Time now) = 0;
   virtual absl::optional<Lease> FindLease(uint64_t session) const = 0;

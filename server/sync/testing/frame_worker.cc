@@ -27,10 +27,18 @@ class FrameWorker::Listener : public StepListener {
     MutexLock lock(&mutex_);
     ++rings_;
   }
+  void OnResume() override {
+    MutexLock lock(&mutex_);
+    resumed_ = true;
+  }
   void OnClosed(const absl::Status& why, bool at_once) override {
     MutexLock lock(&mutex_);
     closed_ = why;
     cancelled_ |= at_once;
+  }
+  bool TakeResumed() {
+    MutexLock lock(&mutex_);
+    return std::exchange(resumed_, false);
   }
   int rings() const {
     MutexLock lock(&mutex_);
@@ -49,6 +57,7 @@ class FrameWorker::Listener : public StepListener {
   mutable Mutex mutex_;
   int rings_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool resumed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -177,6 +186,21 @@ float FrameWorker::value(int variable, int64_t element) const {
   const auto it = values_.find(values_step());
   CHECK(it != values_.end()) << "no values";
   return it->second[layout_.variables()[variable].flat_offset + element];
+}
+
+absl::Status FrameWorker::Send(const StepFrame& frame) {
+  bool waits = false;
+  const absl::Status status = connection_->OnFrame(frame, &waits);
+  if (waits) waiting_ = frame;
+  return status;
+}
+
+bool FrameWorker::Resume() {
+  if (!listener_->TakeResumed()) return false;
+  const StepFrame frame = *std::exchange(waiting_, absl::nullopt);
+  if (!Send(frame).ok()) return false;
+  Drain();
+  return true;
 }
 
 int FrameWorker::rings() const { return listener_->rings(); }

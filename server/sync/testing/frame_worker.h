@@ -52,7 +52,11 @@ class FrameWorker {
   // The gradient of elements [offset, offset + elements) of a variable, as the token of `frame` wants it.
   void AddPiece(int64_t variable, int64_t offset, int64_t elements, StepFrame* frame);
   void AddAllPieces(StepFrame* frame);
-  absl::Status Send(const StepFrame& frame) { return connection_->OnFrame(frame); }
+  // The frame may wait: then it is sent again by Resume, and nothing else before.
+  absl::Status Send(const StepFrame& frame);
+  bool waits() const { return waiting_.has_value(); }
+  // Sends the frame that waits if the chief wants it; else false.
+  bool Resume();
   StepConnection* connection() { return connection_.get(); }
 
   // What came since the last Push or Ask.
@@ -87,6 +91,7 @@ class FrameWorker {
   std::map<int64_t, int> pieces_;
   std::vector<std::unique_ptr<std::vector<float>>> gradients_;
   absl::optional<v1::Token> token_;
+  absl::optional<StepFrame> waiting_;
   absl::optional<v1::SharedMemoryHandle> values_memory_;
   std::vector<v1::ContributionResult> fates_;
   bool finished_ = false;

@@ -33,7 +33,9 @@ class SyncReplicasFixture : public ::testing::Test {
              const Compression& compression = {}, const absl::optional<config::v1::AuditConfig>& audit = {}) {
     config::v1::OptimizerConfig optimizer;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
-    store_ = VariableStore::Create(FrameModel(), optimizer, compression, slots).value();
+    store_ =
+        VariableStore::Create(FrameModel(), optimizer, compression, slots, /*share_values=*/false, max_partial_sums_)
+            .value();
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
@@ -98,6 +100,7 @@ class SyncReplicasFixture : public ::testing::Test {
   int completions_ = 0;
   // Before Start.
   NonFinite non_finite_ = NonFinite::kFails;
+  int64_t max_partial_sums_ = 0;  // VariableStore::Create
 };
 
 }  // namespace lockstep

@@ -1,0 +1,254 @@
+// The chief's peak of memory when contributions come in the worst order: the even slots before all others.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "google/protobuf/text_format.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/process.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSlots = 16;
+constexpr int64_t kElements = 8 << 20;
+constexpr int64_t kModelBytes = kElements * int64_t{sizeof(float)};
+constexpr int64_t kFrameElements = 65536;
+// docs/architecture.md, "Memory": two versions of the values, three contributions, and 64 MiB.
+constexpr int64_t kPromisedBytes = (2 + 3) * kModelBytes + (64 << 20);
+// What gRPC reads ahead of waiting streams varies by some MiB. Without the bound there are two contributions more.
+constexpr int64_t kVariation = kModelBytes / 2;
+
+// In a process of its own, which has the chief's memory and no other: serves until `end` is closed.
+void ServeChief(int address, int end) {
+  InitializeProcess("chief");  // the heap of the product's chief
+  config::v1::RunSpec config;
+  CHECK(google::protobuf::TextFormat::ParseFromString(
+      "optimizer { sgd {} learning_rate { initial: 1 } } training { steps: 1 } cluster { lease_seconds: 600 }",
+      &config));
+  config.mutable_training()->set_replicas_to_aggregate(kSlots);
+  ApplyDefaults(&config);
+  Chief::Options options;
+  options.fs = FileSystem::Real();
+  options.clock = Clock::Real();
+  options.config = config;
+  const auto chief = Chief::Create(std::move(options)).value();
+  const auto server = ChiefServer::Start(ChiefServer::Options(), chief.get()).value();
+  std::thread run([&chief] { CHECK(chief->Wait().ok()); });
+  const std::string text = absl::StrCat(server->address(), "\n");
+  CHECK(write(address, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  char unused = 0;
+  while (read(end, &unused, 1) > 0) {
+  }
+  run.join();
+}
+
+class ChiefInAProcess {
+ public:
+  // Before this process has any other thread.
+  ChiefInAProcess() {
+    std::array<int, 2> address, end;
+    CHECK(pipe(address.data()) == 0 && pipe(end.data()) == 0);
+    process_ = fork();
+    CHECK(process_ >= 0);
+    if (process_ == 0) {
+      close(end[1]);
+      ServeChief(address[1], end[0]);
+      _exit(0);
+    }
+    close(address[1]);
+    close(end[0]);
+    end_ = end[1];
+    for (char c = 0; read(address[0], &c, 1) == 1 && c != '\n';) address_.push_back(c);
+    close(address[0]);
+  }
+  ~ChiefInAProcess() {
+    close(end_);
+    int status = -1;
+    CHECK(waitpid(process_, &status, 0) == process_);
+    EXPECT_EQ(status, 0);
+  }
+
+  const std::string& address() const { return address_; }
+  int64_t PeakBytes() const {
+    std::ifstream status(absl::StrCat("/proc/", process_, "/status"));
+    for (std::string word; status >> word;) {
+      int64_t kilobytes = 0;
+      if (word == "VmHWM:" && status >> kilobytes) return kilobytes << 10;
+    }
+    return 0;
+  }
+
+ private:
+  pid_t process_ = -1;
+  int end_ = -1;
+  std::string address_;
+};
+
+// A worker that computes nothing: its gradient is its slot and 1 in every element.
+class Worker {
+ public:
+  Worker(const std::string& address, int64_t index) : name_(absl::StrCat("worker-", index)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+    stub_ =
+        v1::ChiefService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    v1::OpenSessionRequest open;
+    CHECK(google::protobuf::TextFormat::ParseFromString(
+        absl::StrCat("variables { name: 'w' dtype: DT_FLOAT shape: ", kElements,
+                     " trainable: true initializer { zeros {} } }"),
+        open.mutable_model()));
+    open.set_worker(name_);
+    open.set_incarnation(static_cast<uint64_t>(index + 1));
+    CompleteDeclaration(&open);
+    grpc::ClientContext context;
+    const grpc::Status opened = stub_->OpenSession(&context, open, &session_);
+    CHECK(opened.ok()) << opened.error_message();
+    stream_ = stub_->Step(&context_);
+  }
+  ~Worker() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  const std::string& name() const { return name_; }
+  int64_t slot() const { return token_.first_slot(); }
+  void Ask() {
+    v1::StepRequest ask = NewRequest();
+    ask.set_end(true);
+    CHECK(stream_->Write(ask));
+  }
+  void ReadToken() {
+    v1::StepReply reply;
+    while (stream_->Read(&reply) && !reply.has_token()) {
+    }
+    CHECK(reply.has_token());
+    token_ = reply.token();
+  }
+  // Contributes, and reads to the end of the run, in a thread of its own. When it is given a copy to compute, it leaves
+  // as soon as `over` is ready.
+  void Start(std::shared_future<void> over) {
+    thread_ = std::thread([this, over] {
+      for (int64_t offset = 0; offset < kElements; offset += kFrameElements) Send(offset);
+      v1::StepReply reply;
+      while (stream_->Read(&reply) && !reply.finished() && !reply.has_token()) {
+      }
+      EXPECT_TRUE(reply.finished() || reply.has_token());
+      if (reply.has_token()) over.wait();
+      v1::StepRequest leave = NewRequest();
+      leave.set_leave(true);
+      stream_->Write(leave);
+      EXPECT_TRUE(stream_->Finish().ok());
+    });
+  }
+  v1::WorkerStatus Status() {
+    grpc::ClientContext context;
+    v1::RunStatus status;
+    CHECK(stub_->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+    for (const v1::WorkerStatus& worker : status.worker()) {
+      if (worker.name() == name_) return worker;
+    }
+    return {};
+  }
+  // Blocks until the chief has taken the contribution, or reads nothing more of it.
+  void AwaitTakenOrWaiting() {
+    constexpr int kLooks = 300;
+    int64_t received = -1;
+    for (int same = 0; same < kLooks; ++same) {
+      const v1::WorkerStatus status = Status();
+      if (status.accepted() > 0) return;
+      if (status.bytes_received() != received) same = 0;
+      received = status.bytes_received();
+    }
+  }
+
+ private:
+  v1::StepRequest NewRequest() const {
+    v1::StepRequest request;
+    request.set_session_id(session_.session_id());
+    request.set_generation(session_.generation());
+    return request;
+  }
+  void Send(int64_t offset) {
+    v1::StepRequest frame = NewRequest();
+    frame.set_step(token_.step());
+    frame.set_first_slot(slot());
+    frame.set_slot_count(1);
+    if (offset == 0) frame.add_report()->set_slot(slot());
+    const std::vector<float> gradient(kFrameElements, static_cast<float>(slot() + 1));
+    v1::TensorPiece* const piece = frame.add_gradient();
+    piece->set_offset(static_cast<uint64_t>(offset));
+    piece->set_content(gradient.data(), gradient.size() * sizeof(float));
+    frame.set_end(offset + kFrameElements >= kElements);
+    EXPECT_TRUE(stream_->Write(frame)) << offset << " of slot " << slot();
+  }
+
+  const std::string name_;
+  std::unique_ptr<v1::ChiefService::Stub> stub_;
+  v1::OpenSessionReply session_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::StepRequest, v1::StepReply>> stream_;
+  v1::Token token_;
+  std::thread thread_;
+};
+
+TEST(PartialSumsMemoryTest, EvenSlotsFirstTakeNoMoreThanIsPromised) {
+  ChiefInAProcess chief;
+  {
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int64_t i = 0; i < kSlots; ++i) workers.push_back(std::make_unique<Worker>(chief.address(), i));
+    // Alone the first gets all slots; it gives them back when the others are there.
+    workers[0]->Ask();
+    workers[0]->ReadToken();
+    for (int64_t i = 1; i < kSlots; ++i) workers[i]->Ask();
+    for (int64_t i = 1; i < kSlots; ++i) {
+      while (workers[i]->Status().bytes_received() == 0) {
+      }
+    }
+    workers[0]->Ask();
+    std::vector<Worker*> by_slot(kSlots);
+    for (const auto& worker : workers) {
+      worker->ReadToken();
+      by_slot[worker->slot()] = worker.get();
+    }
+    std::promise<void> over;
+    const std::shared_future<void> is_over = over.get_future().share();
+    int waited = 0;
+    for (const int64_t parity : {0, 1}) {
+      for (int64_t slot = parity; slot < kSlots; slot += 2) {
+        ASSERT_NE(by_slot[slot], nullptr) << slot;
+        by_slot[slot]->Start(is_over);
+        by_slot[slot]->AwaitTakenOrWaiting();
+        if (parity == 0 && by_slot[slot]->Status().accepted() == 0) ++waited;
+      }
+    }
+    over.set_value();
+    EXPECT_GE(waited, 4) << "of the even slots four are as many sums as there may be";
+  }
+  const int64_t peak = chief.PeakBytes();
+  EXPECT_GT(peak, 2 * kModelBytes);
+  EXPECT_LE(peak, kPromisedBytes + kVariation);
+  std::cout << "peak " << (peak >> 20) << " MiB, promised " << (kPromisedBytes >> 20) << " MiB\n";
+}
+
+}  // namespace
+}  // namespace lockstep
