@@ -85,7 +85,8 @@ absl::Status Chief::ChangeSettings(const SettingsChange& change) {
 absl::Status Chief::BeginChange() {
   MutexLock lock(&mutex_);
   while (life_.declaring() && !life_.stop_requested()) changed_.Wait(&mutex_);
-  if (life_.stop_requested()) return absl::CancelledError("the chief is stopping");
+  // A chief that has lost its logdir stops, too, and has another reason.
+  RETURN_IF_ERROR(life_.CheckNotStopping());
   return life_.BeginDeclaration();
 }
 

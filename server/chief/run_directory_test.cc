@@ -118,6 +118,15 @@ TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
   EXPECT_TRUE(absl::IsInternal(second->CheckOwned())) << "nobody knows";
 }
 
+// The successor has not entered its generation yet.
+TEST(RunDirectoryTest, NoticesThatItsLockWasReplaced) {
+  MemoryFileSystem fs;
+  const auto directory = RunDirectory::Open(&fs, "d").value();
+  ASSERT_TRUE(fs.Remove("d/lock").ok());
+  const auto lock = fs.LockFile("d/lock").value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(directory->CheckOwned())) << directory->CheckOwned();
+}
+
 // As when a network file system has lost its locks, and the lock is the same file.
 TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   MemoryFileSystem fs;

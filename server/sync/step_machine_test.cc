@@ -417,6 +417,17 @@ TEST_F(StepMachineTest, WhoLeavesHearsNothingMore) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Ask(1).status()));
 }
 
+TEST_F(StepMachineTest, LeavingFreesTheSlotsOfTheToken) {
+  Start(2);
+  ConnectAndAsk(1);
+  Read(1);
+  ConnectAndAsk(2);
+  ASSERT_TRUE(machine_->OnFrame(1, Frame(1), now_).ok());
+  StepMachine::FrameResult leave;
+  leave.leave = true;
+  EXPECT_THAT(machine_->OnSummed(1, leave, now_).wake, ElementsAre(2)) << "before the lease ends";
+}
+
 TEST_F(StepMachineTest, AFailureIsNamedOnceAndNothingIsCommitted) {
   Start(1);
   ConnectAndAsk(1);

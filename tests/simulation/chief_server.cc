@@ -119,9 +119,17 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     if (effects.fetch_reply) FetchReply(connection);
     if (effects.start_write) {
       server_->process_->world()->OnPoint(Point::kReply);
-      if (!call_->broken) call_->SendReply(std::move(sent_));
       writing_ = true;
-      TryWrite();
+      leaves_ = false;
+      // What is sent lies where it is until the network takes it.
+      World* const world = server_->process_->world();
+      const absl::Duration delay = world->random()->Between(absl::Nanoseconds(1), absl::Microseconds(200));
+      world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(delay), [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->leaves_ = true;
+        self->TryWrite();
+      });
     }
     if (effects.close_connection) connection->Close();
     if (effects.finish) {
@@ -171,9 +179,12 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     Enqueue([ok](StepPump* pump) { return pump->OnRead(ok); });
   }
   void TryWrite() {
-    if (!writing_ || (call_->unread_replies > kWindow && !call_->broken)) return;
-    writing_ = false;
+    if (!writing_) return;
     const bool ok = !call_->broken;
+    if (ok && (!leaves_ || call_->unread_replies > kWindow)) return;
+    if (ok) call_->SendReply(BytesOf(sent_));
+    sent_.Clear();
+    writing_ = false;
     Enqueue([ok](StepPump* pump) { return pump->OnWritten(ok); });
   }
 
@@ -205,8 +216,8 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       // At once, before another thread may get a later one.
       Process* const process = server_->process_;
       if (!process->ghost()) server_->observer_->on_reply(process, server_->chief_->generation(), reply);
-      sent_ = BytesOf(EncodeStepReply(reply));
-      connection->CountSent(static_cast<int64_t>(sent_.size()));
+      sent_ = EncodeStepReply(reply);
+      connection->CountSent(static_cast<int64_t>(sent_.Length()));
     }
     Pump([fetched](StepPump* pump) { return pump->OnFetched(fetched); });
   }
@@ -220,8 +231,9 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   int timers_ = 0;  // started so far
   bool reading_ = false;
   bool writing_ = false;
+  bool leaves_ = false;  // the network takes what is written
   std::string received_;
-  std::string sent_;
+  grpc::ByteBuffer sent_;
 };
 
 // A call with one request and one reply.
@@ -318,7 +330,10 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
     call->Finish(reply.status());
     End(self.get());
   };
-  if (call->method() == "OpenSession") return opener_.Answer(request, done);
+  if (call->method() == "OpenSession") {
+    if (observer_->on_open_session) observer_->on_open_session(request);
+    return opener_.Answer(request, done);
+  }
   if (call->method() == "GetRunSpec") {
     return done(Reply<v1::GetRunSpecRequest>(request, [this](const auto&) -> absl::StatusOr<std::string> {
       return chief_->GetRunSpec().SerializeAsString();

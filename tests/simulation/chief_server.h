@@ -22,6 +22,8 @@ namespace simulation {
 // Told what a chief sends, for those who watch a life.
 struct ReplyObserver {
   std::function<void(Process* chief, int64_t generation, const StepReplyFrame& reply)> on_reply;
+  // Told the bytes of each OpenSessionRequest.
+  std::function<void(const std::string& request)> on_open_session;
 };
 
 // The global step of the chief; -1 before there is a model.

@@ -60,6 +60,15 @@ void FreezeWorker(Life* life) {
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
   FreezeFor(life, life->AnyWorker(), time);
 }
+// As in a read of its data; its heartbeats continue.
+void HangWorker(Life* life) {
+  Process* const worker = life->AnyWorker();
+  if (worker == nullptr) return;
+  const absl::Duration time =
+      life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
+  worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
+  life->After(time, [worker] { worker->hangs_until = 0; });
+}
 void FreezeChief(Life* life) { FreezeFor(life, life->chief(), DrawTime(life)); }
 void FreezeAll(Life* life) {
   const absl::Duration time = DrawTime(life);
@@ -210,6 +219,7 @@ void TakeOver(Life* life) {
 }
 
 void Stranger(Life* life) { life->StartStranger(); }
+void Impostor(Life* life) { life->StartImpostor(); }
 void Reader(Life* life) { life->StartReader(); }
 
 void AskWorker(Life* life, Wish wish) {
@@ -227,6 +237,22 @@ void ProgramWantsEnd(Life* life) {
 }
 void ProgramAssigns(Life* life) {
   if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kAssign);
+}
+void ProgramChanges(Life* life) {
+  if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kChange);
+}
+// At the same time, each from a thread of its own.
+void ProgramChangesAndAssigns(Life* life) {
+  ProgramChanges(life);
+  ProgramAssigns(life);
+  ProgramChanges(life);
+}
+void ProgramChangesAndDies(Life* life) {
+  ProgramChanges(life);
+  World* const world = life->world();
+  if (Process* const chief = life->chief()) {
+    world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
+  }
 }
 void ProgramAssignsAndDies(Life* life) {
   ProgramAssigns(life);
@@ -249,6 +275,7 @@ const std::vector<FaultKind>& Faults() {
       {"the launcher is killed", 3, Point::kFile, WithLauncher, KillLauncher},
       {"all are killed", 1, Point::kFile, Always, KillAll},
       {"a worker freezes", 6, Point::kFrame, Always, FreezeWorker},
+      {"a worker hangs", 4, Point::kFrame, Always, HangWorker},
       {"the chief freezes", 3, Point::kFrame, Always, FreezeChief},
       {"all freeze", 1, Point::kFrame, Always, FreezeAll},
       {"a connection is cut", 4, Point::kFrame, Always, CutConnection},
@@ -274,12 +301,16 @@ const std::vector<FaultKind>& Faults() {
       {"a second chief starts", 1, Point::kFile, WithoutLauncher, SecondChief},
       {"another chief takes over", 1, Point::kFile, WithTwoAddresses, TakeOver},
       {"a stranger comes", 2, Point::kFrame, WithoutLauncher, Stranger},
+      {"an impostor comes", 4, Point::kFrame, WithoutLauncher, Impostor},
       {"variables are read", 3, Point::kFrame, Always, Reader},
       {"a worker wants the end", 12, Point::kFrame, MayBeEnded, WorkerWantsEnd},
       {"a worker wants the end with its block", 8, Point::kFrame, MayBeEnded, BlockWantsEnd},
       {"the program wants the end", 8, Point::kFile, ProgramMayEnd, ProgramWantsEnd},
       {"the program sets variables", 12, Point::kFrame, Followed, ProgramAssigns},
       {"the program sets variables and is killed", 6, Point::kFrame, Followed, ProgramAssignsAndDies},
+      {"the program changes settings", 12, Point::kFrame, Followed, ProgramChanges},
+      {"the program changes settings and sets variables", 6, Point::kFrame, Followed, ProgramChangesAndAssigns},
+      {"the program changes settings and is killed", 6, Point::kFrame, Followed, ProgramChangesAndDies},
       {"the settings are changed", 15, Point::kFile, MayChange, ChangeSettings},
   };
   return *kinds;

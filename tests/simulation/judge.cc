@@ -58,7 +58,11 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
        !std::equal(acknowledged_assignments_.begin(), acknowledged_assignments_.end(), assignments.begin()))) {
     Fail(absl::StrCat(chief->name(), " does not know of all ", known, " assignments that its program has made"));
   }
+  if (!taken_over_ && !KnowsSettings()) {
+    Fail(absl::StrCat(chief->name(), " does not know of all settings that its program has changed"));
+  }
   acknowledged_ = static_cast<int64_t>(assignments.size());
+  computed_.clear();
   saved_assignments_ = 0;
   generation_ = std::max(generation_, generation);
   serving_[chief] = step;
@@ -77,7 +81,45 @@ void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
   }
   if (reply.token->step() == *step) return;
   *step = reply.token->step();
+  OnCommitted(*step);
   last_progress_ = world_->now();
+}
+
+void Judge::OnCommitted(int64_t step) {
+  while (!computed_.empty() && computed_.begin()->first < step) {
+    for (const auto& [slot, workers] : computed_.begin()->second) {
+      if (workers.size() == 1) brought_at_[*workers.begin()] = world_->now();
+    }
+    computed_.erase(computed_.begin());
+  }
+}
+
+void Judge::OnChanged(Process* chief, const RunChanges::Settings& settings) {
+  ledger_.Learn();
+  acknowledged_settings_.push_back(settings);
+  if (!taken_over_ && !KnowsSettings()) {
+    Fail(absl::StrCat(chief->name(), " says that settings were changed, and it is not on record"));
+  }
+}
+
+bool Judge::KnowsSettings() const {
+  const auto& present = ledger_.present().changes().settings;
+  return std::all_of(acknowledged_settings_.begin(), acknowledged_settings_.end(), [&](const auto& settings) {
+    return std::any_of(present.begin(), present.end(), [&](const auto& each) { return each.second == settings; });
+  });
+}
+
+void Judge::OnHooksSee(Process* chief, int64_t step) {
+  // As session.h has it: 64 steps, and the one in progress.
+  constexpr int64_t kMaxLag = 65;
+  const auto serving = serving_.find(chief);
+  if (serving == serving_.end() || serving->second <= step + kMaxLag) return;
+  Fail(absl::StrCat(chief->name(), ": its hooks see step ", step, ", and the run is at ", serving->second));
+}
+
+void Judge::OnHooksEnd(Process* chief, int64_t step) {
+  // An end that an earlier life has recorded is this one's last step, and saved as such.
+  if (ended_by_hook_ == chief) hooks_end_ = step;
 }
 
 void Judge::OnWaited(Process* chief, const absl::Status& status, int64_t step) {
@@ -93,6 +135,7 @@ void Judge::OnSlot(Process* worker, const SlotKey& key, VariableValues values) {
   world_->transcript()->Add(world_->now(), worker->name(), "computes step ", key.step, " slot ", key.slot);
   if (key.step == 0 && key.slot == 0 && ledger_.AreCanaryValues(values)) return;
   int64_t assignments = 0;
+  computed_[key.step][key.slot].insert(worker);
   const absl::Status status = ledger_.CheckValues(key.step, values, &assignments);
   if (!status.ok()) Fail(absl::StrCat(worker->name(), " computes with other values: ", status.message()));
   if (taken_over_ || AreSaved(assignments)) return;
@@ -151,6 +194,7 @@ void Judge::CheckEnd(const std::string& what) {
   }
   const auto& assignments = ledger_.present().changes().assignments;
   for (const int64_t assign_at : plan_.rules.assign_at) {
+    if (plan_.rules.assigns_by_chance) break;
     const bool done = std::any_of(assignments.begin(), assignments.end(),
                                   [assign_at](const auto& assignment) { return assignment.step == assign_at; });
     if (assign_at < step && !done) Fail(absl::StrCat(what, ", and nothing was set after step ", assign_at));
@@ -166,13 +210,14 @@ bool Judge::EndIsRecorded() {
 
 void Judge::OnWorkerEnded(Process* worker, const absl::Status& status) { ended_[worker] = status; }
 
-void Judge::OnLog(const Process*, absl::string_view line) {
+void Judge::OnLog(const Process* process, absl::string_view line) {
   if (absl::ConsumePrefix(&line, "saved ")) {
     if (const auto step = StepOfCheckpoint(line)) saved_step_ = std::max(saved_step_, *step);
   } else if (absl::StrContains(line, "variables were set at step ")) {
     ledger_.Learn(/*durable=*/false);  // the record has it, and the next life drops it
   } else if (absl::ConsumePrefix(&line, "the run is to end at step ")) {
     ledger_.Learn();
+    if (absl::StrContains(line, ": hook ")) ended_by_hook_ = process;
     int64_t end = 0;
     const bool parsed = absl::SimpleAtoi(line.substr(0, line.find(':')), &end);
     if (!taken_over_ && (!parsed || ledger_.recorded_end() > end)) {
@@ -236,10 +281,11 @@ void Judge::OnWorkerExit(Process* worker) {
     if (worker->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
   } else if (exit.code == kExitRetryable) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
-    const Instant heard = std::max(worker->started(), fruitless ? worker->taken_at : worker->heard_at);
+    const Instant heard = std::max(worker->started(), fruitless ? brought_at_[worker] : worker->heard_at);
     const absl::Duration wait = absl::Seconds(plan_.config.cluster().chief_wait_seconds());
     if (absl::Nanoseconds(world_->now() - heard) < wait) {
-      Fail(absl::StrCat(what, " ", Since(heard, world_->now()), " after it heard of the chief"));
+      Fail(absl::StrCat(what, " ", Since(heard, world_->now()),
+                        fruitless ? " after a slot of it was counted" : " after it heard of the chief"));
     }
   } else if (disk_->WasWellSince(0) && !taken_over_) {
     // An address file that cannot be read, or a run whose last step could not be saved.
@@ -299,7 +345,8 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const bool saves =
       serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
   for (Process* const worker : workers) {
-    const bool connected = serves && worker->alive() && !worker->frozen() && IsConnected(worker, chief);
+    const bool connected =
+        serves && worker->alive() && !worker->frozen() && now >= worker->hangs_until && IsConnected(worker, chief);
     if (worker->stopped_at() != kNever) {
       CheckStopped(worker, kStopLimit + ProgressLimit(), connected);
       continue;
@@ -328,6 +375,15 @@ void Judge::CheckDisk() {
     if (!state.ok() || state->assignments() != set) {
       return Fail(absl::StrCat("variables were set ", set, " times, and the last checkpoint has ",
                                state.ok() ? absl::StrCat(state->assignments()) : state.status().ToString()));
+    }
+    // What a program's hooks have come to when they end the run is saved with the last step.
+    const RunRules& rules = plan_.rules;
+    const bool others_end = end_wanted_ || end_wanted_with_block_ || rules.batches >= 0 || rules.stop_step >= 0 ||
+                            (rules.non_finite_step >= 0 && !rules.skips_non_finite);
+    if (hooks_end_ >= 0 && hooks_end_ < plan_.steps && !others_end &&
+        (state->step() != hooks_end_ || state->unseen_size() > 0)) {
+      return Fail(absl::StrCat("the hooks ended the run at step ", hooks_end_,
+                               ", and the last checkpoint has what they had at step ", state->step()));
     }
   }
   const auto state = ReadCheckpointState(fs, kLogdir);

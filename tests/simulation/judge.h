@@ -56,6 +56,9 @@ class Judge {
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
   // Variables were set, and the program has been told so; `by_hook`: as in ProgramRole.
   void OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook);
+  void OnChanged(Process* chief, const RunChanges::Settings& settings);
+  void OnHooksSee(Process* chief, int64_t step);
+  void OnHooksEnd(Process* chief, int64_t step);
   void OnWorkerEnded(Process* worker, const absl::Status& status);
   void OnLog(const Process* process, absl::string_view line);
   void OnChiefExit(Process* chief);
@@ -70,6 +73,10 @@ class Judge {
   bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
 
  private:
+  // The record has all settings that programs were told of.
+  bool KnowsSettings() const;
+  // All steps before this one are committed.
+  void OnCommitted(int64_t step);
   // What threads that do not get a processor may take.
   absl::Duration Stalls() const;
   absl::Duration ProgressLimit() const;
@@ -115,6 +122,15 @@ class Judge {
   // way.
   std::map<const Process*, Instant> well_since_;
   std::map<const Process*, absl::Status> ended_;
+  // The settings that programs have been told the run has.
+  std::vector<RunChanges::Settings> acknowledged_settings_;
+  // Who computed each slot, by step, of those that are not committed as far as is known; and when a worker last brought
+  // a slot that nobody else has computed.
+  std::map<int64_t, std::map<int64_t, std::set<const Process*>>> computed_;
+  std::map<const Process*, Instant> brought_at_;
+  // Where hooks have ended the run, as far as a program was told; -1.
+  int64_t hooks_end_ = -1;
+  const Process* ended_by_hook_ = nullptr;  // the chief that has recorded it
   std::map<const Process*, int64_t> startup_delays_;
   std::set<std::string> reported_damaged_;
 };

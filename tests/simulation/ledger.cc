@@ -19,7 +19,8 @@ const Reference* Ledger::Know(RunChanges changes) {
   for (const auto& reference : known_) {
     if (reference->changes() == changes) return reference.get();
   }
-  known_.push_back(std::make_unique<Reference>(config_, rules_, std::move(changes)));
+  known_.push_back(present_ == nullptr ? std::make_unique<Reference>(config_, rules_, std::move(changes))
+                                       : std::make_unique<Reference>(*present_, std::move(changes)));
   return known_.back().get();
 }
 
@@ -33,11 +34,16 @@ void Ledger::Learn(bool durable) {
   finished_ = (*record)->finished();
   if (durable && (*record)->has_end()) recorded_end_ = std::min(recorded_end_, (*record)->end().step());
   const RunChanges changes = ChangesOf(**record);
+  if (present_->changes() == changes) return;
   RunChanges part = changes;
-  part.assignments.clear();
+  // With the same settings what it had before is known with all that it has still.
+  const auto& before = present_->changes();
+  const bool extends = before.settings == changes.settings && before.assignments.size() <= changes.assignments.size() &&
+                       std::equal(before.assignments.begin(), before.assignments.end(), changes.assignments.begin());
+  part.assignments.resize(extends ? before.assignments.size() : 0);
   present_ = Know(part);
-  for (const RunChanges::Assignment& assignment : changes.assignments) {
-    part.assignments.push_back(assignment);
+  for (size_t i = part.assignments.size(); i < changes.assignments.size(); ++i) {
+    part.assignments.push_back(changes.assignments[i]);
     present_ = Know(part);
   }
 }

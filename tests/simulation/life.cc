@@ -177,6 +177,7 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   role.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
     judge_.OnReply(chief, generation, reply);
   };
+  role.on_open_session = [this](const std::string& request) { open_session_ = request; };
   role.on_waited = [this](Process* chief, const absl::Status& status, int64_t step) {
     if (!chief->ghost()) judge_.OnWaited(chief, status, step);
   };
@@ -198,6 +199,11 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   program.on_assigned = [this](Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
     judge_.OnAssigned(chief, by_hook);
   };
+  program.on_changed = [this](Process* chief, const RunChanges::Settings& settings) {
+    judge_.OnChanged(chief, settings);
+  };
+  program.on_hooks_see = [this](Process* chief, int64_t step) { judge_.OnHooksSee(chief, step); };
+  program.on_hooks_end = [this](Process* chief, int64_t step) { judge_.OnHooksEnd(chief, step); };
   program.on_wrong = [this](Process* chief, const std::string& what) {
     judge_.Fail(absl::StrCat(chief->name(), ": ", what));
   };
@@ -348,6 +354,14 @@ void Life::StartStranger() {
   role.generation = [this] { return judge_.generation(); };
   world_.Start(random()->Pick(hosts_), absl::StrCat("stranger-", strangers_++), disk_,
                [role](Process* process) { return RunStranger(process, role); });
+}
+
+void Life::StartImpostor() {
+  ImpostorRole role;
+  role.target = "chief-host:2222";
+  role.open_session = [this] { return open_session_; };
+  world_.Start(random()->Pick(hosts_), absl::StrCat("impostor-", strangers_++), disk_,
+               [role](Process* process) { return RunImpostor(process, role); });
 }
 
 void Life::StartReader() {

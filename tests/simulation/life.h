@@ -49,6 +49,7 @@ class Life {
   // Another chief on the same directory; `takes_over`: the lock of the first is gone.
   void StartOtherChief(bool takes_over);
   void StartStranger();
+  void StartImpostor();
   void StartReader();
   // Chiefs that are started from now on have another learning rate.
   void ChangeSettings();
@@ -92,6 +93,7 @@ class Life {
   std::vector<WorkerSlot> workers_;
   int other_chiefs_ = 0;
   int strangers_ = 0;
+  std::string open_session_;  // the newest request
   int readers_ = 0;
   // That chiefs are started with.
   config::v1::RunSpec config_;

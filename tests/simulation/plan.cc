@@ -11,13 +11,27 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
+// So many of all lives: each takes as long as ten others.
+constexpr double kLongLives = 0.005;
+
 config::v1::RunSpec DrawConfig(Random* random) {
   config::v1::RunSpec config;
   config.mutable_training()->set_steps(random->Between(5, 15));
-  config.mutable_training()->set_replicas_to_aggregate(random->Between(1, 4));
+  config.mutable_training()->set_replicas_to_aggregate(random->Chance(0.03) ? random->Between(5, 16)
+                                                                            : random->Between(1, 4));
   config.mutable_training()->set_seed(random->Next() >> 32);
-  config.mutable_input()->set_batch_size(1);
-  config.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+  config::v1::InputConfig* const input = config.mutable_input();
+  input->set_batch_size(1);
+  config::v1::InputConfig::Split* const split = input->add_split();
+  split->set_name("train");
+  split->mutable_synthetic()->set_examples(4096);
+  split->mutable_synthetic()->add_shape(1);
+  split->mutable_synthetic()->set_classes(2);
+  if (random->Chance(0.3)) {
+    config.mutable_optimizer()->mutable_adam();
+  } else {
+    config.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+  }
   config.mutable_optimizer()->mutable_learning_rate()->set_initial(0.05f);
   auto* const checkpoint = config.mutable_checkpoint();
   checkpoint->set_every_seconds(random->Pick<double>({0, 0.05, 0.3, 600}));
@@ -56,7 +70,9 @@ void DrawEnd(Random* random, Plan* plan) {
     case 2:
       rules->non_finite_step = step;
       rules->non_finite_slot = slot;
-      training->set_end_on_non_finite(true);
+      rules->skips_non_finite = random->Chance(0.5);
+      training->set_end_on_non_finite(!rules->skips_non_finite);
+      training->set_skip_non_finite(rules->skips_non_finite);
       break;
     default:
       if (random->Chance(0.8)) break;
@@ -69,7 +85,9 @@ void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, 
   RunRules* const rules = &plan->rules;
   rules->followed = true;
   rules->hook_time = random->Pick<absl::Duration>({absl::ZeroDuration(), slot_times[0] / 4, 2 * slot_times[0]});
-  if (random->Chance(0.3)) {
+  rules->on_stop = random->Pick<RunRules::OnStop>(
+      {RunRules::OnStop::kNothing, RunRules::OnStop::kLeaves, RunRules::OnStop::kRequestsEnd});
+  if (random->Chance(0.3) && !rules->skips_non_finite) {
     rules->patience = random->Between(1, 3);
     rules->check_every = random->Between(1, 2);
   }
@@ -77,6 +95,40 @@ void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, 
     for (int64_t i = random->Between(1, 3); i > 0; --i) {
       rules->assign_at.push_back(random->Between(1, plan->steps - 1));
     }
+    rules->assigns_by_chance = random->Chance(0.3);
+  }
+  if (random->Chance(0.3)) {
+    for (int64_t i = random->Between(1, 3); i > 0; --i) {
+      rules->change_at.push_back(random->Between(1, plan->steps - 1));
+    }
+  }
+}
+
+// A life of many steps, with a change after each or few of them, or with hooks that fall behind.
+void DrawLongLife(Random* random, Plan* plan) {
+  plan->is_long = true;
+  plan->steps = random->Between(100, 200);
+  config::v1::TrainingConfig* const training = plan->config.mutable_training();
+  training->Clear();
+  training->set_steps(plan->steps);
+  training->set_replicas_to_aggregate(random->Between(1, 3));
+  training->set_seed(random->Next() >> 32);
+  plan->workers = static_cast<int>(random->Between(1, 3));
+  plan->slot_times.assign(plan->workers, random->Between(absl::Microseconds(200), absl::Milliseconds(10)));
+  plan->startup_delays.assign(plan->workers, 0);
+  plan->launcher = plan->address_file = plan->may_be_ended = plan->may_change = false;
+  plan->rules = RunRules();
+  RunRules* const rules = &plan->rules;
+  rules->followed = true;
+  switch (random->Below(3)) {
+    case 0:
+      rules->assign_every = random->Pick<int64_t>({1, 1, 2, 5});
+      break;
+    case 1:
+      rules->change_every = random->Pick<int64_t>({1, 2, 5});
+      break;
+    default:
+      rules->hook_time = 8 * plan->slot_times[0] * training->replicas_to_aggregate();
   }
 }
 
@@ -151,9 +203,10 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   if (!plan.launcher && !plan.address_file && library.Chance(0.5)) DrawProgram(&library, plan.slot_times, &plan);
   plan.may_be_ended = library.Chance(0.15);
   plan.may_change = library.Chance(0.2);
+  if (Random lengths(seed ^ 0x1046); lengths.Chance(kLongLives)) DrawLongLife(&lengths, &plan);
   const int64_t slots = plan.config.training().replicas_to_aggregate();
   const Instant horizon =
-      absl::ToInt64Nanoseconds(plan.steps * slot_time * ((slots + plan.workers - 1) / plan.workers + 1));
+      absl::ToInt64Nanoseconds(plan.steps * plan.slot_times[0] * ((slots + plan.workers - 1) / plan.workers + 1));
   plan.quiet_at = horizon;
   if (!with_faults) return plan;
   plan.quiet_at += absl::ToInt64Nanoseconds(random.Chance(0.15) ? absl::Seconds(20) : absl::Seconds(2));
@@ -162,7 +215,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     if (!Faults()[i].applies(plan)) continue;
     choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
   }
-  const int64_t faults = random.Between(0, 9);
+  const int64_t faults = random.Between(0, plan.is_long ? 2 : 9);
   // Some of them again and again: what one fault does not show, two together may.
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
@@ -175,9 +228,10 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
 std::string Plan::Describe() const {
   std::string text = absl::StrCat(
       "seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
-      config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(), ", ", workers,
-      " workers", launcher ? ", launcher" : "", address_file ? ", address file" : "", one_host ? ", one host" : "",
-      ", lease ", config.cluster().lease_seconds(), " s",
+      config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(),
+      config.optimizer().has_adam() ? ", Adam" : "", ", ", workers, " workers", launcher ? ", launcher" : "",
+      address_file ? ", address file" : "", one_host ? ", one host" : "", ", lease ", config.cluster().lease_seconds(),
+      " s",
       config.cluster().max_partial_sums() > 0 ? absl::StrCat(", partial sums ", config.cluster().max_partial_sums())
                                               : "",
       ", chief_wait ", config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),

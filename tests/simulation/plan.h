@@ -32,6 +32,8 @@ struct Plan {
   // As configured, whatever form that has; the rules may end the run before.
   int64_t steps = 0;
   RunRules rules;
+  // A hundred steps and more, with little else.
+  bool is_long = false;
   // Somebody may ask for the end of the run.
   bool may_be_ended = false;
   // The run may be resumed with other settings.

@@ -39,7 +39,7 @@ struct Exit {
 };
 
 // What the program of a process may do of its own accord.
-enum class Wish { kEnd, kEndWithBlock, kAssign };
+enum class Wish { kEnd, kEndWithBlock, kAssign, kChange };
 
 // A process of the operating system: its threads, its clocks, its view of the disk, and how it ends. Started by World.
 // Life: main runs in a thread of its own; the process has ended when main has returned, or at the instant at which it
@@ -75,10 +75,12 @@ class Process {
   void ClearStop();
   // When the first stop signal came; kNever.
   Instant stopped_at() const { return stopped_at_; }
-  // For those who judge it: when a worker last heard anything of its chief, and that a contribution was taken; since
-  // when it is frozen, and for how long at most it was.
+  // For those who judge it: when a worker last heard anything of its chief; since when it is frozen, and for how long
+  // at most it was.
   Instant heard_at = 0;
-  Instant taken_at = 0;
+  // Until then a worker computes nothing more of the slot that it has begun or begins next, while its heartbeats
+  // continue.
+  Instant hangs_until = 0;
   Instant frozen_at = 0;
   absl::Duration longest_freeze;
   // Ends the process on the spot, as _exit does. From one of its own threads; returns to a ghost.

@@ -5,12 +5,14 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/tests/simulation/chief_server.h"
 #include "lockstep/tests/simulation/roles.h"
 #include "lockstep/tests/simulation/world.h"
@@ -34,15 +36,35 @@ train::NamedTensor Assigned(const std::string& name) {
 }
 
 // Two variables at once, or one and its optimizer state: whoever sees one of them must see the other.
-std::vector<train::NamedTensor> DrawAssignment(uint64_t draw) {
+std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config, uint64_t draw) {
+  const std::string state = StateNames(config.optimizer()).back();
   switch (draw % 3) {
     case 0:
-      return {Assigned("a"), Assigned("a/Momentum")};
+      return {Assigned("a"), Assigned("a" + state)};
     case 1:
       return {Assigned("b"), Assigned("counter")};
     default:
-      return {Assigned("c/Momentum"), Assigned("b")};
+      return {Assigned("c" + state), Assigned("b")};
   }
+}
+
+// A learning rate and a batch size.
+RunChanges::Settings DrawSettings(uint64_t draw) {
+  return {0.01f * static_cast<float>(1 + draw % 5), static_cast<int64_t>(1 + draw / 5 % 3)};
+}
+
+absl::Status ChangeTo(const config::v1::RunSpec& config, const RunChanges::Settings& settings,
+                      train::Session* session) {
+  SettingsChange change;
+  change.optimizer = config.optimizer();
+  change.optimizer->mutable_learning_rate()->set_initial(settings.rate);
+  change.batch_size = settings.batch_size;
+  return session->ChangeSettings(change);
+}
+
+// Whether a change between two steps was told that it is not between two steps: then nothing held the run for it.
+bool WasNotHeld(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "only between two steps");
 }
 
 // Sees every update once, in order, and remembers all of them. Does not gate.
@@ -55,8 +77,10 @@ class CountingHook : public train::Hook {
     if (!std::exchange(restored_, false)) seen_ = SeenUpdates();
     return absl::OkStatus();
   }
-  absl::Status AfterRun(train::RunContext&, const train::RunValues& values) override {
+  absl::Status AfterRun(train::RunContext& context, const train::RunValues& values) override {
+    if (context.stop_requested()) ended_at_ = values.result.global_step;
     const int64_t step = values.result.global_step;
+    if (!process_->ghost()) role_.on_hooks_see(process_, step);
     if (step != seen_.step + 1) {
       Wrong(absl::StrCat("its hooks see step ", step, " after step ", seen_.step));
     }
@@ -71,6 +95,8 @@ class CountingHook : public train::Hook {
     }
     return absl::OkStatus();
   }
+  // A hook before this one has ended the run there; -1: none has.
+  int64_t ended_at() const { return ended_at_; }
   std::string State() const override { return seen_.ToString(); }
   absl::Status SetState(absl::string_view state) override {
     const std::pair<std::string, std::string> parts = absl::StrSplit(state, ' ');
@@ -87,6 +113,7 @@ class CountingHook : public train::Hook {
   const ProgramRole& role_;
   SeenUpdates seen_;
   bool restored_ = false;
+  int64_t ended_at_ = -1;
 };
 
 // Sets variables after some steps, which it gates; and looks at what was there.
@@ -94,9 +121,10 @@ class AssigningHook : public train::Hook {
  public:
   AssigningHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
   std::string name() const override { return "assign"; }
-  bool GatesAt(int64_t step) const override { return absl::c_linear_search(role_.rules.assign_at, step); }
+  bool GatesAt(int64_t step) const override { return role_.rules.AssignsAfter(step); }
   absl::Status BeforeRun(train::RunContext& context) override {
-    for (const char* const name : {"a", "a/Momentum", "counter"}) {
+    for (const std::string& name :
+         {std::string("a"), "a" + StateNames(role_.chief.config.optimizer())[0], std::string("counter")}) {
       if (GatesAt(context.global_step() + 1)) context.Fetch(name);
     }
     return absl::OkStatus();
@@ -110,8 +138,10 @@ class AssigningHook : public train::Hook {
     std::vector<train::NamedTensor> fetched;
     for (const auto& entry : run.fetched) fetched.push_back(entry.second);
     if (!process_->ghost()) role_.on_read(process_, run.fetched_step, fetched);
-    const std::vector<train::NamedTensor> values = DrawAssignment(static_cast<uint64_t>(step));
+    if (role_.rules.assigns_by_chance && process_->world()->random()->Chance(0.5)) return absl::OkStatus();
+    const std::vector<train::NamedTensor> values = DrawAssignment(role_.chief.config, static_cast<uint64_t>(step));
     const absl::Status assigned = context.session().Assign(values);
+    if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
     // What a disk does may pass: another session is to try again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
@@ -129,6 +159,30 @@ class AssigningHook : public train::Hook {
     if (!process_->ghost()) role_.on_wrong(process_, what);
   }
 
+  Process* const process_;
+  const ProgramRole& role_;
+};
+
+// Changes settings after some steps, which it gates.
+class ChangingHook : public train::Hook {
+ public:
+  ChangingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
+  std::string name() const override { return "change"; }
+  bool GatesAt(int64_t step) const override { return role_.rules.ChangesAfter(step); }
+  absl::Status AfterRun(train::RunContext& context, const train::RunValues& run) override {
+    const int64_t step = run.result.global_step;
+    if (!GatesAt(step)) return absl::OkStatus();
+    const RunChanges::Settings settings = DrawSettings(static_cast<uint64_t>(step));
+    const absl::Status changed = ChangeTo(role_.chief.config, settings, &context.session());
+    if (WasNotHeld(changed) && !process_->ghost()) role_.on_wrong(process_, std::string(changed.message()));
+    const bool ends = absl::IsCancelled(changed) || absl::IsOutOfRange(changed) || absl::IsFailedPrecondition(changed);
+    if (!changed.ok() && !ends) return absl::UnavailableError(changed.message());
+    RETURN_IF_ERROR(changed);
+    if (!process_->ghost()) role_.on_changed(process_, settings);
+    return absl::OkStatus();
+  }
+
+ private:
   Process* const process_;
   const ProgramRole& role_;
 };
@@ -183,40 +237,70 @@ class RunningProgram {
  public:
   RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
     observer_.on_reply = role.chief.on_reply;
+    observer_.on_open_session = role.chief.on_open_session;
   }
 
-  void RequestStop() { stop_.Request(); }
+  void RequestStop() {
+    // Each of those that a signal notifies does what it does then.
+    told_to_stop_ = true;
+    stop_.Request();
+  }
   void OnWish(Wish wish) {
     if (session_ == nullptr) return;
+    Random* const random = process_->world()->random();
     const absl::Status status = session_->Use([&](train::Session* session) -> absl::Status {
       if (wish == Wish::kEnd) return session->RequestStop("the program wants it");
-      RETURN_IF_ERROR(session->Assign(DrawAssignment(process_->world()->random()->Next())));
+      if (wish == Wish::kChange) {
+        const RunChanges::Settings settings = DrawSettings(random->Next());
+        RETURN_IF_ERROR(ChangeTo(role_.chief.config, settings, session));
+        if (!process_->ghost()) role_.on_changed(process_, settings);
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(session->Assign(DrawAssignment(role_.chief.config, random->Next())));
       if (!process_->ghost()) role_.on_assigned(process_, absl::nullopt);
       return absl::OkStatus();
     });
     LOG(INFO) << "what the program wanted: " << status;
+    if (WasNotHeld(status) && !process_->ghost()) role_.on_wrong(process_, std::string(status.message()));
   }
   // Of the last chief, if there was one.
   absl::optional<int64_t> last_step() const { return last_step_; }
+  // Where its hooks have ended the run.
+  absl::optional<int64_t> ended_at() const { return ended_at_; }
 
   absl::Status Run() {
     train::MonitoredSessionOptions options;
     options.session = SessionOptionsOf();
-    options.own_hooks.push_back(std::make_unique<CountingHook>(process_, &role_));
     if (role_.rules.patience > 0) {
       train::EarlyStoppingOptions stopping;
       stopping.patience = role_.rules.patience;
       stopping.every_n_steps = role_.rules.check_every;
       options.own_hooks.push_back(train::EarlyStoppingHook::Create(stopping).value());
     }
-    if (!role_.rules.assign_at.empty()) options.own_hooks.push_back(std::make_unique<AssigningHook>(process_, &role_));
+    if (!role_.rules.assign_at.empty() || role_.rules.assign_every > 0) {
+      options.own_hooks.push_back(std::make_unique<AssigningHook>(process_, &role_));
+    }
+    if (!role_.rules.change_at.empty() || role_.rules.change_every > 0) {
+      options.own_hooks.push_back(std::make_unique<ChangingHook>(process_, &role_));
+    }
+    auto counting = std::make_unique<CountingHook>(process_, &role_);
+    const CountingHook* const counts = counting.get();
+    options.own_hooks.push_back(std::move(counting));
     options.open = [this](const train::SessionOptions& session) { return Open(session); };
     const train::TrainOp op = options.session.op;
-    return train::WithSession(train::MonitoredSession::Create(std::move(options)),
-                              [&](train::MonitoredSession& session) -> absl::Status {
-                                while (!session.ShouldStop()) RETURN_IF_ERROR(session.Run(op).status());
-                                return absl::OkStatus();
-                              });
+    return train::WithSession(
+        train::MonitoredSession::Create(std::move(options)), [&](train::MonitoredSession& session) -> absl::Status {
+          while (!session.ShouldStop()) {
+            if (told_to_stop_ && role_.rules.on_stop == RunRules::OnStop::kLeaves) break;
+            if (told_to_stop_ && role_.rules.on_stop == RunRules::OnStop::kRequestsEnd && session_ != nullptr) {
+              const auto end = [](train::Session* own) { return own->RequestStop("a stop"); };
+              LOG(INFO) << "told to stop: " << session_->Use(end);
+            }
+            RETURN_IF_ERROR(session.Run(op).status());
+          }
+          if (counts->ended_at() >= 0) ended_at_ = counts->ended_at();
+          return absl::OkStatus();
+        });
   }
 
  private:
@@ -263,6 +347,8 @@ class RunningProgram {
   train::StopSignal stop_;
   SharedSession* session_ = nullptr;
   absl::optional<int64_t> last_step_;
+  absl::optional<int64_t> ended_at_;
+  bool told_to_stop_ = false;
 };
 
 }  // namespace
@@ -279,6 +365,7 @@ int RunProgram(Process* process, const ProgramRole& role) {
   process->SetWish([&program](Wish wish) { program.OnWish(wish); });
   absl::Status status = program.Run();
   LOG(INFO) << "the program: " << status;
+  if (!process->ghost() && status.ok() && program.ended_at()) role.on_hooks_end(process, *program.ended_at());
   if (!process->ghost() && program.last_step()) role.chief.on_waited(process, status, *program.last_step());
   // What Program makes of it.
   const bool hangs = absl::IsDeadlineExceeded(status);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ struct RunRules {
   // The loss of this slot is not finite, which ends the run before its step.
   int64_t non_finite_step = -1;
   int64_t non_finite_slot = 0;
+  // With training.skip_non_finite: that step changes nothing instead.
+  bool skips_non_finite = false;
 
   // A program follows the run. It counts the updates that it sees, taking up to `hook_time` for each.
   bool followed = false;
@@ -41,9 +44,20 @@ struct RunRules {
   // It stops when the loss has not improved in so many looks, one at every multiple of `check_every` steps.
   int64_t patience = 0;
   int64_t check_every = 1;
-  // It sets variables after these steps.
+  // It sets variables after these steps, and after each multiple of `assign_every`.
   std::vector<int64_t> assign_at;
+  int64_t assign_every = 0;
+  // Each time only as chance has it: a later life may not repeat what an earlier one has set.
+  bool assigns_by_chance = false;
+  // It changes settings after these steps, and after each multiple of `change_every`.
+  std::vector<int64_t> change_at;
+  int64_t change_every = 0;
+  // What it does when it is asked to stop, besides: leaves its loop, or requests the end of its session.
+  enum class OnStop { kNothing, kLeaves, kRequestsEnd };
+  OnStop on_stop = OnStop::kNothing;
 
+  bool AssignsAfter(int64_t step) const;
+  bool ChangesAfter(int64_t step) const;
   std::string Describe() const;
 };
 
@@ -56,11 +70,20 @@ struct RunChanges {
   };
   // In order.
   std::vector<Assignment> assignments;
-  // The learning rate from each step on, in order; the first is that of step 0.
-  std::vector<std::pair<int64_t, float>> rates;
+  struct Settings {
+    float rate = 0;
+    int64_t batch_size = 1;
+    bool operator==(const Settings& other) const { return rate == other.rate && batch_size == other.batch_size; }
+  };
+  // Settings from each step on, in order; the first are those of step 0.
+  std::vector<std::pair<int64_t, Settings>> settings;
 
-  bool operator==(const RunChanges& other) const { return assignments == other.assignments && rates == other.rates; }
+  const Settings& SettingsAt(int64_t step) const;
+  bool operator==(const RunChanges& other) const {
+    return assignments == other.assignments && settings == other.settings;
+  }
 };
+RunChanges::Settings SettingsOf(const config::v1::RunSpec& config);
 // `config`: of a run that has no record yet.
 RunChanges ChangesOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const v1::RunRecord& record);
@@ -78,8 +101,10 @@ struct ComputeHooks {
 };
 Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rules, ComputeHooks hooks);
 
-// What a variable of the model, or its momentum, is set to when it is set.
+// What a variable of the model, or a state of it, is set to when it is set.
 std::vector<float> AssignedValues(const std::string& name);
+// The states of a variable by name ("/Momentum"), as its optimizer has them.
+std::vector<std::string> StateNames(const config::v1::OptimizerConfig& optimizer);
 
 // What the counting hook of a program keeps: the step that it has seen, and a number into which all losses went.
 struct SeenUpdates {
@@ -95,8 +120,10 @@ extern const char kCountingHook[];
 // Lockstep's formulas and nothing of its code.
 class Reference {
  public:
-  // Momentum and R slots as configured; no compression.
+  // Momentum or Adam and R slots as configured; no compression.
   Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes);
+  // The run of `base` with other changes: shares with it the states before the first difference.
+  Reference(const Reference& base, RunChanges changes);
 
   const RunChanges& changes() const { return changes_; }
   // The global step at which the run ends if nobody asks for the end.
@@ -104,7 +131,7 @@ class Reference {
 
   // OK when these are the values at the step; else the first difference.
   absl::Status CheckValues(int64_t step, VariableValues values) const;
-  // The same of variables, momentum and global_step by name.
+  // The same of variables, their states and global_step by name.
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) const;
   // Whether these are the values of the canary, which a worker computes when it joins.
   bool AreCanaryValues(VariableValues values) const;
@@ -115,14 +142,17 @@ class Reference {
   using Values = std::vector<std::vector<float>>;  // by variable
   struct State {
     Values values;
-    Values momentum;       // of the trainable ones
-    double mean_loss = 0;  // of the step that has made it
+    std::vector<Values> slots;  // by state, of the trainable ones
+    float powers[2] = {0, 0};   // of Adam
+    double mean_loss = 0;       // of the step that has made it
     SeenUpdates seen;
   };
 
   // Computes what is not yet computed.
   const State& At(int64_t step) const;
   State Next(const State& state, int64_t step) const;
+  // A variable's element and its states after a gradient.
+  void Update(const State& state, float rate, float gradient, int variable, int element, State* next) const;
   void Assign(int64_t step, State* state) const;
   // OK when this is what the checkpoint of the step holds for the program.
   absl::Status CheckSessionState(int64_t step, const v1::SessionState& state) const;
@@ -130,7 +160,8 @@ class Reference {
   const config::v1::RunSpec config_;
   const RunRules rules_;
   const RunChanges changes_;
-  mutable std::vector<State> states_;  // by step
+  const std::vector<std::string> state_names_;
+  mutable std::vector<std::shared_ptr<const State>> states_;  // by step
   Values canary_;
 };
 

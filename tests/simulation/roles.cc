@@ -63,6 +63,7 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
   Chief* const chief = chief_process->chief();
   ReplyObserver observer;
   observer.on_reply = role.on_reply;
+  observer.on_open_session = role.on_open_session;
   std::string address = role.listen;
   if (absl::EndsWith(address, ":0")) {
     address = process->world()->network()->AnyPort(address.substr(0, address.size() - 2));
@@ -129,6 +130,7 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
     ComputeHooks hooks;
     hooks.before_slot = [process, world, role](const SlotKey& key, VariableValues values) {
       if (!process->ghost()) role.on_slot(process, key, values);
+      while (!process->ghost() && world->now() < process->hangs_until) world->Sleep(absl::Milliseconds(20));
       world->Sleep(world->random()->Between(role.slot_time / 2, role.slot_time));
     };
     hooks.before_gradient = [world] {

@@ -42,6 +42,7 @@ struct ChiefRole {
   // It begins at this step; -1 when there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
   std::function<void(Process*, int64_t generation, const StepReplyFrame&)> on_reply;
+  std::function<void(const std::string& request)> on_open_session;
   // How Wait has returned, and the last committed step; -1 when there was no model yet.
   std::function<void(Process*, const absl::Status&, int64_t step)> on_waited;
 };
@@ -50,7 +51,7 @@ int RunChief(Process* process, const ChiefRole& role);
 // The values of a step, as somebody has read them.
 using OnRead = std::function<void(Process*, int64_t step, absl::Span<const train::NamedTensor> values)>;
 
-// The chief in a program that follows the run, with hooks. Process::Ask: kEnd and kAssign.
+// The chief in a program that follows the run, with hooks. Process::Ask: kEnd, kAssign and kChange.
 struct ProgramRole {
   ChiefRole chief;
   RunRules rules;
@@ -58,6 +59,11 @@ struct ProgramRole {
   OnRead on_read;
   // Variables were set, and the program knows it; `by_hook`: what a hook has set, in this life or in one before.
   std::function<void(Process*, const absl::optional<RunChanges::Assignment>& by_hook)> on_assigned;
+  // The run has these settings, and the program knows it.
+  std::function<void(Process*, const RunChanges::Settings&)> on_changed;
+  // Its hooks are about to see the update that makes this step; they have ended the run at a step.
+  std::function<void(Process*, int64_t step)> on_hooks_see;
+  std::function<void(Process*, int64_t step)> on_hooks_end;
   std::function<void(Process*, const std::string& what)> on_wrong;
 };
 int RunProgram(Process* process, const ProgramRole& role);
@@ -99,6 +105,14 @@ struct StrangerRole {
   std::function<int64_t()> generation;
 };
 int RunStranger(Process* process, const StrangerRole& role);
+
+// A worker of another make, which asks for tokens as an honest one does, and contributes to what its token is not for.
+struct ImpostorRole {
+  std::string target;
+  // An OpenSessionRequest of an honest worker; empty: none has come.
+  std::function<std::string()> open_session;
+};
+int RunImpostor(Process* process, const ImpostorRole& role);
 
 }  // namespace simulation
 }  // namespace lockstep

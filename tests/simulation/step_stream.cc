@@ -125,9 +125,6 @@ void SimulatedStepStream::HandleReply(Receiver* receiver) {
   const absl::Status status = DecodeStepReply(message, &decoded);
   if (status.ok()) world->transcript()->Add(world->now(), client_->name(), "receives", Describe(decoded.frame));
   client_->heard_at = world->now();
-  if (decoded.frame.result != v1::CONTRIBUTION_NONE) taken_ = true;
-  // It counts with the next token.
-  if (decoded.frame.token && taken_) client_->taken_at = world->now();
   const absl::StatusOr<bool> more = status.ok() ? receiver->OnReply(decoded.frame) : status;
   if (!more.ok()) {
     status_ = absl::Status(more.status().code(), absl::StrCat("a reply of the chief: ", more.status().message()));

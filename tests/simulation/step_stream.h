@@ -55,7 +55,6 @@ class SimulatedStepStream : public StepStream {
   const std::shared_ptr<Writing> writing_ = std::make_shared<Writing>();
   bool paused_ = false;
   bool interrupted_ = false;
-  bool taken_ = false;   // a contribution was
   absl::Status status_;  // the first error
   bool closed_ = false;
 };
