@@ -121,6 +121,8 @@ absl::StatusOr<v1::OpenSessionReply> Chief::OpenSession(const v1::OpenSessionReq
   }
   absl::Status agreed = CheckVersions(request, options_.host);
   if (agreed.ok()) agreed = Agree(request);
+  // Settings that were changed since have another contract, and the worker asks for them.
+  if (!agreed.ok() && changes != settings_.changes()) return absl::AbortedError("settings of the run were changed");
   if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed);
   RETURN_IF_ERROR(agreed);
   ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes));
