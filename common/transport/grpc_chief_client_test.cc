@@ -372,6 +372,7 @@ TEST_F(GrpcChiefClientTest, ARingThatIsGoneEndsAsItsStreamDoes) {
     v1::StepRequest first;
     stream->Read(&first);
     stream->Write(answer);
+    stream->Write(v1::StepReply());  // something comes before the end
     return grpc::Status(grpc::StatusCode::ABORTED, "variables were set");
   });
   const absl::Status status = channel_->AwaitToken().status();

@@ -93,7 +93,8 @@ absl::StatusOr<bool> RingStepStream::AwaitAnswer(Receiver* receiver) {
   const absl::Status attached = ring_->Attach(*answers.answer());
   if (!attached.ok()) {
     // A chief that has ended the stream has dropped its ring, and its status says why.
-    const absl::Status ended = stream_->Look(leave_limit_);
+    stream_->Drain();
+    const absl::Status ended = stream_->Look(absl::ZeroDuration());
     if (!ended.ok()) return Break(ended);
     return Break(absl::UnavailableError(absl::StrCat("the chief's ring: ", attached.message())));
   }
