@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// How long to wait before each further attempt: grows by a factor up to a limit, less a random part, so that
-// many clients of a server that comes back do not call it at the same instant. It does not wait itself.
-// The delays are a function of the options and the seed. Thread-compatible.
+// Computes the wait before each further attempt: it grows by a factor up to a limit, less a random part, so that many
+// clients of a server that returns do not call it at the same instant. Does not wait itself. The delays are a function
+// of the options and the seed. Thread-compatible.
 class Backoff {
  public:
   struct Options {

@@ -32,16 +32,17 @@ class Coordinator {
   explicit Coordinator(Options options);
   ~Coordinator();
 
-  // Asks everyone to stop. `reason` may be OK or clean; else it is the group's error. The first error is
-  // kept, also when a clean stop was requested before it; but Cancelled after a request is its consequence and no
-  // error. Returns OK, or, when the group has been joined already and nobody else would see it, the error itself.
+  // Asks all threads to stop. `reason` may be OK or clean; otherwise it is the group's error. The first error is kept,
+  // even if a clean stop was requested before it. Cancelled after a request is a consequence of the request and not an
+  // error. Returns OK; if the group has been joined already, so that Join cannot return the error, returns the error
+  // itself.
   absl::Status RequestStop(absl::Status reason = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until a stop is requested or `timeout` has passed; returns whether it is requested.
   bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `callback` is called once, without locks, by whoever requests the next stop; at once if one is requested already.
-  // It may come after the end of all threads, at the latest from the destructor.
+  // Calls `callback` once, without locks, in the thread that requests the next stop; immediately if a stop is requested
+  // already. The call may come after the end of all threads, at the latest from the destructor.
   void OnStop(std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
   // The error that is kept; OK when there is none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -49,9 +50,9 @@ class Coordinator {
   // Runs `body` in a new thread of the group. An error that it returns requests the stop.
   void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What a thread of StartLoop does. `run` is called at once and then at start + k * period (back to back with a
-  // period of zero), until a stop is requested; `start` before and `stop` after it, the latter not after an error.
-  // `start` and `stop` may be empty.
+  // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the
+  // period is zero), until a stop is requested. `start` is called before it; `stop` is called after it, but not after
+  // an error. `start` and `stop` may be empty.
   struct Loop {
     absl::Duration period;
     std::function<absl::Status()> run;
@@ -62,7 +63,7 @@ class Coordinator {
   absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct JoinOptions {
-    // How long threads may continue after the stop was requested.
+    // Maximum time that threads may continue after the stop was requested.
     absl::Duration grace = absl::Seconds(120);
     // Threads that are still running then are logged instead of reported.
     bool ignore_live_threads = false;

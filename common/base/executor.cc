@@ -21,7 +21,7 @@ void LowerPriority() {
   setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kBackgroundNiceness);
 }
 
-// What a thread is to do.
+// The arguments of a new thread.
 struct Task {
   std::string name;
   Executor::Priority priority;

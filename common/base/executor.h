@@ -19,9 +19,9 @@ class Thread {
   virtual void Detach() = 0;
 };
 
-// Where every thread comes from, as every instant comes from a Clock: production code creates threads through an
-// injected Executor alone, and blocks only in Clock, CondVar and Thread::Join, so that a simulation can run all of them
-// in one thread, in an order of its own. Thread-safe.
+// The source of all threads, as Clock is the source of time: production code creates threads only through an injected
+// Executor, and blocks only in Clock, CondVar and Thread::Join, so that a simulation can run all of them in one thread,
+// in an order of its own. Thread-safe.
 class Executor {
  public:
   enum class Priority {
@@ -40,7 +40,8 @@ class Executor {
   // when the system has no thread left.
   std::unique_ptr<Thread> Start(std::string name, absl::AnyInvocable<void()> body,
                                 Priority priority = Priority::kNormal);
-  // The same for who can do without: null when the system has no thread left. `body` is gone then, and never ran.
+  // Like Start, for callers that can continue without the thread: returns null if the system has no thread left. `body`
+  // is then destroyed without having run.
   std::unique_ptr<Thread> TryStart(std::string name, absl::AnyInvocable<void()> body,
                                    Priority priority = Priority::kNormal) {
     return StartThread(std::move(name), priority, std::move(body));

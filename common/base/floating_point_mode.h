@@ -5,10 +5,10 @@
 
 namespace lockstep {
 
-// Whether the calling thread computes as IEEE 754 has it by default. FailedPrecondition, with exit code 2, names what
-// is set instead: that subnormal numbers count as zero, as in every program that is linked with -ffast-math, or another
-// rounding than to the nearest. A thread begins with the mode of the one that made it, so a check before threads are
-// made stands for them. Takes nanoseconds.
+// Returns OK if the calling thread has the default floating-point mode of IEEE 754. Otherwise returns
+// FailedPrecondition, with exit code 2, which names the mode that is set: subnormal numbers count as zero, as in every
+// program that is linked with -ffast-math, or rounding is not to the nearest. A thread inherits the mode of the thread
+// that creates it, so a check before threads are created covers them. Takes nanoseconds.
 absl::Status CheckFloatingPointMode();
 
 }  // namespace lockstep

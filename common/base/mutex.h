@@ -12,8 +12,8 @@ namespace lockstep {
 
 class CondVar;
 
-// What runs instead of waiting, where a simulation runs the bodies of many threads in one. Programs have none, and
-// wait as the operating system does.
+// Runs other work in place of a wait, in a simulation that runs the bodies of many threads in one. Programs have none,
+// and wait as the operating system does.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -25,7 +25,7 @@ class Scheduler {
   virtual bool Wait(const CondVar* cv, absl::Duration timeout) = 0;
   virtual void Notify(const CondVar* cv, bool all) = 0;
 
-  // Of the process. Set before the first mutex is used, and not while one is held.
+  // The process's scheduler. Must be set before the first mutex is used, and not while one is held.
   static Scheduler* Get() { return scheduler_; }
   static void Set(Scheduler* scheduler) { scheduler_ = scheduler; }
 

@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// What a program registers by name, such as the factories of its models. Make it at first use and never destroy it:
-// registrations run before main, in any order. Thread-safe.
+// Values that a program registers by name, such as the factories of its models. Create the registry at first use and
+// never destroy it: registrations run before main, in any order. Thread-safe.
 template <typename Value>
 class NameRegistry {
  public:
@@ -65,7 +65,7 @@ class NameRegistry {
 // Ends the program, with the error, unless a registration before main succeeded.
 bool MustBeRegistered(const absl::Status& status);
 
-// Of what the macros REGISTER_... are made: does it before main.
+// Implements the macros REGISTER_...: registers before main.
 #define LOCKSTEP_REGISTERED_(...) LOCKSTEP_REGISTERED_NUMBERED_(__COUNTER__, __VA_ARGS__)
 #define LOCKSTEP_REGISTERED_NUMBERED_(counter, ...) LOCKSTEP_REGISTERED_NAMED_(counter, __VA_ARGS__)
 #define LOCKSTEP_REGISTERED_NAMED_(counter, ...) \

@@ -27,7 +27,7 @@ namespace {
 // Wakes a TerminationWatch that is over. Any process may send it, too.
 constexpr int kWake = SIGUSR1;
 
-// Of a status: its exit code.
+// Payloads of a status: its exit code, and a mark that a disk hangs.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
 
@@ -91,8 +91,8 @@ void InitializeProcess(const char* program) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2047 << 20);
-  // One heap: memory that a received message took and freed serves the next one, whichever thread receives it. With a
-  // heap for each thread, a chief's heaps kept twice what its messages ever took at once.
+  // Use one heap: memory that a received message took and freed serves the next message, whichever thread receives it.
+  // With a heap for each thread, a chief's heaps kept twice the memory that its messages ever took at the same time.
   mallopt(M_ARENA_MAX, 1);
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {

@@ -28,11 +28,12 @@ enum ExitCode {
 
 // The exit code for the status with which a role ended.
 int ExitCodeOf(const absl::Status& status);
-// The same error; ExitCodeOf is this code, whoever passes it on as it is.
+// Returns the same error with a payload: ExitCodeOf returns `exit_code` for it, as long as callers pass it on
+// unchanged.
 absl::Status WithExitCode(absl::Status status, int exit_code);
 
-// The same error; it is because a disk hangs (kExitFailed): whoever ends the process with it destroys nothing that may
-// write.
+// Returns the same error, marked as caused by a disk that hangs (kExitFailed): code that ends the process with it must
+// not destroy any object that may write.
 absl::Status AsDiskHang(absl::Status status);
 bool IsDiskHang(const absl::Status& status);
 
@@ -57,11 +58,11 @@ std::string ProcessName(const std::string& role);
 
 // The signals that tell a process to stop: SIGTERM, SIGINT, SIGXCPU and, unless it is ignored as under nohup, SIGHUP.
 sigset_t StopSignals();
-// The same, and SIGUSR1 and SIGUSR2, which tell it to save now and to continue.
+// StopSignals(), and SIGUSR1 and SIGUSR2, which tell the process to save now and to continue.
 sigset_t WatchedSignals();
 
-// How long a process that was asked to stop may take beyond saving (checkpoint.stop_seconds): the event file, calls
-// that hang in a disk. Then it ends itself.
+// Maximum time that a process that was asked to stop may take in addition to saving (checkpoint.stop_seconds), for the
+// event file and for calls that hang in a disk. Then it ends itself.
 constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
 // Acts on WatchedSignals() as StopRequests defines them, in a thread of its own. A signal that means an immediate end

@@ -106,7 +106,7 @@ TEST(TerminationWatchTest, CallsAtTheFirstSignalOfEachKind) {
   }
 }
 
-// One stop arrives twice, as under `timeout` or with a closed terminal.
+// A stop signal arrives twice, as under `timeout` or when a terminal closes.
 TEST(TerminationWatchTest, RepeatedSignalsAreTheSameStop) {
   SimulatedClock clock;
   for (const int signal : {SIGTERM, SIGHUP}) {
@@ -174,7 +174,7 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
-// As in `lockstep chief ... 2>&1 | less` that nobody reads on.
+// Stderr is a full pipe, as in `lockstep chief ... 2>&1 | less` when the reader does not scroll.
 TEST(TerminationWatchDeathTest, EndsAtTheLimitThoughStderrTakesNothing) {
   EXPECT_EXIT(
       {

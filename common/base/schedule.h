@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// On a schedule without drift, the date after `date` for someone who is ready for it at `now`: dates that were missed
+// Returns the date after `date` on a schedule without drift, for a caller that is ready for it at `now`: missed dates
 // are skipped. `period` must be positive.
 inline absl::Time NextDate(absl::Time date, absl::Duration period, absl::Time now) {
   const absl::Time next = date + period;

@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// One ParallelFor. Threads of the pool may come to it after the last index is taken and the caller has returned, so
-// they share it, and call the function only for an index that they took.
+// State of a ParallelFor call. Threads of the pool may reach it after the last index is taken and the caller has
+// returned, so they share ownership, and call the function only for an index that they took.
 class Batch {
  public:
   Batch(int64_t n, absl::FunctionRef<void(int64_t)> f) : n_(n), f_(f) {}

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// What this process was doing, and in which thread: one line of a timeline.
+// An activity of this process and its thread: a line of a timeline.
 struct TraceEvent {
   // A literal.
   const char* name = "";
@@ -20,14 +20,14 @@ struct TraceEvent {
   int thread = 0;
 };
 
-// Collects events while somebody wants a timeline, and costs one relaxed load for each otherwise. The times are the
-// machine's: they are shown to people and decide nothing. Thread-safe.
+// Collects events while recording, and otherwise costs one relaxed load for each. The times are the machine's: they are
+// shown to people and decide nothing. Thread-safe.
 class TraceRecorder {
  public:
-  // Of those that come after, none is kept.
+  // Maximum number of events; later events are dropped.
   static constexpr size_t kMaxEvents = 100000;
 
-  // That of TraceSpan.
+  // The recorder that TraceSpan uses.
   static TraceRecorder* Process();
 
   // Forgets what was collected, and begins.
@@ -36,9 +36,9 @@ class TraceRecorder {
   std::vector<TraceEvent> Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
 
-  // Of the calling thread.
+  // Adds an event of the calling thread.
   void Add(const char* name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same in two calls; `key` tells open ones apart.
+  // Add in two calls; `key` identifies the open event.
   void Open(const void* key, const char* name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(const void* key) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +46,7 @@ class TraceRecorder {
   std::atomic<bool> recording_{false};
   Mutex mutex_;
   std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mutex_);
-  // Those that began while recording; without their ends.
+  // Events that began while recording and have not ended.
   std::map<const void*, TraceEvent> open_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Whether `text` is UTF-8 (RFC 3629).
+// Returns true if `text` is UTF-8 (RFC 3629).
 bool IsUtf8(absl::string_view text);
 // The characters of `text` that at most `max_bytes` hold; each byte that belongs to none is a question mark.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);

@@ -18,7 +18,7 @@ class LimitedThreads : public Executor {
  public:
   explicit LimitedThreads(int limit, std::string part = "") : left_(limit), part_(std::move(part)) {}
 
-  // How many were not given.
+  // The number of threads that were refused.
   int refused() const { return std::max(0, -left_.load()); }
 
  private:
