@@ -15,7 +15,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// What an element takes in addition to its bytes, with the slack of arrays that grow, rounded up.
+// Memory that an element takes in addition to its bytes, with the slack of arrays that grow, rounded up.
 constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;

@@ -77,8 +77,8 @@ std::string Varint(uint64_t value) {
   return bytes + static_cast<char>(value);
 }
 
-// What a message with a field of each number and wire type, over and over, takes is not more than the bound: protobuf
-// keeps what has not its field's own wire type, and that takes memory.
+// Checks that a message that repeats a field of each number and wire type takes no more memory than the bound: protobuf
+// keeps a field whose wire type is not its own, and that takes memory.
 TEST(BoundedParseTest, BoundsEachFieldOfEachWireType) {
   constexpr int kMany = 20000;
   const std::string values[] = {std::string(1, '\0'), std::string(8, '\0'), std::string(1, '\0'), "", "",

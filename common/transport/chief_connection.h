@@ -33,7 +33,7 @@ class ChiefConnection {
     std::shared_ptr<const Link> link;
     bool fresh = false;  // the link was made for this attempt
     absl::Time began;
-    // What the call may take.
+    // Time limit of the call.
     absl::Duration limit;
   };
 
@@ -44,7 +44,8 @@ class ChiefConnection {
 
   // Begins a call that looks for the chief; it must not wait for the connection.
   Attempt Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  // That call ended with `status`. Returns it with a reason for people: Unavailable if nothing answered.
+  // Notes that the attempt's call ended with `status`. Returns it with a reason for people: Unavailable if nothing
+  // answered.
   absl::Status End(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// What gRPC 1.51 says, and what it means.
+// Texts of gRPC 1.51 and their meanings.
 constexpr absl::string_view kResolution = "DNS resolution failed for ";
 constexpr absl::string_view kNoConnection = "failed to connect to all addresses";
 constexpr absl::string_view kLastError = "last error: ";

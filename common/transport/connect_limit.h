@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// How long one attempt to reach a chief may take: short at first, so that a chief that has moved is found soon; twice
-// as long after each attempt that took all its time, so that a chief far away is found at all. Pure.
+// Time limit of one attempt to reach a chief: short at first, so that a chief that has moved is found soon; doubled
+// after each attempt that took all its time, so that a distant chief is found at all. Pure.
 class ConnectLimit {
  public:
   ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}

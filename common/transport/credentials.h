@@ -10,8 +10,8 @@ class ServerCredentials;
 
 namespace lockstep {
 
-// How the two ends of a connection prove who they are. Clients, servers and probes all take theirs from here. A value;
-// by default nothing is proved and nothing encrypted. Thread-safe.
+// The way in which the two ends of a connection prove their identity. Clients, servers and probes all take theirs from
+// here. A value; by default nothing is proved and nothing encrypted. Thread-safe.
 class Credentials {
  public:
   std::shared_ptr<grpc::ChannelCredentials> ForClient() const;

@@ -13,7 +13,7 @@ namespace lockstep {
 struct GrpcClientOptions {
   // The deadline of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
-  // How long GetRunSpec and GetStatus may look for a chief that is not connected, at first (ChiefConnection).
+  // Time that GetRunSpec and GetStatus may take at first to reach a chief that is not connected (ChiefConnection).
   absl::Duration connect_timeout = absl::Seconds(2);
   // A goodbye on the Step stream is given up when nothing moves for this long.
   absl::Duration leave_limit = absl::Seconds(10);
@@ -23,7 +23,8 @@ struct GrpcClientOptions {
 // The chief at `target`, as gRPC spells it: "host:port" or "unix:/path". Connects at the first call.
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options = {});
 
-// Whether the gRPC health service at `target` says SERVING for the whole server. Unavailable when there is no answer.
+// Returns OK if the gRPC health service at `target` says SERVING for the whole server, Unavailable if there is no
+// answer.
 absl::Status CheckHealth(const std::string& target, absl::Duration timeout, const Credentials& credentials = {});
 
 }  // namespace lockstep

@@ -126,7 +126,7 @@ class GrpcChiefClientTest : public ::testing::Test {
     channel_ = *std::move(channel);
   }
 
-  // What the worker says of a chief that answers its first frame with `replies`.
+  // Returns the worker's error for a chief that answers its first frame with `replies`.
   std::string ErrorAfter(const std::vector<v1::StepReply>& replies,
                          absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
     Open([replies](StepStream* stream) {

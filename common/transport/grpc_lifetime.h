@@ -3,9 +3,9 @@
 
 namespace lockstep {
 
-// gRPC stays from the first call on until the process ends. Whoever makes a channel or a server calls it first.
-// Else gRPC ends its threads with its last channel or server, and waits for them: up to ten seconds for the one that
-// polls a socket which was full when its server ended (the backup poller of 1.51). Thread-safe.
+// Keeps gRPC from the first call until the process ends. Must be called before a channel or a server is created.
+// Otherwise gRPC ends its threads with its last channel or server, and waits for them: up to ten seconds for the thread
+// that polls a socket which was full when its server ended (the backup poller of 1.51). Thread-safe.
 void KeepGrpc();
 
 }  // namespace lockstep

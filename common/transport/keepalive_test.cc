@@ -60,7 +60,7 @@ TEST(KeepaliveTest, BothEndsGiveUpASilentPeer) {
   EXPECT_EQ(OfAServer()[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS], 1);
 }
 
-// What gRPC writes before a ping, or before its answer to one: 1 MiB, and what the kernel's buffer takes.
+// gRPC writes up to 1 MiB before a ping, or before its answer to a ping; the kernel's buffer adds to it.
 TEST(KeepaliveTest, AnAnswerMayWaitBehindAGradientAt800KilobitPerSecond) {
   constexpr int kMilliseconds = (1 << 20) / 100;  // 100 bytes a millisecond
   EXPECT_GT(OfAClient()[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 2 * kMilliseconds);

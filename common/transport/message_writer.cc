@@ -28,7 +28,7 @@ uint8_t* WriteNumber(int field, uint64_t value, uint8_t* out) {
   return CodedOutputStream::WriteVarint64ToArray(value, WriteTag(field, WireFormatLite::WIRETYPE_VARINT, out));
 }
 
-// What comes before `bytes` bytes of a message, a string or a tensor.
+// Writes the tag and length that precede `bytes` bytes of a message, a string or a tensor.
 uint8_t* WriteLength(int field, uint64_t bytes, uint8_t* out) {
   return CodedOutputStream::WriteVarint64ToArray(bytes,
                                                  WriteTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, out));

@@ -20,7 +20,7 @@ namespace lockstep {
 // Start, then operations and Poll, Finish at the end. For one thread, but for Wake and Cancel.
 class PolledStream {
  public:
-  // What Poll has handled: an operation that is over. A failed one was the last of its kind.
+  // An operation that is over and that Poll has handled. A failed operation is the last of its kind.
   enum class Event { kNone, kStarted, kRead, kWritten, kFailedRead, kFailedOther, kFinished, kWoken };
 
   // Calls `method` ("/package.Service/Method").
@@ -34,7 +34,7 @@ class PolledStream {
 
   // Once started, and no other write being under way.
   void Write(const grpc::ByteBuffer& message);
-  // The same for a read; the message is received() when it is over.
+  // Begins a read, once started and while no other read is under way; the message is received() when the read is over.
   void Read();
   grpc::ByteBuffer* received() { return &received_; }
 
@@ -43,9 +43,9 @@ class PolledStream {
   // Waits until nothing is under way, and returns the status with which the server ended the stream.
   absl::Status Finish();
 
-  // From any thread: the Poll that waits, or the next, returns kWoken. At most once.
+  // Makes the Poll that waits, or the next one, return kWoken. Called at most once, from any thread.
   void Wake();
-  // From any thread: breaks the stream off.
+  // Breaks the stream off. Called from any thread.
   void Cancel() { context_.TryCancel(); }
 
  private:

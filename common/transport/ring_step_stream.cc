@@ -13,7 +13,7 @@ namespace {
 
 // More than a chief sends in one.
 constexpr size_t kMaxReplyBytes = 64 << 20;
-// How often a worker that waits at the ring looks whether the stream has ended.
+// Interval at which a worker that waits at the ring checks whether the stream has ended.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 // Takes the chief's answer to the offer of a ring. A chief that does not know rings sends replies: they are passed on.
@@ -115,7 +115,7 @@ absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
     if (!stream.ok() || cancelled_.load()) return Close();
     if (sent && receiver->OnIdle()) continue;
     ring_->Wait(ticket, kLook);
-    // What the chief had sent before the end is taken first.
+    // Messages that the chief sent before the end are taken first.
     if (ring_->Ticket() == ticket) stream = stream_->Look(absl::ZeroDuration());
   }
 }

@@ -33,7 +33,8 @@ class RingStepStream : public StepStream {
   void Cancel() override;
 
  private:
-  // How frames travel: nothing was sent yet; a ring was offered, the chief has not answered; then as it has.
+  // The path of frames: nothing was sent yet; a ring was offered and the chief has not answered; then the path that the
+  // chief has chosen.
   enum class Path { kNew, kOffered, kStream, kRing };
 
   absl::Status Offer(const StepFrame& first);
@@ -42,7 +43,7 @@ class RingStepStream : public StepStream {
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
   // Hands the next reply over, if there is one; `more` is what the receiver returned.
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
-  // Whether all that was to be sent is.
+  // Returns true if everything that was queued for sending has been sent.
   absl::StatusOr<bool> Flush();
   // Remembers an error of the ring, and closes.
   absl::Status Break(const absl::Status& why);

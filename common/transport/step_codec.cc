@@ -83,7 +83,7 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* 
   return reader->left() == end;
 }
 
-// Where the pieces of a field go.
+// The destination of a field's pieces.
 struct PieceField {
   uint32_t field;
   std::vector<StepPiece>* pieces;
@@ -97,7 +97,7 @@ absl::Status TooMany(int64_t most, absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " ", what, " in one message"));
 }
 
-// Where the pieces of a message go, and how many there may be in all; how often the field `counted` may come.
+// The destinations of a message's pieces, their maximum number in all, and the maximum number of fields `counted`.
 struct SplitOptions {
   absl::InlinedVector<PieceField, 2> piece_fields;
   int64_t max_pieces = 0;

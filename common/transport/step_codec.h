@@ -18,7 +18,7 @@ namespace lockstep {
 // The gradients' memory is referenced, not copied, and held by its owners as long as gRPC needs it. Sparse pieces are
 // copied.
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame);
-// The same with the values, the estimates, and their owners in the frame.
+// Like EncodeStepRequest, with the values, the estimates, and their owners in the frame.
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
 
 // A decoded frame with the memory that its tensors lie in.

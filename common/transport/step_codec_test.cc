@@ -390,7 +390,7 @@ TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
   }
 }
 
-// What gRPC may still read: each part's own memory, until the message is gone.
+// Each part's own memory lives until the message is gone, since gRPC may still read it.
 TEST(StepCodecTest, AMessageHoldsTheOwnerOfEachPieceThatItRefersTo) {
   const std::vector<float> numbers(300, 1.5f);
   StepFrame frame;
@@ -567,7 +567,7 @@ TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
   EXPECT_TRUE(DecodeStepRequest(Cut(piece + piece + piece + report + report), limits, &decoded).ok());
   expect_refused(piece + piece + piece + piece, limits, "more than 3 pieces in one message");
   expect_refused(report + report + report, limits, "more than 2 reports in one message");
-  // One report with many update values.
+  // A single report with many update values.
   v1::SlotReport full;
   for (int i = 0; i < 2000; ++i) full.add_update("");
   v1::StepRequest request;
