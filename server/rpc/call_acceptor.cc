@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// A call that nobody serves. Owns itself.
+// A call of an unknown method. Owns itself.
 class RefusedCall final : public CompletionTag {
  public:
   explicit RefusedCall(std::unique_ptr<IncomingCall> call) : call_(std::move(call)) {

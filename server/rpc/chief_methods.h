@@ -25,7 +25,7 @@ class ChiefMethods {
  public:
   // docs/wire.md and proto/lockstep/v1/chief.proto document them for clients.
   static constexpr size_t kMaxMessageBytes = 8 << 20;
-  // Of a request of ReadVariables.
+  // Maximum size of a ReadVariables request.
   static constexpr size_t kMaxReadBytes = 64 << 10;
   static constexpr size_t kMaxVisitors = 64;
 

@@ -33,9 +33,9 @@ namespace {
 constexpr int kMaxCallsPerConnection = 128;
 // A connection without calls ends after it: a worker has a Step stream, and others connect again.
 constexpr int kIdleMilliseconds = 30000;
-// What gRPC may hold for the sockets of all peers: the visitors' messages and as much again for what their connections
-// buffer, and for each slot two workers with twice a message. Beyond it gRPC reads less at once, closes connections
-// without calls, and then ends calls, a worker's perhaps, which comes back.
+// Memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much again for
+// the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit gRPC reads
+// less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which reconnects.
 constexpr size_t kVisitorsBytes = 2 * ChiefMethods::kMaxVisitors * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 

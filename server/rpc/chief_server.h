@@ -32,7 +32,8 @@ class ChiefServer {
   // Ends all calls and waits for their handlers.
   ~ChiefServer();
 
-  // What clients connect to: the first "host:port" with the port that was bound, or else the first of all.
+  // The address that clients connect to: the first "host:port" with the port that was bound; if there is none, the
+  // first address.
   const std::string& address() const;
   int port() const;
   // Options::address with that port in it.

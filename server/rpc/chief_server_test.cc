@@ -35,7 +35,7 @@ class NotingClock : public Clock {
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return Clock::Real()->WaitUntil(cv, mutex, deadline);
   }
-  // Whether the only thread of the Step streams did, since this was called last.
+  // Returns true if the only thread of the Step streams has read the time since the last call.
   bool AskedByStepThread() {
     MutexLock lock(&mutex_);
     return threads_.erase("step-0") > 0;

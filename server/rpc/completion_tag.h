@@ -3,13 +3,13 @@
 
 namespace lockstep {
 
-// What a tag of the server's completion queue points to.
+// The object that a tag of the server's completion queue points to.
 class CompletionTag {
  public:
   virtual ~CompletionTag() = default;
   // An operation has ended; `ok` as gRPC defines it for the operation. On a thread of the queue.
   virtual void OnEvent(bool ok) = 0;
-  // Whether OnEvent takes long enough that another thread should wait for events meanwhile.
+  // Returns true if OnEvent takes long enough that another thread should wait for events meanwhile.
   virtual bool IsLong() const { return false; }
 };
 

@@ -36,7 +36,7 @@ constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
 // Between two attempts to accept when there is no descriptor.
 constexpr int kRetryMilliseconds = 50;
-// What a peer has not confirmed for this long it never will: as long as gRPC waits for the answer to a ping.
+// Time after which data that a peer has not confirmed counts as lost: as long as gRPC waits for the answer to a ping.
 constexpr int kUnconfirmedMilliseconds = 5000;
 
 void SetOption(int socket, int level, int option, int value) {
@@ -107,8 +107,8 @@ class FolderLock {
   int folder_ = -1;
 };
 
-// Removes the socket of a server that is gone: nobody listens at it. Any other is left, and cannot be bound: false when
-// nobody can tell, since it is another user's.
+// Removes the socket of a server that is gone, at which no process listens. Leaves any other socket, which then cannot
+// be bound. Returns false if the two cannot be distinguished because the socket is another user's.
 bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
   if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return true;

@@ -22,7 +22,7 @@ namespace lockstep {
 // Life: Listen binds, Start accepts; the destructor stops and waits for `take`. For one thread.
 class ConnectionListener {
  public:
-  // Gets a connection, which is non-blocking, and the socket that it came to. On the listener's thread.
+  // Receives a connection, which is non-blocking, and the socket that accepted it. Called on the listener's thread.
   using Take = std::function<void(int listener, int connection)>;
 
   // `addresses`: "host:port" (port 0: any), "unix:/path", "unix-abstract:name". Unavailable names the first that cannot
@@ -51,7 +51,7 @@ class ConnectionListener {
   absl::Status BindUnix(absl::string_view address);
   absl::Status BindTcp(absl::string_view address);
   void Loop();
-  // Takes what has come to a socket. False when the process has no descriptor for it.
+  // Accepts all pending connections of a socket. Returns false if the process has no descriptor for one.
   bool AcceptAll(int listener);
 
   std::vector<int> listeners_;

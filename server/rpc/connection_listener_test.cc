@@ -62,7 +62,7 @@ int ListenIdly(const std::string& path) {
   return listener;
 }
 
-// Whether the other end hangs up, rather than sends its greeting.
+// Returns true if the other end hangs up without sending its greeting.
 bool IsHungUp(int client) {
   char byte;
   return recv(client, &byte, 1, 0) <= 0;

@@ -9,7 +9,7 @@ namespace lockstep {
 // down before they are gone: an operation on a queue that is shut down aborts the process. Thread-safe.
 class InFlightCalls {
  public:
-  // One call more while it exists.
+  // Counts a call while it exists.
   class Member {
    public:
     explicit Member(InFlightCalls* living) : living_(living) { living_->Change(+1); }

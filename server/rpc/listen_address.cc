@@ -43,7 +43,7 @@ absl::Status CheckUnix(absl::string_view address) {
   return Wrong(address, absl::StrCat("there is no directory ", directory));
 }
 
-// Whether it is an address of this machine, or may be: port 0 is free at any.
+// Returns true if this is an address of this machine, or may be: port 0 is free at any address.
 bool MayBind(const addrinfo& info) {
   const int socket = ::socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return true;

@@ -18,10 +18,10 @@ struct ListenAddress {
 // InvalidArgument when there is no port.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
 
-// What would fail at every attempt to listen there: InvalidArgument names the first of the addresses, separated by
-// commas, that has no port or one beyond 65535, whose host nobody knows or is another machine, or whose socket's
-// directory does not exist. A port that is in use is none of these, as it may be free a moment later. May ask a name
-// server.
+// Checks for errors that would occur at every attempt to listen at the addresses, which are separated by commas.
+// InvalidArgument names the first one that has no port or a port beyond 65535, whose host is unknown or another
+// machine, or whose socket's directory does not exist. A port that is in use is not such an error, as it may be free a
+// moment later. May ask a name server.
 absl::Status CheckListenAddresses(absl::string_view addresses);
 
 }  // namespace lockstep

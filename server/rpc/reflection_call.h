@@ -18,12 +18,12 @@ namespace lockstep {
 grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request, const std::vector<std::string>& services);
 
-// One stream of such questions on the server's completion queue. Owns itself while an operation is pending.
+// A stream of such questions on the server's completion queue. Owns itself while an operation is pending.
 class ReflectionCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<ReflectionCall> {
  public:
   // "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
   static std::string Method();
-  // `services` and `visitors` must outlive the call.
+  // The pointers must outlive the call.
   static void Start(std::unique_ptr<IncomingCall> call, const std::vector<std::string>* services, Visitors* visitors);
 
   void OnEvent(bool ok) override;

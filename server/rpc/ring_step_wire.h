@@ -27,7 +27,7 @@ class RingStepWire : public StepWire {
     // The worker's memory makes no sense; nothing more comes or goes. At most once, on any thread.
     std::function<void(const absl::Status&)> on_broken;
     Executor* executor = nullptr;
-    // What this is a part of; kept until Stop has ended the thread.
+    // The object that this is a part of; kept until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
   // Errors: ResourceExhausted when there is no thread for it.

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// What a call takes besides its request.
+// Memory that a call takes in addition to its request.
 constexpr size_t kCallBytes = 16 << 10;
 
 }  // namespace

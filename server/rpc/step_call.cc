@@ -149,7 +149,7 @@ absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
       connection_ = std::move(connection);
     }
     if (frame.ring) {
-      // Where gradients do not lie in shared memory, nothing does.
+      // A ring is used only if the gradients are in shared memory.
       route_.OnOffer(receiver_.shares_memory() ? *frame.ring : v1::SharedMemoryHandle(), shared_from_this());
     }
     Pump([](StepPump* pump) { return pump->OnConnected(); });

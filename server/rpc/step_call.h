@@ -24,9 +24,9 @@
 
 namespace lockstep {
 
-// One Step stream on the server: carries out what its StepPump decides, with gRPC's operations on one side and a
-// StepConnection on the other. A visitor until its first frame has named a session. Owns itself until the pump says
-// that it is over.
+// A Step stream on the server: carries out the effects of its StepPump, with gRPC's operations on one side and a
+// StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
+// says that the stream is over.
 // Threads: any thread of the queue, one for each operation that ends, the thread of a ring, and the chief's as a
 // listener. Only the timer is called with the lock held.
 class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
@@ -38,7 +38,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     Visitors* visitors = nullptr;
     // A stream whose first frame takes longer ends, and a call that has ended while a reply is not read is cancelled.
     absl::Duration silence_limit = absl::Seconds(10);
-    // For messages that do not come over gRPC.
+    // Limit for messages that do not arrive over gRPC.
     size_t max_message_bytes = 0;
     Executor* executor = Executor::Threads();
   };

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// The receiving end of one Step stream: messages in, frames of its StepConnection out. Until Connect nobody knows the
-// sender, and a message may hold little. Life: Decode and Connect the first message, then Decode and Deliver each, the
+// The receiving end of one Step stream: messages in, frames of its StepConnection out. Until Connect the sender is
+// unknown, and a message may hold little. Life: Decode and Connect the first message, then Decode and Deliver each, the
 // first included. An error ends the stream. For one thread at a time.
 class StepFrameReceiver {
  public:
@@ -35,7 +35,8 @@ class StepFrameReceiver {
   bool connected() const { return connection_ != nullptr; }
   // The worker's memory is mapped.
   bool shares_memory() const { return memory_.exists(); }
-  // What `message` stands for: its bytes, and the worker's memory, in which the gradients of a short one may lie.
+  // Size of the data that `message` stands for: its bytes, and the worker's memory, which may contain the gradients of
+  // a short message.
   size_t WorkBytes(const grpc::ByteBuffer& message) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// What happens next on one Step stream of the server. Pure: events go in, and each returns what its caller has to do.
+// Decides the next actions on one Step stream of the server. Pure: each event returns the effects for its caller.
 // Life: OnStarted first, the stream's operations, `over` last; other threads may report a reply or an end at any time.
 //
 //   reader      event                  then        effects
@@ -82,7 +82,7 @@ class StepPump {
   Effects OnConnected();
   // `leave`: the frame was the worker's last.
   Effects OnHandled(const absl::Status& status, bool leave);
-  // The frame is not taken yet (StepConnection::OnFrame); it is to be kept.
+  // The frame is not taken yet (StepConnection::OnFrame); the caller must keep it.
   Effects OnWaits();
   // StepListener.
   Effects OnResume();

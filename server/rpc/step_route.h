@@ -17,17 +17,17 @@
 
 namespace lockstep {
 
-// Which way the messages of one Step stream go: over gRPC at first, and through a ring when the worker's first frame
-// has offered one that this process can map. The first message to the worker is then the answer, over gRPC; it sends
-// nothing before it has that. The stream over gRPC stays, and a read of it waits for its end. Thread-compatible, as a
-// StepPump uses it; OnStreamRead is for any thread.
+// The route of the messages of one Step stream: over gRPC at first, and through a ring when the worker's first frame
+// has offered a ring that this process can map. The first message to the worker is then the answer, over gRPC; the
+// worker sends nothing before it receives the answer. The stream over gRPC stays, and a read of it waits for its end.
+// Thread-compatible, as a StepPump uses it; OnStreamRead is for any thread.
 class StepRoute {
  public:
   struct Options {
     std::unique_ptr<IncomingCall> call;
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // Of the read that waits beside the ring; OnStreamRead must follow.
+    // Tag of the read that waits next to the ring; OnStreamRead must follow.
     CompletionTag* stream_read = nullptr;
     std::function<void(const absl::Status&)> on_broken;  // RingStepWire::Options
     Executor* executor = nullptr;

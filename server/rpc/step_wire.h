@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// How the messages of a Step stream travel, on the server. One read and one write at a time may be under way; each ends
+// Transports the messages of a Step stream, on the server. One read and one write at a time may be under way; each ends
 // with an event of its tag, which is not ok when there are no more.
 class StepWire {
  public:

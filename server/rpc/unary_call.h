@@ -20,7 +20,7 @@
 
 namespace lockstep {
 
-// One unary call on the server's completion queue. Owns itself to the end of the answer.
+// A unary call on the server's completion queue. Owns itself to the end of the answer.
 // Threads: one at a time, that of the operation which has ended or the handler's; OnEvicted on any.
 class UnaryCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<UnaryCall> {
  public:
@@ -31,13 +31,13 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
     size_t max_bytes = 4096;
     // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block.
     std::function<void(std::string request, Done done)> handler;
-    // done may be called late; meanwhile the call is no visitor.
+    // done may be called late; meanwhile the call does not count as unauthenticated.
     bool lasting = false;
     // The handler copies as much as a long message has: another thread waits for events meanwhile.
     bool long_reply = false;
   };
 
-  // `method` and `visitors` must outlive the call.
+  // The pointers must outlive the call.
   static void Start(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors);
 
   void OnEvent(bool ok) override;
@@ -89,14 +89,14 @@ UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> imp
   return method;
 }
 
-// The same by a member function of `impl`, which must outlive the server.
+// Like Serve above, with a member function of `impl`, which must outlive the server.
 template <typename Request, typename Reply, typename Impl>
 UnaryCall::Method Serve(Impl* impl, absl::StatusOr<Reply> (Impl::*implementation)(const Request&),
                         size_t max_bytes = UnaryCall::Method().max_bytes) {
   return Serve<Request, Reply>([=](const Request& request) { return (impl->*implementation)(request); }, max_bytes);
 }
 
-// The same by one that needs nothing of the request and cannot fail.
+// Like Serve above, with a member function that needs nothing of the request and cannot fail.
 template <typename Request, typename Reply, typename Impl>
 UnaryCall::Method Serve(Impl* impl, Reply (Impl::*implementation)() const) {
   return Serve<Request, Reply>([=](const Request&) -> absl::StatusOr<Reply> { return (impl->*implementation)(); });

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What `Serve` makes methods of.
+// A service whose methods are passed to `Serve`.
 class Service {
  public:
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) {

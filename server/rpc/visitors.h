@@ -20,9 +20,9 @@ class Visitor {
   virtual void OnEvicted() = 0;
 };
 
-// The visitors of a server. What their messages take is bounded by their number, since an honest call is short: those
-// that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers that join in one
-// moment are all served; a thousand calls that wait are not. Thread-safe.
+// The unauthenticated calls of a server. The memory of their messages is bounded by their number, since an honest call
+// is short: calls that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers
+// that join in one moment are all served; a thousand calls that wait are not. Thread-safe.
 class Visitors {
  public:
   struct Options {
