@@ -17,7 +17,7 @@ class Backoff {
     absl::Duration initial = absl::Milliseconds(100);
     absl::Duration max = absl::Seconds(10);
     double factor = 2;
-    // A delay d becomes one in ((1 - jitter) * d, d]; in [0, 1].
+    // Randomizes a delay d to one in ((1 - jitter) * d, d]; in [0, 1].
     double jitter = 0.3;
   };
 
@@ -25,7 +25,7 @@ class Backoff {
 
   // The delay before the next attempt.
   absl::Duration Next();
-  // After a success: the next delay is the first again.
+  // Makes the next delay the first one again. Called after a success.
   void Reset();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Time, as every other class sees it. Thread-safe.
+// The time as all other classes see it. Thread-safe.
 class Clock {
  public:
   // The machine's clocks; never destroyed.

@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-// Stops a group of threads together: one that fails or has finished asks all to stop, and one place joins
-// them and learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop it
-// may be used again. Owns the threads: its destructor requests a stop and waits for them without limit.
-// Thread-safe; Join and the destructor must not be called by one of the threads.
+// Stops a group of threads together: a thread that fails or has finished asks all to stop, and one place joins them and
+// learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop the coordinator may
+// be used again. Owns the threads: its destructor requests a stop and waits for them without limit. Thread-safe; Join
+// and the destructor must not be called by one of the threads.
 class Coordinator {
  public:
   struct Options {
@@ -68,13 +68,13 @@ class Coordinator {
     // Threads that are still running then are logged instead of reported.
     bool ignore_live_threads = false;
   };
-  // Waits, without limit, until the threads that are in the group now have ended or a stop is requested, then at
-  // most `grace` for those left. Returns the group's error; else DeadlineExceeded with the names of the threads that
-  // still run (they leave the group, but the destructor waits for them); else OK.
+  // Waits, without limit, until the threads that are in the group now have ended or a stop is requested, then at most
+  // `grace` for the remaining threads. Returns the group's error. If there is none but threads still run, returns
+  // DeadlineExceeded with their names; they leave the group, but the destructor waits for them. Otherwise returns OK.
   absl::Status Join(const JoinOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Join() { return Join(JoinOptions()); }
 
-  // Forgets the request, the error and that the group was joined.
+  // Forgets the request, the error and the join.
   void ClearStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -86,7 +86,7 @@ class Coordinator {
   absl::Status NoteStop(absl::Status reason, std::vector<std::function<void()>>* callbacks) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The names of those that have not ended, with commas; empty when all have.
+  // Returns the names of the members that have not ended, separated by commas; empty if all have ended.
   std::string LiveNames(const Members& members) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -97,7 +97,7 @@ class Coordinator {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> on_stop_ ABSL_GUARDED_BY(mutex_);
   Members group_ ABSL_GUARDED_BY(mutex_);
-  // Left the group at a Join while they were running.
+  // Members that left the group at a Join while they were running.
   Members stragglers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -53,7 +53,7 @@ class SystemThread : public Thread {
   bool joinable_ = true;
 };
 
-// Not of std::thread, which throws when there is no thread left.
+// Does not use std::thread, which throws when there is no thread left.
 class SystemThreads : public Executor {
  private:
   std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {

@@ -13,9 +13,9 @@ namespace lockstep {
 class Thread {
  public:
   virtual ~Thread() = default;
-  // Blocks until the body has returned. Idempotent; not for the thread itself.
+  // Blocks until the body has returned. Idempotent. Must not be called by the thread itself.
   virtual void Join() = 0;
-  // The thread may outlive this object from now on; neither Join nor the destructor waits for it any more.
+  // Lets the thread outlive this object: neither Join nor the destructor waits for it any more.
   virtual void Detach() = 0;
 };
 
@@ -48,7 +48,7 @@ class Executor {
   }
 
  private:
-  // Null when there is none left.
+  // Returns null if the system has no thread left.
   virtual std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) = 0;
 };
 

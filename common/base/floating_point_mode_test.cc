@@ -64,7 +64,7 @@ TEST_F(FloatingPointModeTest, EveryOtherRoundingIsAnError) {
   }
 }
 
-// So that a check before threads are made stands for them.
+// Therefore a check before threads are created covers them.
 TEST_F(FloatingPointModeTest, AThreadHasThatOfItsMaker) {
   absl::Status status;
   Set(kFlushesResults);

@@ -17,11 +17,12 @@ class CondVar;
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Before a mutex is taken: may run others first.
+  // Called before a mutex is taken; may run other bodies first.
   virtual void OnLock() = 0;
-  // A mutex is held by another body: runs others.
+  // Called when a mutex is held by another body; runs other bodies.
   virtual void OnContention() = 0;
-  // Runs others until `cv` is notified (or for no cause), or `timeout` of the simulated time has passed: then true.
+  // Runs other bodies until `cv` is notified (or without cause), or `timeout` of the simulated time has passed; returns
+  // true in the latter case.
   virtual bool Wait(const CondVar* cv, absl::Duration timeout) = 0;
   virtual void Notify(const CondVar* cv, bool all) = 0;
 
@@ -82,11 +83,11 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Real time, or the scheduler's. Returns true when `timeout` passed without a notification.
+  // Waits in real time, or in the scheduler's. Returns true when `timeout` passed without a notification.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return WaitInScheduler(mutex, timeout);
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // Longer than a day is "no limit": the addition to now() must not overflow.
+    // Treat more than a day as no limit: the addition to now() must not overflow.
     const auto limit = absl::ToChronoNanoseconds(timeout < absl::Hours(24) ? timeout : absl::Hours(24));
     const bool timed_out = cv_.wait_for(lock, limit) == std::cv_status::timeout;
     lock.release();

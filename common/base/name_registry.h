@@ -21,12 +21,12 @@ namespace lockstep {
 template <typename Value>
 class NameRegistry {
  public:
-  // `kind` is what errors call a value: "a model".
+  // `kind` is the name of a value in errors: "a model".
   explicit NameRegistry(std::string kind) : kind_(std::move(kind)) {}
   NameRegistry(const NameRegistry&) = delete;
   NameRegistry& operator=(const NameRegistry&) = delete;
 
-  // InvalidArgument for an empty name; AlreadyExists for one in use.
+  // Errors: InvalidArgument for an empty name; AlreadyExists for a name in use.
   absl::Status Add(absl::string_view name, Value value) {
     if (name.empty()) return absl::InvalidArgumentError(absl::StrCat(kind_, " needs a name to be registered"));
     MutexLock lock(&mutex_);
@@ -41,7 +41,7 @@ class NameRegistry {
     return found->second;
   }
 
-  // Sorted.
+  // Returns the names, sorted.
   std::vector<std::string> Names() const {
     MutexLock lock(&mutex_);
     std::vector<std::string> names;

@@ -103,7 +103,7 @@ void InitializeProcess(const char* program) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
-  // A process that ignores it, as one does whose parent did, cannot wait for its children.
+  // A process that ignores SIGCHLD, which it inherits from a parent that does, cannot wait for its children.
   std::signal(SIGCHLD, SIG_DFL);
 }
 
@@ -216,7 +216,7 @@ void TerminationWatch::Act() {
 
 int TerminationWatch::Next(absl::Time deadline) {
   for (;;) {
-    // More than a timespec holds is no limit.
+    // Treat more than a timespec holds as no limit.
     const absl::Duration left =
         std::clamp(deadline - options_.clock->Now(), absl::ZeroDuration(), absl::Hours(1000000));
     const timespec timeout = absl::ToTimespec(left);

@@ -45,8 +45,8 @@ bool IsDiskHang(const absl::Status& status);
 // (common/kernels/required_instructions.h).
 void InitializeProcess(const char* program);
 
-// Gives what was freed, and what InitializeProcess has the C library keep, back to the kernel: after something large
-// that does not come again.
+// Returns freed memory, which InitializeProcess has the C library keep, to the kernel. Called after a large use of
+// memory that does not recur.
 void ReleaseFreedMemory();
 
 // This machine's name.

@@ -82,7 +82,7 @@ TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
   EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
 }
 
-// As a full disk does: what a run has saved stays, and it tries again.
+// A full disk fails in the same way: saved data stays, and the run tries again.
 TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
   const auto write_beyond_the_limit = [] {
     InitializeProcess("test");
@@ -263,7 +263,7 @@ TEST(TerminationWatchTest, LeavesAHangupIgnoredThatNohupIgnores) {
     kill(getpid(), SIGHUP);
     kill(getpid(), SIGHUP);
   }
-  // Drops those that wait, blocked by an earlier watch.
+  // Drops pending signals that an earlier watch has blocked.
   signal(SIGHUP, SIG_IGN);
   signal(SIGHUP, SIG_DFL);
 }
@@ -350,7 +350,7 @@ TEST(InitializeProcessTest, ChildrenAreAwaitedThoughTheParentIgnoredSigchld) {
   EXPECT_EXIT(await_child(), testing::ExitedWithCode(7), "");
 }
 
-// As in a program that is not long enough in one place to be worth a watch.
+// A program that is never long enough in one place to need a watch has none.
 TEST(InitializeProcessTest, UserSignalsDoNotEndAProcessWithoutAWatch) {
   const auto take_both = [] {
     InitializeProcess("test");

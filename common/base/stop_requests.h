@@ -22,10 +22,10 @@ class StopRequests {
     kSave,    // save now, then continue
   };
 
-  // A SIGINT means kAtOnce when it comes this long after the first stop signal, or later.
+  // A SIGINT means kAtOnce if it arrives this long after the first stop signal, or later.
   static constexpr absl::Duration kApart = absl::Seconds(1);
 
-  // `signal` is one of WatchedSignals() (process.h) that came at `now`, a monotonic time.
+  // `signal` is one of WatchedSignals() (process.h), received at `now`, a monotonic time.
   Meaning On(int signal, absl::Time now);
 
  private:

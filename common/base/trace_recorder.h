@@ -30,9 +30,10 @@ class TraceRecorder {
   // The recorder that TraceSpan uses.
   static TraceRecorder* Process();
 
-  // Forgets what was collected, and begins.
+  // Discards the collected events, and begins to record.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends. Events in the order of their ends, and then those that have not ended, with this instant as their end.
+  // Ends the recording. Returns the events in the order of their ends, followed by the events that have not ended, with
+  // this instant as their end.
   std::vector<TraceEvent> Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
 

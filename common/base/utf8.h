@@ -10,7 +10,8 @@ namespace lockstep {
 
 // Returns true if `text` is UTF-8 (RFC 3629).
 bool IsUtf8(absl::string_view text);
-// The characters of `text` that at most `max_bytes` hold; each byte that belongs to none is a question mark.
+// Returns the characters of `text` that fit into `max_bytes`; each byte that is not part of a character becomes a
+// question mark.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
 }  // namespace lockstep

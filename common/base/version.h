@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// The product's version; it is raised with a release, in this line alone.
+// The product's version; raised with a release, only in this line.
 constexpr char kVersion[] = "0.11.0";
 // A number that stands for the bits of a run. Raise it with every change after which the same configuration, data and
 // seed give other weights, on any machine: an order of additions or another rounding in a kernel, a loss, an optimizer
@@ -13,14 +13,14 @@ constexpr char kVersion[] = "0.11.0";
 // the way a file becomes examples. Workers of another version are refused, and so is a logdir of another version: its
 // run cannot continue, so do not raise it for anything else.
 constexpr int kArithmeticVersion = 2;
-// Raised whenever a worker of before cannot speak to a chief of now, or the other way round. 2: what a worker computes
-// with, and its canary.
+// Raised whenever an older worker cannot speak to a current chief, or the other way round. 2: the inputs of a worker's
+// computation, and its canary.
 constexpr int kWireVersion = 2;
 
 // Identifies the build of Lockstep that a program is.
 struct Build {
   std::string version;
-  // The git commit, with "-dirty" behind it when files were changed; empty when the build does not know it.
+  // The git commit, followed by "-dirty" if files were changed; empty if the build does not know it.
   std::string revision;
   int arithmetic_version = 0;
   int wire_version = 0;
@@ -30,8 +30,8 @@ struct Build {
   std::string instruction_set;
 };
 
-// The build of this program. Its revision is that of `bazel build --stamp --embed_label=REVISION`, as ./lockstep calls
-// it, or of `git archive`.
+// Returns the build of this program. Its revision comes from `bazel build --stamp --embed_label=REVISION`, as
+// ./lockstep calls it, or from `git archive`.
 Build ThisBuild();
 
 // "0.11.0 (revision 1a2b3c4)"

@@ -20,12 +20,12 @@ constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;
 constexpr uint64_t kUnknownFieldBytes = 96;
-// No byte of a message becomes more than this many: two of an empty element are the worst case.
+// Upper bound of the memory for each byte of a message: two bytes of an empty element are the worst case.
 constexpr uint64_t kMostPerByte = kMessageBytes / 2;
 // protobuf's own limit.
 constexpr int kMaxDepth = 100;
 
-// The field as which protobuf parses what has this number and wire type; null: it keeps it as an unknown field.
+// Returns the field as which protobuf parses this number and wire type; null if protobuf keeps it as an unknown field.
 const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_t wire_type) {
   const FieldDescriptor* const field = type.FindFieldByNumber(static_cast<int>(number));
   if (field == nullptr) return nullptr;
@@ -34,8 +34,8 @@ const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_
   return field->is_packable() && wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED ? field : nullptr;
 }
 
-// Adds up what the next `length` bytes, a message of that type, take when they are parsed. False when they are none,
-// or when it is more than `limit`.
+// Adds up the memory that the next `length` bytes, a message of that type, take when they are parsed. Returns false if
+// they are not such a message, or if the memory exceeds `limit`.
 bool Measure(const Descriptor& type, uint64_t length, int depth, uint64_t limit, WireReader* reader, uint64_t* bytes) {
   if (depth > kMaxDepth || length > reader->left()) return false;
   const uint64_t end = reader->left() - length;

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// Parses what a peer sent if the message takes about `limit` bytes of memory at most. protobuf makes an object of each
+// Parses a peer's message if it takes about `limit` bytes of memory at most. protobuf creates an object for each
 // embedded message and string, however short: two bytes may become a hundred. Errors, before anything is parsed:
-// InvalidArgument when the bytes are no message of that type; ResourceExhausted when it would take more.
+// InvalidArgument if the bytes are not a message of that type; ResourceExhausted if it would take more.
 absl::Status ParseBounded(absl::string_view bytes, uint64_t limit, google::protobuf::Message* message);
 
 }  // namespace lockstep

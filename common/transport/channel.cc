@@ -45,10 +45,10 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // The least time that an attempt to connect has, whatever it is called.
+  // Minimum time of an attempt to connect, despite the argument's name.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(connect_limit)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // 30 s by default: a chief that came back at another address was found as late as that.
+  // The default is 30 s: a chief that returned at another address was found only that late.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   SetClientKeepalive(&arguments);
   // Workers in one process must not share a connection.

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Returns `target` ("host:port", a unix socket) with the scheme that gRPC needs: without one it takes a host called
-// "dns", "ipv4" or "xds" for a scheme.
+// Returns `target` ("host:port", a unix socket) with the scheme that gRPC needs: without a scheme gRPC takes a host
+// called "dns", "ipv4" or "xds" for one.
 std::string ChannelUri(const std::string& target);
 
 // Returns a channel to `target` ("host:port" or "unix:/path") with Lockstep's settings: no limit on message sizes,

@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-// A client's way to its chief. Each attempt to reach a chief that is not connected gets a channel of its own: a channel
-// that has failed waits up to two minutes before it resolves the host's name again, and a call that waits for it never
-// learns why. Thread-safe.
+// A client's connection to its chief. Each attempt to reach a chief that is not connected gets a channel of its own: a
+// channel that has failed waits up to two minutes before it resolves the host's name again, and a call that waits for
+// it never learns why. Thread-safe.
 class ChiefConnection {
  public:
   struct Options {
@@ -39,7 +39,7 @@ class ChiefConnection {
 
   ChiefConnection(std::string target, const Options& options);
 
-  // The link on which the chief answered last; otherwise one that connects at its first call.
+  // Returns the link on which the chief answered last; otherwise a link that connects at its first call.
   std::shared_ptr<const Link> link() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Begins a call that looks for the chief; it must not wait for the connection.

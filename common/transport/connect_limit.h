@@ -17,11 +17,11 @@ class ConnectLimit {
   absl::Duration attempt() const { return now_; }
   absl::Duration connect() const { return now_ / 2; }
 
-  // The attempt took `took` and failed. A quick refusal changes nothing.
+  // Notes that the attempt took `took` and failed. A quick refusal changes nothing.
   void OnFailure(absl::Duration took) {
     if (took >= connect()) now_ = std::min(2 * now_, most_);
   }
-  // The attempt took `took` and had an answer. The next one has twice that time.
+  // Notes that the attempt took `took` and was answered. The next attempt gets twice that time.
   void OnAnswer(absl::Duration took) { now_ = std::min(std::max(2 * took, first_), most_); }
 
  private:

@@ -25,7 +25,7 @@ namespace {
 // The calls under way that StopConnecting ends. Thread-safe.
 class ConnectingCalls {
  public:
-  // Cancelled if they are stopped.
+  // Returns Cancelled if the calls are stopped.
   absl::Status Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (stopped_) return absl::CancelledError("the client was stopped");

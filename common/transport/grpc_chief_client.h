@@ -15,7 +15,7 @@ struct GrpcClientOptions {
   absl::Duration call_timeout = absl::Seconds(60);
   // Time that GetRunSpec and GetStatus may take at first to reach a chief that is not connected (ChiefConnection).
   absl::Duration connect_timeout = absl::Seconds(2);
-  // A goodbye on the Step stream is given up when nothing moves for this long.
+  // Time without progress after which the orderly end of a Step stream is given up.
   absl::Duration leave_limit = absl::Seconds(10);
   Credentials credentials;
 };

@@ -1,4 +1,4 @@
-// The worker's end against a chief that does and says what each test wants, over a real socket.
+// The worker's end against a chief that behaves as each test scripts it, over a real socket.
 #include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <netinet/in.h>
@@ -457,7 +457,7 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
   EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
 }
 
-// However often it was refused before, with no pause that grows.
+// The number of earlier refusals does not matter: no pause grows.
 TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
   const auto refused = absl::UnavailableError("connection refused: no process listens there");
   const std::string target = absl::StrCat("127.0.0.1:", port_);
@@ -476,14 +476,14 @@ TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
 }
 
 TEST_F(GrpcChiefClientTest, SaysThatANameCannotBeResolved) {
-  // The root's own name has no address, says RFC 6761, and no resolver needs a server to know it.
+  // The root's own name has no address, according to RFC 6761, and a resolver needs no server to know it.
   const auto client = NewGrpcChiefClient("no..name:2222");
   EXPECT_THAT(std::string(client->GetRunSpec().status().message()),
               HasSubstr("the host name \"no..name\" cannot be resolved: "));
 }
 
 TEST_F(GrpcChiefClientTest, SaysThatAPortSpeaksTls) {
-  // As a TLS server does when it reads something else than a ClientHello: an alert, and the end.
+  // A TLS server that reads something other than a ClientHello behaves like this: it sends an alert, and closes.
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;

@@ -136,7 +136,7 @@ absl::Status GrpcStepStream::Close() {
   if (std::exchange(closed_, true)) return status_;
   if (!broken_) stream_.Cancel();
   const absl::Status result = stream_.Finish();
-  // The chief's own status says more than what broke here, unless this end cancelled the stream.
+  // The chief's own status is more precise than the error on this side, unless this end cancelled the stream.
   if (!result.ok() && (status_.ok() || (broken_ && absl::IsUnavailable(status_)))) status_ = result;
   if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");
   return status_;

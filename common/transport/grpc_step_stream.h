@@ -36,10 +36,10 @@ class GrpcStepStream : public StepStream {
   absl::Status Look(absl::Duration wait);
 
  private:
-  // The next frame, unless one is under way; and reads on.
+  // Writes the next frame, unless one is under way, and continues to read.
   void StartWrite();
   void StartRead();
-  // Handles one operation that is over within `wait`; false when there was none. Replies go to `receiver`; they are
+  // Handles one operation that is over within `wait`; returns false if there is none. Replies go to `receiver`, and are
   // dropped if it is null.
   bool HandleOne(absl::Duration wait, Receiver* receiver);
   void HandleReply(Receiver* receiver);
@@ -49,7 +49,7 @@ class GrpcStepStream : public StepStream {
   PolledStream stream_;
   std::deque<grpc::ByteBuffer> frames_;  // to be written
   Decoded<StepReplyFrame> decoded_;      // empty unless a reply is being handled
-  // The receiver has said that nothing more comes.
+  // True once the receiver has said that nothing more follows.
   bool paused_ = false;
   std::atomic<bool> interrupted_{false};
   absl::Status status_;  // the first error

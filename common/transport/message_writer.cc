@@ -14,9 +14,9 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedOutputStream;
 
-// The most that a tag and a number take.
+// Maximum size of a tag and a number.
 constexpr size_t kMaxFieldBytes = 15;
-// Copying a tensor of so few bytes takes less time than a slice of its own.
+// Copying a tensor of at most this size takes less time than a slice of its own.
 constexpr size_t kCopiedBytes = 512;
 
 uint8_t* WriteTag(int field, WireFormatLite::WireType type, uint8_t* out) {
@@ -61,7 +61,7 @@ void MessageWriter::AddBytes(int field, absl::string_view bytes) {
   Append(bytes.data(), bytes.size());
 }
 
-// Everything before its content, with the tag and length of the piece and of the content.
+// Writes everything that precedes the content, including the tag and length of the piece and of the content.
 void MessageWriter::AddPieceHeader(int field, const StepPiece& piece) {
   using Piece = v1::TensorPiece;
   uint8_t fields[6 * kMaxFieldBytes];
@@ -76,7 +76,7 @@ void MessageWriter::AddPieceHeader(int field, const StepPiece& piece) {
   Append(fields, size);
 }
 
-// It lies in shared memory: the message has no bytes of it.
+// The content lies in shared memory: the message has no bytes of it.
 void MessageWriter::AddSharedPiece(int field, const StepPiece& piece) {
   v1::TensorPiece small;
   small.set_variable(static_cast<uint32_t>(piece.variable));

@@ -32,7 +32,7 @@ class PolledStream {
   bool reading() const { return pending(kRead); }
   bool writing() const { return pending(kWrite); }
 
-  // Once started, and no other write being under way.
+  // Begins a write, once started and while no other write is under way.
   void Write(const grpc::ByteBuffer& message);
   // Begins a read, once started and while no other read is under way; the message is received() when the read is over.
   void Read();

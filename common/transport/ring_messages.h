@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// The messages of a gRPC stream, in a ring.
+// Messages of a gRPC stream in a ring.
 
-// RingEndpoint::Flush must follow.
+// Must be followed by RingEndpoint::Flush.
 void PutMessage(const grpc::ByteBuffer& message, RingEndpoint* ring);
 // RingEndpoint::Receive.
 absl::StatusOr<bool> TakeMessage(RingEndpoint* ring, grpc::ByteBuffer* message);

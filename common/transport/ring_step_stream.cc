@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// More than a chief sends in one.
+// Larger than any reply of a chief.
 constexpr size_t kMaxReplyBytes = 64 << 20;
 // Interval at which a worker that waits at the ring checks whether the stream has ended.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
@@ -92,7 +92,7 @@ absl::StatusOr<bool> RingStepStream::AwaitAnswer(Receiver* receiver) {
   if (answers.answer()->bytes() == 0) return true;
   const absl::Status attached = ring_->Attach(*answers.answer());
   if (!attached.ok()) {
-    // A chief that has ended the stream has dropped its ring, and its status says why.
+    // If the chief has ended the stream, it has dropped its ring, and its status says why.
     stream_->Drain();
     const absl::Status ended = stream_->Look(absl::ZeroDuration());
     if (!ended.ok()) return Break(ended);

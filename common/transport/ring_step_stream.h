@@ -15,8 +15,8 @@
 namespace lockstep {
 
 // A Step stream of a worker on the chief's machine: it opens and ends as a stream over gRPC, and in between its frames
-// go through rings in memory that the two share. Where the first frame offers no gradient memory, or the chief takes no
-// ring, everything goes over gRPC. For one thread, but for Interrupt and Cancel.
+// go through rings in memory that the two share. If the first frame offers no gradient memory, or the chief takes no
+// ring, everything goes over gRPC. For one thread, except Interrupt and Cancel.
 class RingStepStream : public StepStream {
  public:
   // `stream` is new. A Drain in which nothing moves for `leave_limit` gives up.
@@ -38,7 +38,7 @@ class RingStepStream : public StepStream {
   enum class Path { kNew, kOffered, kStream, kRing };
 
   absl::Status Offer(const StepFrame& first);
-  // Waits for the chief's answer; false when it gave none, but a token.
+  // Waits for the chief's answer; returns false if the chief sent a token without an answer.
   absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
   // Hands the next reply over, if there is one; `more` is what the receiver returned.

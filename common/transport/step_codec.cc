@@ -43,7 +43,7 @@ absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>
   return absl::OkStatus();
 }
 
-// Reads one TensorPiece of `length` bytes, at most those that are left, and what it says of the type of its elements.
+// Reads one TensorPiece of `length` bytes, which must not exceed the remaining bytes, and its declared element type.
 bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* type_number) {
   const uint64_t end = reader->left() - length;
   *type_number = v1::DT_INVALID;
@@ -131,7 +131,7 @@ absl::Status TakePiece(uint32_t field, uint64_t length, WireReader* reader, Step
   return absl::OkStatus();
 }
 
-// Splits a message into its pieces and the bytes, where they lie, of everything else that is known: `known_fields`, of
+// Splits a message into its pieces and the bytes, where they lie, of all other known fields: `known_fields`, of
 // FieldsOf.
 absl::Status Split(const Runs& runs, uint64_t known_fields, const SplitOptions& options, Runs* rest) {
   WireReader reader(runs);

@@ -27,15 +27,15 @@ struct Decoded {
   Frame frame;
   std::vector<grpc::Slice> slices;
 
-  // Before another is decoded. Lets go of the tensors; the memory of the lists is used again.
+  // Releases the tensors before another frame is decoded; the memory of the lists is reused.
   void Clear() {
     lockstep::Clear(&frame);
     slices.clear();
   }
 };
 
-// Errors: InvalidArgument names the field that is malformed; ResourceExhausted when the message holds more than
-// `limits`, before that takes memory. Unknown fields are skipped.
+// Errors: InvalidArgument names the field that is malformed; ResourceExhausted if the message holds more than `limits`,
+// before it takes memory. Unknown fields are skipped.
 absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
                                Decoded<StepFrame>* decoded);
 absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded);

@@ -40,7 +40,7 @@ grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts =
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// A request within limits that are not the test's concern.
+// Decodes a request with limits that are not the test's concern.
 absl::Status Decode(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded) {
   StepFrameLimits limits;
   limits.reports = 1000;
@@ -575,7 +575,7 @@ TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
   expect_refused(request.SerializeAsString(), limits, "takes more than 65536 bytes of memory");
 }
 
-// Whatever comes in, it is decoded or refused; the sanitizers watch.
+// Any input is decoded or refused; the sanitizers watch.
 TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
   FrameMaker maker(4);
   for (int i = 0; i < 20; ++i) {

@@ -22,7 +22,7 @@ class WireReader {
   uint64_t left() const { return left_; }
 
   bool ReadVarint(uint64_t* value) {
-    // Most are one byte, and not the first of a run.
+    // Most varints are one byte, and not the first of a run.
     if (run_ == runs_.size() || at_ == runs_[run_].size()) return ReadLongVarint(value);
     const auto byte = static_cast<uint8_t>(runs_[run_][at_]);
     if ((byte & 0x80) != 0) return ReadLongVarint(value);
@@ -31,16 +31,16 @@ class WireReader {
     *value = byte;
     return true;
   }
-  // A field's tag.
+  // Reads a field's tag.
   bool ReadTag(uint32_t* field, uint32_t* wire_type);
-  // `n` bytes, copied.
+  // Reads `n` bytes, copied.
   bool ReadString(uint64_t n, std::string* out);
-  // `n` bytes, by reference.
+  // Reads `n` bytes, by reference.
   bool ReadChunks(uint64_t n, FloatChunks* out);
-  // Adds where the next `n` bytes lie.
+  // Adds the location of the next `n` bytes.
   using Runs = absl::InlinedVector<absl::string_view, 4>;
   bool ReadRuns(uint64_t n, Runs* out);
-  // The value of a field of that type.
+  // Skips the value of a field of that type.
   bool SkipField(uint32_t wire_type);
   bool Skip(uint64_t n);
 

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Gives so many threads of the operating system whose name contains `part`, and then none, as one that has no more
-// left; any number of others. For tests. Thread-safe.
+// Gives `limit` threads of the operating system whose name contains `part`, and then none, like a system that has no
+// more left; any number of others. For tests. Thread-safe.
 class LimitedThreads : public Executor {
  public:
   explicit LimitedThreads(int limit, std::string part = "") : left_(limit), part_(std::move(part)) {}

@@ -42,7 +42,7 @@ class SimulatedClock : public Clock {
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1577836800);
   // WallTime() - Now().
   absl::Duration wall_offset_ ABSL_GUARDED_BY(mutex_);
-  // By deadline and in the order in which they came. An Advance that calls a waiter takes it out.
+  // Waiters by deadline and order of arrival. An Advance that calls a waiter removes it.
   std::map<std::pair<absl::Time, int64_t>, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   int64_t waiters_so_far_ ABSL_GUARDED_BY(mutex_) = 0;
 };

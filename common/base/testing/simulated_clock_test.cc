@@ -76,7 +76,7 @@ TEST(SimulatedClockTest, WaitersWhoseDeadlineHasComeDoNotCount) {
       }
     }
   });
-  // Were a waiter counted that has yet to wake, an Advance would come too early for the next round.
+  // If a waiter that has yet to wake were counted, an Advance would be too early for the next round.
   for (int i = 0; i < 100; ++i) {
     clock.AwaitWaiters(1);
     clock.Advance(absl::Seconds(1));
