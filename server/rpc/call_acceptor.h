@@ -14,17 +14,17 @@
 
 namespace lockstep {
 
-// Waits for calls and hands each to the handler of its method; others end with UNIMPLEMENTED. Generated services would
-// read the message of a unary call before anybody is asked. One event at a time.
+// Waits for calls and hands each to the handler of its method; other calls end with UNIMPLEMENTED. Generated services
+// would read the message of a unary call before the handler runs. One event at a time.
 class CallAcceptor final : public CompletionTag {
  public:
   using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
 
-  // By method, "/lockstep.v1.ChiefService/Step". All must outlive this, and this the server.
+  // `handlers` by method, "/lockstep.v1.ChiefService/Step". All arguments must outlive this, and this the server.
   CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
                std::map<std::string, Handler> handlers);
 
-  // Waits for the next call; its event waits for the one after.
+  // Waits for the next call, whose event waits for the call after it.
   void Accept();
 
   void OnEvent(bool ok) override;

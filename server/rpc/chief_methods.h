@@ -19,8 +19,8 @@
 
 namespace lockstep {
 
-// The methods of a chief's server: its own, health and reflection; what serves each, and how much strangers may take
-// up. To be destroyed when no call exists any more. Thread-safe.
+// The methods of a chief's server (its own, health and reflection), their handlers, and limits for unauthenticated
+// callers. Must be destroyed when no call exists any more. Thread-safe.
 class ChiefMethods {
  public:
   // docs/wire.md and proto/lockstep/v1/chief.proto document them for clients.
@@ -32,8 +32,8 @@ class ChiefMethods {
   // `chief` and `executor` must outlive this.
   ChiefMethods(Chief* chief, Executor* executor);
 
-  // By method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a frame ends after
-  // `silence_limit`.
+  // Returns the handlers by method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a
+  // frame ends after `silence_limit`.
   std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
                                                         absl::Duration silence_limit, Executor* executor);
 

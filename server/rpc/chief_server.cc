@@ -31,7 +31,7 @@ namespace {
 
 // docs/wire.md and proto/lockstep/v1/chief.proto document it for clients.
 constexpr int kMaxCallsPerConnection = 128;
-// A connection without calls ends after it: a worker has a Step stream, and others connect again.
+// A connection without calls ends after this time: a worker has a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
 // Memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much again for
 // the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit gRPC reads
@@ -42,7 +42,7 @@ constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(ChiefMethods::kMaxMessageBytes));
   builder->SetMaxSendMessageSize(-1);
-  // A message of a few bytes could become any number of them.
+  // A message of a few bytes could expand to any size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -57,7 +57,7 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
 
 }  // namespace
 
-// Members in the order in which they are needed; they are gone in the reverse order, after the destructor.
+// Members in the order in which they are needed; destroyed in the reverse order, after the destructor.
 struct ChiefServer::Impl {
   Impl(Chief* chief, Executor* executor) : methods(chief, executor) {}
   ~Impl();
@@ -91,8 +91,8 @@ absl::Status ChiefServer::Impl::Listen(const std::string& addresses) {
 }
 
 absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
-  // gRPC's own health and reflection services would bring threads that wait for events of all sockets, those of the
-  // Step streams included, and hand each over to a thread of our queue: 150 us for the smallest step, not 80.
+  // gRPC's own health and reflection services would bring threads that wait for events of all sockets, including those
+  // of the Step streams, and hand each event over to a thread of our queue: 150 us for the smallest step, not 80.
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   connections = builder.experimental().AddExternalConnectionAcceptor(
@@ -124,9 +124,9 @@ void ChiefServer::Impl::AcceptConnections(Executor* executor) {
 }
 
 ChiefServer::Impl::~Impl() {
-  // gRPC would leave a connection open that came when its server has shut down.
+  // gRPC would leave open a connection that arrived after its server has shut down.
   listener.reset();
-  // The deadline has passed already: streams that are still open are cancelled at once.
+  // The deadline has passed already: streams that are still open are cancelled immediately.
   if (server != nullptr) server->Shutdown(std::chrono::system_clock::now());
   // A queue that is shut down must not be given another operation, and a call that is cancelled still finishes.
   calls.WaitUntilNone();

@@ -22,7 +22,7 @@ class ChiefServer {
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
     Executor* executor = Executor::Threads();
-    // A connection that does not speak HTTP/2 ends after this long, and so does a Step stream that has had no frame.
+    // Time after which a connection that does not speak HTTP/2 ends, and a Step stream that has received no frame.
     absl::Duration silence_limit = absl::Seconds(10);
     Credentials credentials;
   };

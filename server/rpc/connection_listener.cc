@@ -34,7 +34,7 @@ namespace {
 // More workers than a chief could serve; a flood of 20,000 connections breaks gRPC 1.51.
 constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
-// Between two attempts to accept when there is no descriptor.
+// Time between two attempts to accept when there is no descriptor.
 constexpr int kRetryMilliseconds = 50;
 // Time after which data that a peer has not confirmed counts as lost: as long as gRPC waits for the answer to a ping.
 constexpr int kUnconfirmedMilliseconds = 5000;
@@ -43,7 +43,7 @@ void SetOption(int socket, int level, int option, int value) {
   PLOG_IF(WARNING, setsockopt(socket, level, option, &value, sizeof(value)) != 0) << "setsockopt " << option;
 }
 
-// A socket that listens at `address`; -1 and errno when there is none. Connections inherit its options.
+// Returns a socket that listens at `address`; -1 and errno if there is none. Connections inherit its options.
 int ListenAt(const sockaddr* address, socklen_t length) {
   const int listener = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener < 0) return -1;
@@ -70,7 +70,7 @@ int ListenAt(const addrinfo& info, int port) {
   auto* const v4 = reinterpret_cast<sockaddr_in*>(&address);
   v4->sin_port = htons(static_cast<uint16_t>(port));
   if (v4->sin_addr.s_addr == htonl(INADDR_ANY)) {
-    // All addresses are those of both families, as gRPC has it.
+    // Listen on all addresses of both families, as gRPC does.
     sockaddr_in6 any = {};
     any.sin6_family = AF_INET6;
     any.sin6_port = v4->sin_port;
@@ -88,8 +88,8 @@ int PortOf(int listener) {
   return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// Holds the lock of a socket's folder, so that of servers that find the same old socket one alone takes its place. Held
-// for moments by servers that start.
+// Holds the lock of a socket's folder, so that only one of several servers that find the same old socket takes its
+// place. Held for moments by servers that start.
 class FolderLock {
  public:
   explicit FolderLock(std::string path) {
@@ -112,7 +112,7 @@ class FolderLock {
 bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
   if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return true;
-  // A server that is too busy to take a connection is no reason to wait.
+  // Do not wait for a server that is too busy to take a connection.
   const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (client < 0) return true;
   const int error = connect(client, reinterpret_cast<const sockaddr*>(&place), length) == 0 ? 0 : errno;
@@ -208,7 +208,7 @@ absl::Status ConnectionListener::BindTcp(absl::string_view address) {
   const int failed = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (failed != 0) return CannotListen(address, gai_strerror(failed));
   const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  // A name may have addresses that this machine has not; all that it has get the same port.
+  // A name may have addresses that are not this machine's; all that are get the same port.
   int port = ntohs(reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port);
   size_t bound = 0;
   int error = 0;
@@ -251,7 +251,7 @@ void ConnectionListener::Loop() {
 }
 
 bool ConnectionListener::AcceptAll(int listener) {
-  // So many, and it is another socket's turn.
+  // Accept at most this many before another socket's turn.
   for (int i = 0; i < 100; ++i) {
     const int connection = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connection < 0) {

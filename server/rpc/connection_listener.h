@@ -18,24 +18,24 @@ namespace lockstep {
 
 // Listens for a server and bounds its connections: gRPC takes any number, and never accepts again once the process has
 // had no descriptor left for one. The kernel gives out the lowest free descriptor, so a connection whose descriptor is
-// not below a bound shows that all below are taken; it is closed at once. What is above serves the process's files.
-// Life: Listen binds, Start accepts; the destructor stops and waits for `take`. For one thread.
+// not below a bound shows that all below are taken; it is closed immediately. The descriptors above the bound serve the
+// process's files. Life: Listen binds, Start accepts; the destructor stops and waits for `take`. For one thread.
 class ConnectionListener {
  public:
   // Receives a connection, which is non-blocking, and the socket that accepted it. Called on the listener's thread.
   using Take = std::function<void(int listener, int connection)>;
 
   // `addresses`: "host:port" (port 0: any), "unix:/path", "unix-abstract:name". Unavailable names the first that cannot
-  // be bound. The path of a server that is gone is taken over, that of one that lives is in use.
+  // be bound. The path of a server that is gone is taken over; the path of a live server is in use.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
   ~ConnectionListener();
 
   // The port of the first "host:port"; 0 when there is none.
   int port() const { return port_; }
-  // To be called once. Only descriptors below `bound` are given to `take`, which owns them.
+  // Must be called once. Only descriptors below `bound` are given to `take`, which owns them.
   void Start(int bound, Take take, Executor* executor = Executor::Threads());
 
-  // The bound that leaves a process which may have `limit` descriptors enough for its files.
+  // Returns the bound that leaves enough descriptors for files in a process that may have `limit` descriptors.
   static int BoundFor(uint64_t limit);
 
  private:

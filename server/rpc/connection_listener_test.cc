@@ -53,7 +53,7 @@ int Connect(const std::string& path) {
   return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
 }
 
-// A server that takes no connections; once it is closed, the socket is as one that was killed leaves it.
+// Returns a server that takes no connections; after it is closed, the socket is as a killed server leaves it.
 int ListenIdly(const std::string& path) {
   const sockaddr_un place = PlaceOf(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

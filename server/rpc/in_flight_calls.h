@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// Counts the calls of a server that exist, those that wait for a client included. A completion queue must not be shut
+// Counts the existing calls of a server, including those that wait for a client. A completion queue must not be shut
 // down before they are gone: an operation on a queue that is shut down aborts the process. Thread-safe.
 class InFlightCalls {
  public:

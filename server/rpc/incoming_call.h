@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// A call that a client has begun: its method is known, its messages were not read yet, so that the handler of the
-// method decides how much of them to read. To be destroyed when no operation is pending.
+// A call that a client has begun: its method is known, and its messages are not read yet, so that the handler of the
+// method decides how much of them to read. Must be destroyed when no operation is pending.
 struct IncomingCall {
   explicit IncomingCall(InFlightCalls* living) : member(living) {}
 

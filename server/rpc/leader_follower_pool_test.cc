@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// An event that is due at once and calls a function.
+// An event that is due immediately and calls a function.
 class AlarmEvent final : public CompletionTag {
  public:
   AlarmEvent(bool is_long, std::function<void()> handle) : is_long_(is_long), handle_(std::move(handle)) {}
@@ -57,7 +57,7 @@ class LeaderFollowerPoolTest : public ::testing::Test {
     events_.push_back(std::make_unique<AlarmEvent>(is_long, std::move(handle)));
     events_.back()->Set(&queue_);
   }
-  // Handles what has been added, and ends.
+  // Handles the added events, and ends.
   void End(std::unique_ptr<LeaderFollowerPool> threads) {
     handled_.Await(static_cast<int>(events_.size()));
     queue_.Shutdown();

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// "host:port" as a server that listens there reads it.
+// The parts of "host:port" for a server that listens there.
 struct ListenAddress {
-  // Without brackets; "0.0.0.0" where the address has none.
+  // The host without brackets; "0.0.0.0" if the address has none.
   std::string host;
   std::string port;
 };

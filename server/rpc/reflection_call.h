@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Answers one question about the protos that are linked into this program; `services` are the names to be listed.
+// Answers one question about the protos that are linked into this program; `services` are the names in its list.
 grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
     const grpc::reflection::v1alpha::ServerReflectionRequest& request, const std::vector<std::string>& services);
 

@@ -15,33 +15,34 @@
 
 namespace lockstep {
 
-// Messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own thread; a
-// write ends within Write where the ring has a place for it, else on that thread. Stop, which must come, ends the
-// thread: whether the worker lives must be noticed elsewhere. Thread-safe.
+// Transports messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own
+// thread; a write ends within Write if the ring has a place for it, otherwise on that thread. Stop must be called, and
+// ends the thread: the death of the worker must be noticed elsewhere. Thread-safe.
 class RingStepWire : public StepWire {
  public:
   struct Options {
     std::unique_ptr<RingEndpoint> ring;  // attached
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // The worker's memory makes no sense; nothing more comes or goes. At most once, on any thread.
+    // Called at most once, on any thread, if the worker's memory makes no sense; nothing is received or sent
+    // afterwards.
     std::function<void(const absl::Status&)> on_broken;
     Executor* executor = nullptr;
     // The object that this is a part of; kept until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
-  // Errors: ResourceExhausted when there is no thread for it.
+  // Errors: ResourceExhausted if there is no thread left.
   static absl::StatusOr<std::unique_ptr<RingStepWire>> Start(Options options);
 
   void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing more comes or goes: what is under way fails, and so does what is begun later.
+  // Ends all transport: pending operations fail, and so do later ones.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit RingStepWire(Options options);
 
-  // The thread.
+  // The body of the thread.
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
   // Each returns whether there was anything to do.

@@ -14,25 +14,26 @@
 
 namespace lockstep {
 
-// Answers OpenSession on a few threads of its own, since making or restoring a model takes time. The requests that wait
-// or are worked on are bounded by their bytes; beyond the bound a call is refused. The destructor answers those that
-// were taken. Thread-safe.
+// Answers OpenSession on a few threads of its own, since making or restoring a model takes time. The bytes of the
+// pending requests are bounded; beyond the bound a call is refused. The destructor answers all requests that were
+// accepted. Thread-safe.
 class SessionOpener {
  public:
   using Open = std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&)>;
   struct Options {
     // The limit of one request. Parsed, a model may take several times its bytes: variables have short names.
     size_t max_request_bytes = 8 << 20;
-    // The limit of all requests; each counts for its bytes and a little more. A thousand workers may join at once.
+    // The limit of all requests; each counts for its bytes and a little more. A thousand workers may join at the same
+    // time.
     size_t max_bytes = 32 << 20;
     int threads = 4;
     Executor* executor = Executor::Threads();
   };
 
-  // `open` is called on several threads at once.
+  // `open` is called on several threads at the same time.
   SessionOpener(const Options& options, Open open);
 
-  // Calls `done` later, or at once with Unavailable.
+  // Calls `done` later, or immediately with Unavailable.
   void Answer(std::string request, UnaryCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

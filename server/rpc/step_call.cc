@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// Messages that stand for this many bytes are worked on while another thread waits for the next: below it, passing the
-// waiting on (about 5 us) costs more than it brings.
+// Messages that stand for this many bytes are worked on while another thread waits for the next message; below it,
+// handing over the wait (about 5 us) costs more than it gains.
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
@@ -22,7 +22,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
     MutexLock lock(&call->mutex_);
     call->self_ = call;
   }
-  // First: it leaves when it has read a session.
+  // Enter first: the call leaves when it has read a session.
   options.visitors->Enter(call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });
 }
@@ -101,7 +101,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
-    // With the lock: another thread may end what the timer is for before this one has set it.
+    // Set the timer with the lock held: otherwise another thread may end its purpose before this one has set it.
     if (effects.start_timer) {
       timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
                  &tags_[kTimer]);
@@ -124,7 +124,7 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
     sent_.Clear();  // a reply that was fetched when the stream had ended already
     route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
   }
-  // A write that the worker does not take ends only so; the worker then learns no more than that.
+  // A write that the worker does not take ends only in this way; the worker then learns nothing more.
   if (effects.cancel_call) route_.call()->context.TryCancel();
 }
 

@@ -43,7 +43,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     Executor* executor = Executor::Threads();
   };
 
-  // Serves a stream that has come.
+  // Serves a stream that has arrived.
   static void Start(const Options& options, std::unique_ptr<IncomingCall> call);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -72,7 +72,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
 
   void OnOperationEnded(Operation operation, bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsLong(Operation operation) const;
-  // Lets the pump decide and does what it says.
+  // Lets the pump decide and carries out its effects.
   void Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) ABSL_LOCKS_EXCLUDED(mutex_);
   void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
   void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);

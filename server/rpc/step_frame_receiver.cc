@@ -24,7 +24,7 @@ absl::Status StepFrameReceiver::Decode(const grpc::ByteBuffer& message, Decoded<
 
 absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const StepFrame& first,
                                                                            std::shared_ptr<StepListener> listener) {
-  // Before anything is done that the frame asks for.
+  // Check before anything that the frame asks for is done.
   RETURN_IF_ERROR(chief_->CheckSession(first.session_id, first.generation));
   if (first.gradient_memory && chief_->shares_memory()) {
     const absl::Status mapped = memory_.Map(*first.gradient_memory);

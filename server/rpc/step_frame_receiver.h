@@ -25,15 +25,15 @@ class StepFrameReceiver {
   // Errors: ResourceExhausted when the message is larger than the stream may send, InvalidArgument when it is
   // malformed.
   absl::Status Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const;
-  // Opens the connection of the session that the first frame names. Errors: those of Chief::OpenStep.
+  // Opens the connection of the session that the first frame names. Errors: as Chief::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,
                                                           std::shared_ptr<StepListener> listener);
-  // Hands a frame over. Errors: those of StepConnection::OnFrame, and of gradients outside the worker's memory. `waits`
-  // as there.
+  // Hands a frame over. Errors: as StepConnection::OnFrame, and InvalidArgument for gradients outside the worker's
+  // memory. `waits` as there.
   absl::Status Deliver(StepFrame* frame, bool* waits);
 
   bool connected() const { return connection_ != nullptr; }
-  // The worker's memory is mapped.
+  // True if the worker's memory is mapped.
   bool shares_memory() const { return memory_.exists(); }
   // Size of the data that `message` stands for: its bytes, and the worker's memory, which may contain the gradients of
   // a short message.

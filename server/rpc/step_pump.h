@@ -55,7 +55,7 @@ namespace lockstep {
 // after its stream has ended, or until OnEnd(cancel).
 class StepPump {
  public:
-  // To be done in this order.
+  // The effects, in the order in which the caller carries them out.
   struct Effects {
     // The timer of the first frame, later of the write that the end waits for.
     bool start_timer = false;
@@ -63,7 +63,7 @@ class StepPump {
     bool start_read = false;
     // Handle the message that was read, perhaps again; then OnHandled, or OnWaits.
     bool handle_frame = false;
-    // Have OnWoken come soon, from a thread of the stream's own.
+    // Have OnWoken called soon, from a thread of the stream's own.
     bool wake = false;
     // Ask the connection for a reply; then OnFetched.
     bool fetch_reply = false;
@@ -87,7 +87,7 @@ class StepPump {
   // StepListener.
   Effects OnResume();
   Effects OnWoken();
-  // Every timer ends once: `expired`, with what it ends the stream, or cancelled.
+  // Called once for each timer: `expired`, with the status that ends the stream, or cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
   enum class Fetched { kNothing, kReply, kToken };  // kToken: after it there is nothing more before OnReplyReady

@@ -39,12 +39,12 @@ class StepRoute {
 
   void Read(grpc::ByteBuffer* message) { reader_->Read(message); }
   void Write(const grpc::ByteBuffer& message) { writer_->Write(message); }
-  // A write is over; the answer was the first.
+  // Notes that a write is over; the first write was the answer.
   void OnWritten() { writer_ = reader_; }
 
-  // Before the second read and the first write. `owner` is what this is a part of.
+  // Called before the second read and the first write. `owner` is the object that this is a part of.
   void OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner);
-  // The answer to an offer, once: it names the ring, or nothing.
+  // Returns the answer to an offer, once: it names the ring, or nothing.
   absl::optional<v1::SharedMemoryHandle> TakeAnswer();
   void OnStreamRead() { ring_->Stop(); }
 

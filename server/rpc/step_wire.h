@@ -12,7 +12,7 @@ namespace lockstep {
 class StepWire {
  public:
   virtual ~StepWire() = default;
-  // `message` is filled when the read is over.
+  // Begins a read, which fills `message`.
   virtual void Read(grpc::ByteBuffer* message) = 0;
   virtual void Write(const grpc::ByteBuffer& message) = 0;
 };

@@ -61,10 +61,10 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
   std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
 };
 
-// The method, with its handler on a thread of `pool`, which must end after the calls.
+// Returns the method with its handler on a thread of `pool`, which must end after the calls.
 UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool);
 
-// Parses a request of a few KiB, whose memory is bounded accordingly. Internal when it is none.
+// Parses a request of a few KiB, whose memory is bounded accordingly. Internal if the bytes are not such a request.
 template <typename Request>
 absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* request) {
   const absl::Status status = ParseBounded(bytes, limit, request);
@@ -72,7 +72,7 @@ absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* req
   return absl::InternalError(absl::StrCat("unable to parse request: ", status.message()));
 }
 
-// A method that `implementation` answers at once.
+// Returns a method that `implementation` answers immediately.
 template <typename Request, typename Reply>
 UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
                         size_t max_bytes = UnaryCall::Method().max_bytes) {

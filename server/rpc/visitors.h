@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-// A call of which no session is known (yet).
+// A call without a known session (yet).
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  // There are too many: ends the call. On any thread; may come when the call has left already.
+  // Ends the call, because there are too many. Called on any thread; the call may have left already.
   virtual void OnEvicted() = 0;
 };
 
@@ -27,7 +27,7 @@ class Visitors {
  public:
   struct Options {
     size_t most = 64;
-    // However young they are.
+    // Maximum number of calls of any age.
     size_t most_young = 2048;
     absl::Duration patience = absl::Seconds(1);
     Clock* clock = Clock::Real();  // must outlive the visitors
@@ -36,9 +36,9 @@ class Visitors {
   explicit Visitors(const Options& options) : options_(options) {}
 
   void Enter(std::shared_ptr<Visitor> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Does nothing when it is not in.
+  // Removes a call, if it is in.
   void Leave(const Visitor* visitor) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Evicts those that have become too old; to be called every so often.
+  // Evicts calls that have become too old; must be called regularly.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
 
  private:
@@ -52,7 +52,7 @@ class Visitors {
 
   const Options options_;
   Mutex mutex_;
-  // In the order of entering.
+  // Calls in the order of entering.
   Entries visitors_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const Visitor*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };

@@ -11,18 +11,18 @@
 
 namespace lockstep {
 
-// The memory that a worker of the same machine shares with the chief, in which its gradients lie; none at first. What
-// the worker says of it is checked, as anything that a peer says. Thread-compatible.
+// The memory that a worker of the same machine shares with the chief, in which its gradients lie; none at first. The
+// worker's statements about it are checked, as all of a peer's. Thread-compatible.
 class WorkerMemory {
  public:
-  // Errors: those of SharedMemory::Map; there is none then.
+  // Errors: as SharedMemory::Map; there is no memory then.
   absl::Status Map(const v1::SharedMemoryHandle& handle);
 
   // Points the gradients of `frame` that lie in the memory to it. Errors: InvalidArgument when they lie outside.
   absl::Status FindGradients(StepFrame* frame) const;
 
   bool exists() const { return memory_ != nullptr; }
-  // Bytes; 0 when there is none.
+  // Size in bytes; 0 if there is no memory.
   size_t size() const { return exists() ? memory_->size() : 0; }
 
  private:

@@ -36,7 +36,7 @@ class LoopbackServer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// A client's end of a stream of bytes that goes operation by operation; each returns when it has ended.
+// A client's end of a stream of bytes, one operation at a time; each returns when it has ended.
 class LoopbackStream {
  public:
   LoopbackStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
@@ -44,7 +44,7 @@ class LoopbackStream {
 
   bool Write(const std::string& message);
   bool WritesDone();
-  // False when the stream has ended.
+  // Returns false if the stream has ended.
   bool Read(std::string* message);
   grpc::Status Finish();
 
