@@ -3,11 +3,11 @@
 # Reads ROOT, CACHE and LOG and calls say, open_log, to_log and logged of the caller.
 
 BINARIES=(//server:chief_main //worker:worker_main //cli:lockstep_main)
-# Where -c opt builds go, whatever was built last (.bz/bin follows that).
+# The outputs of -c opt builds, whatever was built last (.bz/bin follows that).
 OUTPUT="${ROOT}/.bz/out/k8-opt"
 BIN="${OUTPUT}/bin"
 
-# One line for the versions of everything that the build reads outside the tree.
+# Prints one line for the versions of everything that the build reads outside the tree.
 system_fingerprint() {
   dpkg-query -W -f='${Package} ${Version}\n' "${BUILD_PACKAGES[@]}" | sha256sum | cut -c1-16
 }

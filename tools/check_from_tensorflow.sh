@@ -30,7 +30,7 @@ sources() {
         }
         exit
       }
-      # What follows the end of a list comprehension belongs to it.
+      # Text behind the end of a list comprehension belongs to it.
       if (!is_list) is_test = 0
     }' "$1/BUILD" 2>/dev/null || true
 }
@@ -71,7 +71,7 @@ check_tests() {
       say "${row}" "there is no test ${target}"
       continue
     fi
-    # Of a script there are no names.
+    # A script has no names.
     [[ ${#names[@]} -gt 0 || -z "${NAMES[${target}]// /}" ]] || say "${row}" "${target} is without a name of a test"
     for name in "${names[@]}"; do
       [[ "${NAMES[${target}]}" == *" ${name} "* ]] || say "${row}" "${target} has no test ${name}"

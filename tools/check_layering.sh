@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-# What may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
+# Code that may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
 grpc_folders='^(//)?((proto|common/transport|server/rpc|tests)[/:]|(server.chief|worker.worker|cli.lockstep)_main(\\.cc)?$)'
 
 edges() {
@@ -20,12 +20,12 @@ includes() {
     sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p' | sed -E 's#^([^ ]+) lockstep/(v1|config)/#\1 proto/\2/#; s#^([^ ]+) lockstep/#\1 #'
 }
 
-# Who may make threads: common/base/executor, and what is not production. A name counts as an include of <thread>,
-# which other headers may bring along.
+# Code that may create threads: common/base/executor, and everything that is not production. A name counts as an include
+# of <thread>, which other headers may bring along.
 thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/executor\\.cc$)'
 
-# Where kernels are, and what these may include: one another, Highway, and headers of C++, whose names have no suffix.
-# What asks the processor, before anything else runs, calls the system.
+# The kernels, and the headers that they may include: each other's, Highway's, and headers of C++, whose names have no
+# suffix. The code that queries the processor, before anything else runs, calls the system.
 kernels='^common/kernels/[^/]*\\.(h|cc)$'
 asks_processor='^common/kernels/required_instructions\\.cc$'
 kernel_includes='^(common/kernels/[^/]*|hwy/.*|[a-z_]+)$'

@@ -45,8 +45,8 @@ forbidden+='|^(chrono|c?time|time\.h|cstdio|stdio\.h|filesystem|fstream|iostream
 forbidden+='|^(pthread|semaphore|unistd|fcntl|poll|threads)\.h$|^sys/'
 forbidden+='|^absl/(functional|synchronization|log)/|^absl/time/clock\.h$'
 forbidden+='|^grpc'
-# What needs none of these headers, or gets them through others. glog may be included for its CHECKs; what it logs goes
-# to a file.
+# Names that need none of these headers, or arrive through others. glog may be included for its CHECKs; its log goes to
+# a file.
 calls='\b(ABSL_|SYS)?[DVP]{0,2}LOG(_[A-Z_]+)?[[:space:]]*\('
 calls+='|\babsl::(Now|SleepFor|GetCurrentTimeNanos)\b|\bstd::(chrono|filesystem|function|thread|random_device)\b'
 calls+='|\bstd::(remove|rename|tmpfile|fopen|printf|time|clock|system|getenv)[[:space:]]*\('

@@ -5,7 +5,7 @@
 # Found inputs stay here from run to run; what fails goes to tests/fuzz/corpus and is a test from then on.
 FUZZ_CORPUS="${CACHE}/fuzz/corpus"
 
-# What an input frees is still remembered at its end; more, and longer stacks, would take a third of the time.
+# Memory that an input frees is still remembered at its end; more, and longer stacks, would take a third of the time.
 FUZZ_ASAN=detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=16:malloc_context_size=4
 
 fuzz_usage() {
@@ -98,7 +98,7 @@ prepare_fuzzing() {
   [[ ${#FAST_FUZZERS[@]} == "${#FUZZ_NAMES[@]}" ]] || fail 1 "${#FAST_FUZZERS[@]} targets without sanitizers, of ${#FUZZ_NAMES[@]}"
 }
 
-# What ./lockstep test --all and --long do.
+# The fuzzing of ./lockstep test --all and --long.
 fuzz_briefly() {
   prepare_fuzzing
   fuzz_all -max_total_time=3

@@ -11,13 +11,13 @@ BUILD_PACKAGES=(
 )
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)
-# For the checks of ./lockstep test, and for the virtual environment below.
+# Packages for the checks of ./lockstep test, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user
   python3-matplotlib)
-# What Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
+# Packages that Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0)
 
-# Of the named packages, those that are not installed.
+# Prints the named packages that are not installed.
 missing_packages() {
   local -A installed=()
   local name state

@@ -17,14 +17,14 @@ apt_progress() {
     }'
 }
 
-# The same of Bazel.
+# Prints how far Bazel is, given its log.
 bazel_progress() {
   sed -nE 's/^\[([0-9,]+) \/ ([0-9,]+)\] ([0-9,]+) \/ ([0-9,]+) tests.*/\3 of \4 tests, \1 of \2 actions/p
     t
     s/^\[([0-9,]+) \/ ([0-9,]+)\].*/\1 of \2 actions/p' | tail -n 1
 }
 
-# What says nothing about it.
+# Prints no progress.
 no_progress() { cat >/dev/null; }
 
 # 75 to "1m15s".

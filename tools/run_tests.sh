@@ -9,13 +9,14 @@ FAILED=0
 SKIPPED=0
 TIMES="" # a file: seconds, what
 
-# first N: that many lines, as `head` has them; but it reads all, so that nobody in front of it dies of a closed pipe.
+# first N: prints that many lines, like `head`, but reads all, so that a command in front of it does not die of a closed
+# pipe.
 first() { awk -v lines="$1" 'NR <= lines'; }
 
 # Counts the cases of one test.xml: prints "passed failed skipped".
 count_cases() {
   awk '
-    # What a script printed may look like anything.
+    # The output of a script may look like anything.
     in_output { if (!/<\/system-out>/) next; sub(/.*<\/system-out>/, ""); in_output = 0 }
     /<system-out>/ { in_output = !/<\/system-out>/; sub(/<system-out>.*/, "") }
     # So may the text of a failure.
@@ -80,7 +81,7 @@ run_phase() {
   [[ "${status}" == 0 || "${status}" == 3 || "${status}" == 4 ]] && return 0
   printf -- '---- %s: bazel test ended with %d\n' "${name}" "${status}"
   tail -n "+$((lines + 1))" "${LOG}" | grep -E -A 12 'ERROR|FAILED:|error:' | first 80
-  # What is not a test and could not be built is counted once.
+  # A target that is not a test and could not be built is counted once.
   [[ "${FAILED}" -gt "${failed_before}" ]] || FAILED=$((FAILED + 1))
   return 1
 }
@@ -145,7 +146,7 @@ run_tests() {
     quick_checks
     run_phase "every test" //... || true
   else
-    # What is counted here was run now, not remembered.
+    # Every test counted here was run now, not remembered.
     BAZEL_FLAGS+=(--nocache_test_results)
     quick_checks
     run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"

@@ -11,7 +11,7 @@ import urllib.parse
 
 
 class Target:
-  """What the events say of one test target."""
+  """The results of one test target in the events."""
 
   def __init__(self):
     self.status = "BUILD"
