@@ -67,7 +67,7 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
       sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
   // Most methods only look at the chief's state. ReadVariables also copies 1 MiB.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief, &Chief::GetRunSpec);
-  unary_[ChiefMethod("GetCanaryValues")] = OnPool(Serve(chief, &Chief::GetCanaryValues), &canaries_);
+  unary_[ChiefMethod("GetCanaryValues")] = OnPool(Serve(chief, &Chief::GetCanaryValues), &canaries_, kMaxCanaryCalls);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief, &Chief::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
   unary_[ChiefMethod("RequestEnd")] = Serve(chief, &Chief::RequestEnd);

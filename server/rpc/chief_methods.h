@@ -28,6 +28,8 @@ class ChiefMethods {
   // Maximum size of a ReadVariables request.
   static constexpr size_t kMaxReadBytes = 64 << 10;
   static constexpr size_t kMaxVisitors = 64;
+  // Maximum number of GetCanaryValues calls that wait: a worker that joins makes one at a time.
+  static constexpr size_t kMaxCanaryCalls = 2048;
 
   // `chief` and `executor` must outlive this.
   ChiefMethods(Chief* chief, Executor* executor);

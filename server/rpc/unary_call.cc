@@ -1,5 +1,6 @@
 #include "lockstep/server/rpc/unary_call.h"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -41,10 +42,19 @@ void UnaryCall::OnEvent(bool ok) {
   }
 }
 
-UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool) {
-  method.handler = [handler = std::move(method.handler), pool](std::string request, UnaryCall::Done done) {
-    pool->Schedule([handler, request = std::move(request), done = std::move(done)]() mutable {
+UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most) {
+  method.lasting = true;
+  const auto pending = std::make_shared<std::atomic<size_t>>(0);
+  method.handler = [handler = std::move(method.handler), pool, most, pending](std::string request,
+                                                                              UnaryCall::Done done) {
+    if (pending->fetch_add(1) >= most) {
+      --*pending;
+      done(absl::UnavailableError("too many calls of this method wait; try again"));
+      return;
+    }
+    pool->Schedule([handler, pending, request = std::move(request), done = std::move(done)]() mutable {
       handler(std::move(request), std::move(done));
+      --*pending;
     });
   };
   return method;

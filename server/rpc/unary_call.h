@@ -61,8 +61,10 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
   std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
 };
 
-// Returns the method with its handler on a thread of `pool`, which must end after the calls.
-UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool);
+// Returns the method with its handler on a thread of `pool`, which must end after the calls. Calls that wait for the
+// thread do not count as unauthenticated, however long they wait; beyond `most` of them a call is refused with
+// Unavailable.
+UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most);
 
 // Parses a request of a few KiB, whose memory is bounded accordingly. Internal if the bytes are not such a request.
 template <typename Request>

@@ -140,6 +140,47 @@ TEST_F(UnaryCallTest, ALastingCallIsNoVisitorWhileItIsHandled) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
+TEST_F(UnaryCallTest, CallsThatWaitForAPoolAreNoVisitorsAndBounded) {
+  Mutex mutex;
+  CondVar changed;
+  int waiting = 0, allowed = 0, answered = 0;
+  const auto await = [&](const int& count, int least) {
+    MutexLock lock(&mutex);
+    while (count < least) changed.Wait(&mutex);
+  };
+  const auto add = [&](int* count) {
+    MutexLock lock(&mutex);
+    ++*count;
+    changed.SignalAll();
+  };
+  ThreadPool pool(1);
+  UnaryCall::Method slow;
+  slow.handler = [&](std::string request, UnaryCall::Done done) {
+    await(allowed, ++answered);
+    done(std::move(request));
+  };
+  UnaryCall::Method pooled = OnPool(std::move(slow), &pool, 2);
+  pooled.handler = [&, handler = std::move(pooled.handler)](std::string request, UnaryCall::Done done) {
+    handler(std::move(request), std::move(done));
+    add(&waiting);
+  };
+  Add("/a/Pooled", std::move(pooled));
+  LoopbackStream first(server().channel(), "/a/Pooled");
+  first.Write("first");
+  await(waiting, 1);
+  LoopbackStream second(server().channel(), "/a/Pooled");
+  second.Write("second");
+  await(waiting, 2);
+  std::string reply;
+  EXPECT_EQ(server().Call("/a/Pooled", "third", &reply).error_code(), grpc::StatusCode::UNAVAILABLE);
+  for (LoopbackStream* const stream : {&first, &second}) {
+    add(&allowed);
+    EXPECT_TRUE(stream->Read(&reply));
+    EXPECT_EQ(reply, stream == &first ? "first" : "second");
+    EXPECT_TRUE(stream->Finish().ok());
+  }
+}
+
 TEST_F(UnaryCallTest, ServesAMemberFunction) {
   Add("/a/Heartbeat", Serve(&service_, &Service::Heartbeat));
   v1::HeartbeatRequest request;

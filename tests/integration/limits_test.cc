@@ -399,6 +399,8 @@ const Probe kProbes[] = {
 
 // Rows whose probe is a test of its own, and that test.
 constexpr const char* kProbedElsewhere[][2] = {
+    {"calls of GetCanaryValues that wait for the chief's one thread for them",
+     "unary_call_test: needs a thread that stands still"},
     {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
 };
 
