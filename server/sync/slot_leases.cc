@@ -7,6 +7,8 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.2;
+// A measurement counts for at most this many times the average: after one long pause a worker that hangs is still found.
+constexpr double kMostNew = 20;
 
 // The largest power of two that is at most n; n >= 1.
 int64_t FloorPowerOfTwo(int64_t n) {
@@ -132,7 +134,8 @@ void SlotLeases::Cover(const SlotBlock& block, uint64_t session, absl::Time now)
   unfinished_.OnCovered(block, slots_);
   const Lease* lease = FindLease(session);
   if (lease != nullptr && lease->block == block) {
-    const double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
+    double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
+    if (usual_slot_seconds_ > 0) each = std::min(each, kMostNew * usual_slot_seconds_);
     usual_slot_seconds_ = usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;
     if (usual_slot_seconds_ > 0) {
       slow_after_ = {absl::ZeroDuration(), absl::Seconds(usual_slot_seconds_ * options_.slow_factor),

@@ -58,6 +58,19 @@ TEST(SlotLeasesTest, EveryTokenIsANodeOfTheTree) {
   }
 }
 
+TEST(SlotLeasesTest, AnHourOfPauseDoesNotHideASlowWorker) {
+  SlotLeases queue = MakeQueue(4);
+  absl::Time now = kStart;
+  for (const absl::Duration took : {absl::Seconds(1), absl::Hours(1)}) {
+    const auto block = queue.Take(1, 4, now);
+    now += took;
+    queue.Cover(*block, 1, now);
+  }
+  ASSERT_EQ(queue.Take(1, 4, now), (SlotBlock{2, 1}));
+  EXPECT_FALSE(queue.AnyBackup(/*single=*/false, now + absl::Seconds(4)));
+  EXPECT_TRUE(queue.AnyBackup(/*single=*/false, now + absl::Minutes(1)));
+}
+
 TEST(SlotLeasesTest, ReissuesTheSlotWhenItsLeaseExpires) {
   SlotLeases queue = MakeQueue(2);
   ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 1}));
