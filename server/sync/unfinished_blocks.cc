@@ -39,9 +39,12 @@ void UnfinishedBlocks::Add(const SlotBlock& block, absl::Time issued) {
 void UnfinishedBlocks::Remove(const SlotBlock& block, absl::Time issued) {
   const auto it = blocks_.find({block.first, block.count});
   if (it == blocks_.end()) return;  // it was covered
-  if (it->second.size() == 1) return Erase(it);
+  Copies& copies = it->second;
+  const auto copy = std::lower_bound(copies.begin(), copies.end(), issued);
+  if (copy == copies.end() || *copy != issued) return;  // it was covered, and others were begun since
+  if (copies.size() == 1) return Erase(it);
   Unindex(*it);
-  it->second.erase(std::lower_bound(it->second.begin(), it->second.end(), issued));
+  copies.erase(copy);
   Index(*it);
 }
 

@@ -26,6 +26,18 @@ TEST(UnfinishedBlocksTest, ABlockWithASingleCopyDeservesABackupTheOldestFirst) {
   EXPECT_FALSE(blocks.AnyDue(kStart, kNever));
 }
 
+TEST(UnfinishedBlocksTest, RemovesNoCopyButTheOneThatWasAdded) {
+  UnfinishedBlocks blocks;
+  blocks.Add({0, 1}, kStart);
+  blocks.Remove({0, 1}, kStart + 2 * kSecond);  // it was covered, and the block is computed once more
+  EXPECT_EQ(blocks.Choose(true, kStart, kNever), (SlotBlock{0, 1}));
+  blocks.Add({0, 1}, kStart + kSecond);
+  blocks.Remove({0, 1}, kStart + 2 * kSecond);
+  EXPECT_FALSE(blocks.Choose(true, kStart, kNever)) << "both copies are there";
+  blocks.Remove({0, 1}, kStart + kSecond);
+  EXPECT_EQ(blocks.Choose(true, kStart, kNever), (SlotBlock{0, 1}));
+}
+
 TEST(UnfinishedBlocksTest, ABlockIsSlowByTheTimeOfItsNewestCopyAndTheNumberOfItsSlots) {
   UnfinishedBlocks blocks;
   blocks.Add({0, 2}, kStart);
