@@ -231,6 +231,16 @@ TEST_F(WorkerLedgerTest, OneThatCostsStepsIsNotTrustedUntilTheyArePaid) {
   EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2);
 }
 
+TEST_F(WorkerLedgerTest, OneOfManyThatCostsStepsIsNotTrusted) {
+  for (uint64_t session = 1; session <= 50; ++session) {
+    AddWaiting(session);
+    ledger_.OnContributed(session, 1, absl::Milliseconds(10));
+  }
+  ASSERT_EQ(ledger_.CountTrusted(now_), 50);
+  ledger_.OnStep(7, absl::Milliseconds(160), /*last=*/true, /*copies=*/0);
+  EXPECT_EQ(ledger_.CountTrusted(now_), 49) << "the others make the step in 10 ms";
+}
+
 TEST_F(WorkerLedgerTest, GainsPayForALongStepLater) {
   for (const uint64_t session : {1, 2}) AddWaiting(session);
   for (const uint64_t session : {1, 2}) ledger_.OnContributed(session, 1, absl::Milliseconds(10));
