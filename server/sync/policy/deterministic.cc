@@ -157,6 +157,9 @@ v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribut
 void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, absl::Time now) {
   last_ = session;
   covered_.push_back(session);
+  if (const SlotLeases::Lease* const lease = leases_.FindLease(session)) {
+    NoteFirst(session, now - lease->issued - token.block.count * ledger_.usual_slot());
+  }
   leases_.Cover(token.block, session, now);
 }
 
@@ -177,6 +180,18 @@ bool DeterministicPolicy::CanCommit(bool summed, absl::Time now) {
 
 void DeterministicPolicy::FillStatus(v1::RunStatus* status) const {
   if (audit_.enabled()) audit_.FillStatus(status->mutable_audit());
+}
+
+void DeterministicPolicy::NoteFirst(uint64_t session, absl::Duration later) {
+  if (first_.size() == 2 || (first_.size() == 1 && first_[0].session == session)) return;
+  first_.push_back({session, std::max(later, absl::ZeroDuration())});
+}
+
+absl::Duration DeterministicPolicy::DelayOfOthers(uint64_t session) const {
+  for (const First& first : first_) {
+    if (first.session != session) return first.later;
+  }
+  return absl::ZeroDuration();
 }
 
 void DeterministicPolicy::CloseStep() {
@@ -202,7 +217,9 @@ void DeterministicPolicy::CloseStep() {
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
   for (const uint64_t session : computed_) {
-    ledger_.OnStep(session, *ended_ - *began_, std::find(late.begin(), late.end(), session) != late.end(), copies);
+    // A machine that stood still made all of them late.
+    const absl::Duration took = *ended_ - *began_ - DelayOfOthers(session);
+    ledger_.OnStep(session, took, std::find(late.begin(), late.end(), session) != late.end(), copies);
   }
 }
 
@@ -217,6 +234,7 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   computed_.clear();
   covered_.clear();
   last_ = 0;
+  first_.clear();
   separated_ = false;
   first_slots_first_ = false;
   step_ = step;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/sync/policy/slot_audit.h"
@@ -73,6 +74,10 @@ class DeterministicPolicy : public StepPolicy {
   // What the worker is to compute; nullopt when there is nothing for it.
   absl::optional<StepToken> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                  absl::Time now);
+  // The session has brought a block of the step, by so much later than usual since it was given the token.
+  void NoteFirst(uint64_t session, absl::Duration later);
+  // By how much longer than usual whoever was first of the others needed: the session is not the reason.
+  absl::Duration DelayOfOthers(uint64_t session) const;
   // The step in progress, which began at began_, was made.
   void CloseStep();
 
@@ -90,6 +95,12 @@ class DeterministicPolicy : public StepPolicy {
   // something last.
   std::vector<uint64_t> computed_, covered_;
   uint64_t last_ = 0;
+  // The first block of the step that came, and the first of another worker's.
+  struct First {
+    uint64_t session = 0;
+    absl::Duration later;
+  };
+  absl::InlinedVector<First, 2> first_;
   // The audited slots of this step are leased alone: there was somebody to compare with.
   bool separated_ = false;
   // In this step a contribution has waited for those to earlier slots.

@@ -223,6 +223,17 @@ TEST(WorkerSpeedsTest, AWorkerOfHalfTheSpeedMakesTheRunFaster) {
   EXPECT_GT(run.steps_per_second(), 1.25 * alone.steps_per_second());
 }
 
+// As a laptop that sleeps, or a benchmark between two turns.
+TEST(WorkerSpeedsTest, APauseOfAllIsNobodysDebt) {
+  const Speed pauses = DutyCycle(absl::Seconds(4), absl::Seconds(5));
+  for (const int64_t slots : {2, 4}) {
+    ModelledRun one(slots, /*audit=*/0, {pauses}), two(slots, /*audit=*/0, {pauses, pauses});
+    one.Run(1000, absl::Seconds(60));
+    two.Run(1000, absl::Seconds(60));
+    EXPECT_GT(two.steps_per_second(), 1.8 * one.steps_per_second()) << slots << " slots";
+  }
+}
+
 TEST(WorkerSpeedsTest, EveryAuditedSlotIsComparedOrCounted) {
   for (const auto& [part, slots] : {std::pair(1.0, 1), std::pair(1.0, 4), std::pair(0.9, 1), std::pair(0.1, 4)}) {
     ModelledRun run(slots, /*audit=*/0.2, {Steady(1), Steady(part)});
