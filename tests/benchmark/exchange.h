@@ -50,6 +50,8 @@ class ExchangeWorker {
   virtual ~ExchangeWorker() = default;
   // Does the next n steps.
   virtual absl::Status Step(int n) = 0;
+  // It has done its steps, and another has not for some time: helps it. By itself it waits for nobody.
+  virtual absl::Status HelpOthers() { return absl::OkStatus(); }
 };
 
 // A way to do it.

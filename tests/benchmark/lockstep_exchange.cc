@@ -18,11 +18,9 @@ namespace {
 // Sends the same gradients in every step.
 class LockstepWorker : public ExchangeWorker {
  public:
-  explicit LockstepWorker(absl::Duration stagger) : stagger_(stagger) {}
-
   static absl::StatusOr<std::unique_ptr<ExchangeWorker>> Connect(const ExchangeSpec& spec, const std::string& address,
                                                                  int index, absl::Duration stagger) {
-    auto worker = std::make_unique<LockstepWorker>(stagger);
+    auto worker = std::make_unique<LockstepWorker>();
     ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address), spec.model, index));
     ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(spec.model));
     for (const auto& variable : layout.variables()) {
@@ -31,10 +29,13 @@ class LockstepWorker : public ExchangeWorker {
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
     RETURN_IF_ERROR(worker->session_->AwaitTheOthers(worker->compute_));
+    // Earlier it would be a slow worker, for which the chief may have no slot of its own.
+    worker->stagger_ = stagger;
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
   }
 
   absl::Status Step(int n) override { return session_->Step(n, compute_); }
+  absl::Status HelpOthers() override { return session_->TakePendingStep(compute_); }
 
  private:
   absl::Status Send(const v1::Token& token) {
@@ -61,7 +62,7 @@ class LockstepWorker : public ExchangeWorker {
     size_t bytes = 0;
   };
 
-  const absl::Duration stagger_;
+  absl::Duration stagger_;
   std::unique_ptr<LockstepSession> session_;
   LockstepSession::Compute compute_;
   std::vector<Gradient> gradients_;  // by variable

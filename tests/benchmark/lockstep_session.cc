@@ -130,6 +130,11 @@ absl::Status LockstepSession::AwaitTheOthers(const Compute& compute) {
   return absl::OkStatus();
 }
 
+absl::Status LockstepSession::TakePendingStep(const Compute& compute) {
+  target_ = assignment_.token.step();
+  return Step(1, compute);
+}
+
 absl::Status LockstepSession::Step(int n, const Compute& compute) {
   target_ += n;
   while (assignment_.token.step() < target_) {

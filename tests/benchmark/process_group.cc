@@ -24,7 +24,10 @@ namespace benchmark {
 namespace {
 
 constexpr int kReplyTimeoutMs = 120000;
+// Workers of one run come to the end of their steps at the same time; one that comes so much later needs help.
+constexpr int kHelpAfterMs = 100;
 
+// With no steps for a worker: all have done theirs.
 struct Command {
   int warm_up = 0;
   int steps = 0;
@@ -66,10 +69,15 @@ bool Receive(int fd, T* message) {
   return read(fd, message, sizeof(*message)) == static_cast<ssize_t>(sizeof(*message));
 }
 
-absl::Status AwaitAnswer(int fd, Answer* answer) {
+bool IsReadable(int fd, int timeout_ms) {
   pollfd ready = {fd, POLLIN, 0};
-  if (poll(&ready, 1, kReplyTimeoutMs) != 1)
+  return poll(&ready, 1, timeout_ms) == 1;
+}
+
+absl::Status AwaitAnswer(int fd, Answer* answer) {
+  if (!IsReadable(fd, kReplyTimeoutMs)) {
     return absl::DeadlineExceededError("a process of a benchmark does not answer");
+  }
   if (!Receive(fd, answer)) return absl::UnavailableError("a process of a benchmark has died");
   return absl::OkStatus();
 }
@@ -103,6 +111,7 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   Send(control, Answer());
   Command command;
   while (Receive(control, &command)) {
+    if (command.steps == 0) continue;
     absl::Status status = (*worker)->Step(command.warm_up);
     Answer answer;
     const double cpu_before = CpuSeconds();
@@ -113,6 +122,8 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
     answer.peak_bytes = PeakBytes();
     if (!status.ok()) Exit(status);
     Send(control, answer);
+    while (status.ok() && !IsReadable(control, kHelpAfterMs)) status = (*worker)->HelpOthers();
+    if (!status.ok()) Exit(status);
   }
   Exit(absl::OkStatus());
 }
@@ -205,6 +216,7 @@ absl::StatusOr<ProcessGroup::Timing> ProcessGroup::Run(int warm_up, int steps) {
     timing.worker_cpu_per_step += answer.cpu / steps / workers;
     timing.worker_peak = std::max(timing.worker_peak, answer.peak_bytes);
   }
+  for (size_t i = 1; i < processes_.size(); ++i) Send(processes_[i].control, Command());
   Send(processes_[0].control, Command());
   RETURN_IF_ERROR(AwaitAnswer(processes_[0].control, &after));
   timing.seconds_per_step = (end - begin) / steps;

@@ -44,6 +44,7 @@ class TrainingExchangeWorker : public ExchangeWorker {
   }
 
   absl::Status Step(int n) override { return session_->Step(n, compute_); }
+  absl::Status HelpOthers() override { return session_->TakePendingStep(compute_); }
 
  private:
   absl::Status ComputeBlock(const StepChannel::Assignment& assignment) {
