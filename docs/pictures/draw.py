@@ -13,7 +13,7 @@ import sys
 STYLE = '''
   <style>
     text { font: 13px "Helvetica Neue", Helvetica, Arial, "Liberation Sans", sans-serif; fill: #1f2933; }
-    .small { font-size: 11.5px; fill: #52606d; }
+    .small { font-size: 11.5px; font-weight: normal; fill: #52606d; }
     .title { font-weight: bold; }
     .panel-title { font-weight: bold; font-size: 15px; }
     .over { paint-order: stroke; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round; }
@@ -70,6 +70,10 @@ class Picture:
         anchor = '' if anchor == 'start' else f' text-anchor="{anchor}"'
         self.lines.append(f'  <text{style} x="{x:g}" y="{y:g}"{anchor}>{text}</text>')
 
+    def heading(self, x, y, title, remark, style='title'):
+        """A title with a remark behind it: one line of text, so that neither runs into the other in any font."""
+        self.text(x, y, f'{title}<tspan class="small" dx="8">{remark}</tspan>', style)
+
     def rectangle(self, style, x, y, width, height, radius=6):
         size = f'x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="{radius}"'
         self.lines.append(f'  <rect class="{style}" {size}/>')
@@ -82,11 +86,10 @@ class Picture:
         if below:
             self.text(x + width / 2, middle + 13, below, 'small', 'middle')
 
-    def room(self, x, y, width, height, title, remark, remark_x):
+    def room(self, x, y, width, height, title, remark):
         """A box that holds others, with its title in the corner."""
         self.rectangle('room', x, y, width, height)
-        self.text(x + 14, y + 22, title, 'title')
-        self.text(remark_x, y + 22, remark, 'small')
+        self.heading(x + 14, y + 22, title, remark)
 
     def arrow(self, x1, y1, x2, y2, both=False):
         style = 'line both' if both else 'line'
@@ -101,17 +104,16 @@ class Picture:
 
 def draw_chief(picture):
     picture.rectangle('chief', 16, 16, 770, 414, 10)
-    picture.text(34, 42, 'chief', 'panel-title')
-    picture.text(82, 42, 'one per run; owns everything that lasts', 'small')
+    picture.heading(34, 42, 'chief', 'one per run; owns everything that lasts', 'panel-title')
 
-    picture.room(34, 58, 200, 282, 'server/ps', 'behind StepShard', 118)
-    picture.box(48, 92, 172, 52, 'sums of a step', 'a tree over slots, per segment')
+    picture.room(34, 58, 200, 282, 'server/ps', 'behind StepShard')
+    picture.box(48, 92, 172, 52, 'sums of a step', 'a tree over the slots')
     picture.box(48, 154, 172, 52, 'variable store', 'versions of values and state')
     picture.box(48, 216, 172, 52, 'optimizer', 'element by element')
     picture.text(134, 298, 'summing and updating happen', 'small', 'middle')
-    picture.text(134, 313, 'outside of the step\'s lock', 'small', 'middle')
+    picture.text(134, 313, 'outside the step\'s lock', 'small', 'middle')
 
-    picture.room(250, 58, 312, 282, 'server/sync', 'the synchronous step', 342)
+    picture.room(250, 58, 312, 282, 'server/sync', 'the synchronous step')
     picture.box(264, 92, 284, 52, 'SyncReplicas', 'the shell: lock, order, effects carried out')
     picture.arrow(344, 144, 344, 178)
     picture.text(350, 164, 'event, time', 'small')
@@ -123,7 +125,7 @@ def draw_chief(picture):
     picture.box(412, 232, 136, 44, 'SlotLeases', style='pure')
     picture.box(264, 286, 284, 42, 'delivery', 'in process · streamed · mapped')
 
-    picture.room(578, 58, 192, 282, 'server/chief', 'the run', 676)
+    picture.room(578, 58, 192, 282, 'server/chief', 'the run')
     picture.box(592, 92, 164, 38, 'Chief: phases, end')
     picture.box(592, 138, 78, 38, 'sessions', style='pure')
     picture.box(678, 138, 78, 38, 'schedule', style='pure')
@@ -153,13 +155,12 @@ def draw_logdir(picture):
 def draw_worker(picture):
     for shift in (12, 6, 0):
         picture.rectangle('worker', 16 + shift, 530 + shift, 770, 184, 10)
-    picture.text(34, 556, 'worker', 'panel-title')
-    picture.text(92, 556, 'any number; holds nothing that the run would miss', 'small')
+    picture.heading(34, 556, 'worker', 'any number; holds nothing that the run would miss', 'panel-title')
     picture.box(34, 572, 172, 48, 'step stream', 'gRPC · in process')
-    picture.box(34, 644, 172, 48, 'common/step', 'frames, values, gradients')
+    picture.box(34, 644, 172, 48, 'step channel', 'frames, values, gradients')
     picture.box(230, 572, 164, 48, 'session', 'open, reopen, heartbeat')
-    picture.box(230, 644, 76, 48, 'step loop')
-    picture.box(314, 644, 80, 48, 'protocol', style='pure')
+    picture.box(230, 644, 82, 48, 'step loop')
+    picture.box(320, 644, 74, 48, 'protocol', style='pure')
     picture.box(418, 572, 164, 48, 'gradient transforms', 'multiply, clip')
     picture.box(418, 644, 164, 48, 'block gradients', 'the tree within a block')
     picture.box(606, 572, 164, 48, 'nn', 'layers, losses, kernels')
@@ -176,12 +177,12 @@ def draw_worker(picture):
 def parts():
     picture = Picture(960, 742, 'The parts of a run',
                       'A chief with server/ps, server/sync, server/chief, server/rpc and server/local; workers with '
-                      'step stream, session, step loop, gradients, models and data; the logdir.')
+                      'step stream, step channel, session, step loop, gradients, models and data; the logdir.')
     draw_chief(picture)
     draw_logdir(picture)
-    picture.box(806, 92, 26, 18, '', style='pure')
+    picture.box(798, 92, 26, 18, '', style='pure')
     for y, line in ((105, 'a pure machine:'), (120, 'no lock, no clock,'), (135, 'no I/O, no callback')):
-        picture.text(840, y, line, 'small')
+        picture.text(832, y, line, 'small')
 
     picture.arrow(70, 530, 70, 416)
     picture.text(80, 466, 'reports, gradients')
