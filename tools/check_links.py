@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Checks that each link between the pages leads to a file, and to a heading if it names one. Prints those that do not."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def prose(page):
+  return re.sub(r"(?ms)^ *```.*?^ *```", "", page.read_text())
+
+
+def anchors(page):
+  """Returns the anchors of a page as GitHub makes them from its headings, and those that it names itself."""
+  text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose(page))
+  headings = (re.sub(r"[^\w\- ]", "", heading.strip().lower()) for heading in re.findall("(?m)^#+ (.*)$", text))
+  return {heading.replace(" ", "-") for heading in headings} | set(re.findall('name="([^"]+)"', text))
+
+
+def main():
+  dead = []
+  command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+  listing = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+  for page in filter(pathlib.Path.is_file, map(ROOT.joinpath, listing)):
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub("`[^`]*`", "", prose(page))):
+      path, _, anchor = link.partition("#")
+      target = page.parent / path if path else page
+      if not re.match("https?:", link) and (not target.exists() or anchor and anchor not in anchors(target)):
+        dead.append(f"{page.relative_to(ROOT)}: {link}")
+  sys.exit("\n".join(dead) or 0)
+
+
+if __name__ == "__main__":
+  main()
