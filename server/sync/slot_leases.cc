@@ -7,7 +7,7 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.2;
-// A measurement counts for at most this many times the average: after one long pause a worker that hangs is still found.
+// A measurement counts for at most this many times the average: one long pause does not hide a worker that hangs.
 constexpr double kMostNew = 20;
 
 // The largest power of two that is at most n; n >= 1.

@@ -8,7 +8,7 @@ readonly peers="${TEST_TMPDIR}/peers.json" draw="${folder}/tests/benchmark/plot.
 export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main" \
   LOCKSTEP_BINARY="${folder}/cli/lockstep_main"
 
-# What a run with --peers writes.
+# The report of a run with --peers.
 cat >"${peers}" <<'JSON'
 {"machine": "2 cores of another kind", "row": [
   {"group": "peers", "what": "softmax, batch 64, 2 workers", "unit": "steps/s", "against": "PyTorch DDP",
