@@ -12,7 +12,7 @@ LOCKSTEP_COPTS = [
 ]
 
 # Where a loop happens to lie costs up to a third of its speed (an optimizer's on AMD, when it crosses a cache line).
-_FOLDERS_OF_LOOPS = ["common/kernels", "common/tensor", "server/optimizer", "server/ps", "worker/nn"]
+_FOLDERS_OF_LOOPS = ["common/tensor", "kernels", "server/optimizer", "server/ps", "worker/nn"]
 
 def workspace_copts():
     """LOCKSTEP_COPTS where this workspace is not the main one, so that nobody's .bazelrc needs them."""

@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/inspect.h"
-#include "lockstep/common/kernels/target.h"
+#include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include "lockstep/cli/lockstep_program.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/crc32c.h"
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/portable_math.h"
 #include "lockstep/worker/data/dataset_registry.h"
 #include "lockstep/worker/evaluation/metric_registry.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lockstep/cli/lockstep_program.h"
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/portable_math.h"
 #include "lockstep/worker/nn/model_registry.h"
 
 namespace lockstep {

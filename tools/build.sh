@@ -57,7 +57,7 @@ is_built() {
   local -a inputs=()
   [[ -f "${stamp}" && "$(cat "${stamp}")" == "$(source_revision)" && -x "${BIN}/server/chief_main" && -x "${BIN}/worker/worker_main" &&
     -x "${BIN}/cli/lockstep_main" ]] || return 1
-  for path in WORKSPACE .bazelrc BUILD build_defs.bzl workspace.bzl proto common server worker train cli third_party; do
+  for path in WORKSPACE .bazelrc BUILD build_defs.bzl workspace.bzl proto kernels common server worker train cli third_party; do
     [[ -e "${ROOT}/${path}" ]] && inputs+=("${ROOT}/${path}")
   done
   newer="$(find "${inputs[@]}" /var/lib/dpkg/status -newer "${stamp}" -print -quit)" || return 1

@@ -16,8 +16,8 @@ ln -s /usr/include/hwy "${folder}/hwy" # Headers alone, for whichever processor.
 ln -s "${PWD}" "${folder}/lockstep"
 aarch64-linux-gnu-g++ -std=c++17 -O2 -ffp-contract=off -static -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I. \
   -o "${folder}/kernel_digests" tests/kernels/kernel_digests.cc \
-  common/kernels/{activation,batch_norm,convolution,dropout,elementwise,gemm,layer_norm,losses,math,normal_numbers,normalize}.cc \
-  common/kernels/{philox_blocks,pool,portable_math,portable_powf,rounding,target,update_rules}.cc
+  kernels/{elementwise,math,normal_numbers,normalize,philox_blocks,portable_math,portable_powf,rounding,update_rules}.cc \
+  kernels/{nn/{activation,batch_norm,dropout,layer_norm,losses,pool},products/{convolution,gemm},vectors/target}.cc
 qemu-aarch64 "${folder}/kernel_digests" >"${folder}/digests" 2>"${folder}/target"
 grep -qx NEON "${folder}/target" || { cat "${folder}/target" >&2; exit 1; }
 diff tests/kernels/digests.txt "${folder}/digests"

@@ -10,7 +10,7 @@ generated=".bz/out/k8-opt/bin"
 include="$(mktemp -d)"
 trap 'rm -rf "${include}"' EXIT
 mkdir "${include}/lockstep"
-for folder in common server worker train cli tests examples; do ln -s "${PWD}/${folder}" "${include}/lockstep/${folder}"; done
+for folder in kernels common server worker train cli tests examples; do ln -s "${PWD}/${folder}" "${include}/lockstep/${folder}"; done
 mapfile -t proto_folders < <(find -L "${generated}/proto" "${generated}/tests" -type d \( -path '*/_virtual_imports/*_proto' -o -name _grpc \) -prune)
 flags=(-std=c++17 -march=x86-64-v3 -fsyntax-only -Wthread-safety -Werror=thread-safety -Wno-unknown-warning-option
   -I. "-I${generated}" "-I${include}" "${proto_folders[@]/#/-I}" -isystem /usr/include/eigen3)

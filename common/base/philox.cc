@@ -1,8 +1,8 @@
 #include "lockstep/common/base/philox.h"
 
-#include "lockstep/common/kernels/normal_numbers.h"
-#include "lockstep/common/kernels/philox_block.h"
-#include "lockstep/common/kernels/philox_blocks.h"
+#include "lockstep/kernels/normal_numbers.h"
+#include "lockstep/kernels/philox_block.h"
+#include "lockstep/kernels/philox_blocks.h"
 
 namespace lockstep {
 namespace {

@@ -19,7 +19,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/stop_requests.h"
 #include "lockstep/common/base/system_random.h"
-#include "lockstep/common/kernels/target.h"
+#include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {
 namespace {

@@ -41,8 +41,8 @@ bool IsDiskHang(const absl::Status& status);
 // step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE, and no
 // SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. SIGUSR1 and SIGUSR2 change nothing where no
 // TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. Ends the process with
-// TargetError() when there is one (common/kernels/target.h). What everything is compiled for was checked before main
-// (common/kernels/required_instructions.h).
+// TargetError() when there is one (kernels/vectors/target.h). What everything is compiled for was checked before main
+// (kernels/vectors/required_instructions.h).
 void InitializeProcess(const char* program);
 
 // Returns freed memory, which InitializeProcess has the C library keep, to the kernel. Called after a large use of

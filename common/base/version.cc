@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "lockstep/common/kernels/target.h"
+#include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {
 

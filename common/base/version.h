@@ -26,7 +26,7 @@ struct Build {
   int wire_version = 0;
   // "GCC 12.2.0"
   std::string compiler;
-  // The vector instructions that the kernels use here: "AVX-512" (common/kernels/target.h).
+  // The vector instructions that the kernels use here: "AVX-512" (kernels/vectors/target.h).
   std::string instruction_set;
 };
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "lockstep/common/kernels/rounding.h"
+#include "lockstep/kernels/rounding.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/common/kernels/rounding.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/kernels/rounding.h"
 
 namespace lockstep {
 FloatChunks::FloatChunks(const float* data, int64_t n) {

@@ -1,6 +1,6 @@
 #include "lockstep/common/tensor/rounding.h"
 
-#include "lockstep/common/kernels/rounding.h"
+#include "lockstep/kernels/rounding.h"
 
 namespace lockstep {
 namespace {

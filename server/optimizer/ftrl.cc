@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/portable_math.h"
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/portable_math.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/common/kernels/update_rules.h"
+#include "lockstep/kernels/update_rules.h"
 #include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {

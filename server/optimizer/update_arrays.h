@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "lockstep/common/kernels/update_rules.h"
+#include "lockstep/kernels/update_rules.h"
 
 namespace lockstep {
 

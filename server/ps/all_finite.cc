@@ -1,6 +1,6 @@
 #include "lockstep/server/ps/all_finite.h"
 
-#include "lockstep/common/kernels/rounding.h"
+#include "lockstep/kernels/rounding.h"
 
 namespace lockstep {
 

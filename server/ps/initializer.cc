@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/philox.h"
-#include "lockstep/common/kernels/normal_numbers.h"
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/normal_numbers.h"
+#include "lockstep/kernels/portable_math.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/common/kernels/matrix.h"
 #include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/kernels/vectors/matrix.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -5,7 +5,7 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
-#include "lockstep/common/kernels/gemm.h"
+#include "lockstep/kernels/products/gemm.h"
 #include "lockstep/tests/benchmark/layer_bench.h"
 #include "lockstep/tests/benchmark/mlp_products.h"
 #include "lockstep/tests/benchmark/training_exchange.h"

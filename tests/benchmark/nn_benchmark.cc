@@ -8,7 +8,7 @@
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/philox.h"
-#include "lockstep/common/kernels/gemm.h"
+#include "lockstep/kernels/products/gemm.h"
 #include "lockstep/tests/benchmark/layer_bench.h"
 #include "lockstep/tests/benchmark/model_exchange.h"
 #include "lockstep/worker/nn/graph/graph_model.h"

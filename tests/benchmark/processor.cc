@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lockstep/common/kernels/fma_peak.h"
-#include "lockstep/common/kernels/target.h"
+#include "lockstep/kernels/vectors/fma_peak.h"
+#include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -10,7 +10,7 @@ namespace benchmark {
 double ProcessorSeconds();
 
 // Fused multiply-adds per second of one core, each lane counted, in the registers of the current target
-// (common/kernels/target.h): no kernel can be faster. Measured for about a millisecond of processor time.
+// (kernels/vectors/target.h): no kernel can be faster. Measured for about a millisecond of processor time.
 double MeasurePeak();
 
 // "2 cores, AMD EPYC, AVX2 of 51 GFLOP/s each": the processor, the kernels' target and the best of several peaks, two

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a header of common/kernels declares is in kernel_digests.cc: every function, and every enumerator and rule that a
+# What a header of kernels/ declares is in kernel_digests.cc: every function, and every enumerator and rule that a
 # function's bits depend on. Every function is in a test of random shapes (ForEachRandomCase) beside its source, too.
-# Usage: coverage_test.sh DIGESTS FILE..., the headers and tests of common/kernels.
+# Usage: coverage_test.sh DIGESTS FILE..., the headers and tests of kernels/.
 set -euo pipefail
 digests="$1"
 shift

@@ -45,7 +45,7 @@ while read -r object function; do
 done < <(calls "${files[@]}" "${programs[@]}")
 
 if [[ -n "${bad}" ]]; then
-  printf 'These call the C library; common/kernels/portable_math.h has functions of our own:\n%s' "${bad}"
+  printf 'These call the C library; kernels/portable_math.h has functions of our own:\n%s' "${bad}"
   exit 1
 fi
 for name in "${outside[@]}"; do

@@ -8,7 +8,7 @@
 
 #include "Eigen/Core"
 #include "google/protobuf/text_format.h"
-#include "lockstep/common/kernels/portable_math.h"
+#include "lockstep/kernels/portable_math.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/model_registry.h"
 

@@ -15,7 +15,7 @@ namespace lockstep {
 
 // The examples of one split, by number. A format derives from this and fills allocated tensors;
 // open_dataset.h makes the one that a configuration names. Constant after construction: an example's
-// values depend on its number alone, so exp, sin and the like come from common/kernels/portable_math.h and not
+// values depend on its number alone, so exp, sin and the like come from kernels/portable_math.h and not
 // from <cmath>. Thread-safe.
 class Dataset {
  public:

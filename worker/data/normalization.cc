@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/normalize.h"
+#include "lockstep/kernels/normalize.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lockstep/common/kernels/normalize.h"
 #include "lockstep/config/v1/input.pb.h"
+#include "lockstep/kernels/normalize.h"
 #include "lockstep/worker/data/dataset.h"
 
 namespace lockstep {

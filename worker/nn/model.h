@@ -62,7 +62,7 @@ class GradientSink {
 // its gradients. The built-in layers make one from a ModelConfig (GraphModel); a model of
 // the user's own implements this and is registered (model_registry.h).
 // Results must depend on the arguments alone, to the last bit, whatever the number of
-// compute threads. So exp, log, tanh and the like come from common/kernels/portable_math.h and not from <cmath>: the
+// compute threads. So exp, log, tanh and the like come from kernels/portable_math.h and not from <cmath>: the
 // C library chooses among its own by its version and the processor. Not thread-safe: one instance for each thread
 // that computes.
 class Model {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/kernels/testing/each_target.h"
+#include "lockstep/kernels/testing/each_target.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/testing/gradient_check.h"
 

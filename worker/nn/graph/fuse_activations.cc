@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "lockstep/worker/nn/kernels/activation_function.h"
+#include "lockstep/worker/nn/compute/activation_function.h"
 
 namespace lockstep {
 namespace {

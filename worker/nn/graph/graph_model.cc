@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/elementwise.h"
+#include "lockstep/kernels/elementwise.h"
 #include "lockstep/worker/nn/graph/fuse_activations.h"
 #include "lockstep/worker/nn/losses/loss.h"
 

@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 #include "lockstep/worker/nn/graph/graph.h"
 #include "lockstep/worker/nn/graph/regularization.h"
-#include "lockstep/worker/nn/kernels/compute_context.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
 #include "lockstep/worker/nn/model.h"
 #include "lockstep/worker/nn/model_registry.h"
 

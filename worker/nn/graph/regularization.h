@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "lockstep/config/v1/model.pb.h"
 #include "lockstep/v1/variable.pb.h"
-#include "lockstep/worker/nn/kernels/compute_context.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 #include "lockstep/worker/nn/model.h"
 
 namespace lockstep {

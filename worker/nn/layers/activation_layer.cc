@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/activation.h"
+#include "lockstep/worker/nn/compute/activation.h"
 
 namespace lockstep {
 namespace {

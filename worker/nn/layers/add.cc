@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lockstep/common/kernels/elementwise.h"
+#include "lockstep/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {

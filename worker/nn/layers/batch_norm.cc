@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/batch_norm.h"
-#include "lockstep/worker/nn/kernels/activation_function.h"
-#include "lockstep/worker/nn/kernels/column_moments.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/kernels/nn/batch_norm.h"
+#include "lockstep/worker/nn/compute/activation_function.h"
+#include "lockstep/worker/nn/compute/column_moments.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 
 namespace lockstep {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/convolution.h"
-#include "lockstep/worker/nn/kernels/activation.h"
-#include "lockstep/worker/nn/kernels/bias_gradient.h"
-#include "lockstep/worker/nn/kernels/conv_input_gradient.h"
-#include "lockstep/worker/nn/kernels/padded_images.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/kernels/products/convolution.h"
+#include "lockstep/worker/nn/compute/activation.h"
+#include "lockstep/worker/nn/compute/bias_gradient.h"
+#include "lockstep/worker/nn/compute/conv_input_gradient.h"
+#include "lockstep/worker/nn/compute/padded_images.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 #include "lockstep/worker/nn/layers/window.h"
 
 namespace lockstep {

@@ -1,10 +1,10 @@
 #include "lockstep/worker/nn/layers/dense.h"
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/nn/kernels/activation.h"
-#include "lockstep/worker/nn/kernels/bias_gradient.h"
-#include "lockstep/worker/nn/kernels/gemm.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/worker/nn/compute/activation.h"
+#include "lockstep/worker/nn/compute/bias_gradient.h"
+#include "lockstep/worker/nn/compute/gemm.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 
 namespace lockstep {
 namespace {

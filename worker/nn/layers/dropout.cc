@@ -5,8 +5,8 @@
 #include <string>
 
 #include "lockstep/common/base/philox.h"
-#include "lockstep/common/kernels/dropout.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/kernels/nn/dropout.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 
 namespace lockstep {
 namespace {

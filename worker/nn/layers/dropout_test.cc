@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
-#include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/kernels/testing/float_arrays.h"
 #include "lockstep/worker/nn/testing/layer_runner.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/elementwise.h"
+#include "lockstep/kernels/elementwise.h"
 
 namespace lockstep {
 namespace {

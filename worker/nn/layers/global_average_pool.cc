@@ -1,7 +1,7 @@
 #include "lockstep/worker/nn/layers/global_average_pool.h"
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/pool.h"
+#include "lockstep/kernels/nn/pool.h"
 
 namespace lockstep {
 namespace {

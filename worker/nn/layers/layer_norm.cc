@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/elementwise.h"
-#include "lockstep/common/kernels/layer_norm.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/kernels/elementwise.h"
+#include "lockstep/kernels/nn/layer_norm.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 
 namespace lockstep {
 namespace {

@@ -14,7 +14,7 @@
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/config/v1/model.pb.h"
 #include "lockstep/v1/variable.pb.h"
-#include "lockstep/worker/nn/kernels/compute_context.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
 #include "lockstep/worker/nn/model.h"
 
 namespace lockstep {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/kernels/pool.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 #include "lockstep/worker/nn/layers/window.h"
 
 namespace lockstep {

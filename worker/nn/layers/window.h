@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "google/protobuf/repeated_field.h"
-#include "lockstep/common/kernels/window_geometry.h"
 #include "lockstep/config/v1/model.pb.h"
+#include "lockstep/kernels/nn/window_geometry.h"
 #include "lockstep/worker/nn/layers/layer_op.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/common/kernels/losses.h"
+#include "lockstep/kernels/nn/losses.h"
 
 namespace lockstep {
 namespace {

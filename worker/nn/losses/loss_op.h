@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "lockstep/worker/data/batch.h"
-#include "lockstep/worker/nn/kernels/compute_context.h"
-#include "lockstep/worker/nn/kernels/workspace.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
+#include "lockstep/worker/nn/compute/workspace.h"
 
 namespace lockstep {
 

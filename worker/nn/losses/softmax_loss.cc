@@ -1,7 +1,7 @@
 #include "lockstep/worker/nn/losses/softmax_loss.h"
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/common/kernels/losses.h"
+#include "lockstep/kernels/nn/losses.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/kernels/testing/float_arrays.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lockstep/common/kernels/testing/float_arrays.h"
+#include "lockstep/kernels/testing/float_arrays.h"
 #include "lockstep/worker/nn/layers/layer_op.h"
 #include "lockstep/worker/nn/testing/gradient_check.h"
 

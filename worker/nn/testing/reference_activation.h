@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "lockstep/worker/nn/kernels/activation_function.h"
+#include "lockstep/worker/nn/compute/activation_function.h"
 
 namespace lockstep {
 

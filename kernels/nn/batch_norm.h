@@ -1,0 +1,47 @@
+#ifndef LOCKSTEP_KERNELS_NN_BATCH_NORM_H_
+#define LOCKSTEP_KERNELS_NN_BATCH_NORM_H_
+
+#include <cstdint>
+
+#include "lockstep/kernels/vectors/activation_type.h"
+
+namespace lockstep {
+
+// The loops of batch normalization over rows of row-major [rows, columns] matrices, one column a channel. Sums go row
+// after row.
+
+// means[c] = the mean of column c of x, squares[c] = the sum of the squared distances from it; rows is at least 1.
+void ColumnMeansAndSquares(int64_t rows, int64_t columns, const float* x, float* means, float* squares);
+
+// What a channel is normalized with: z = (x - mean) scale + shift, in one fused multiply-add. [columns] each.
+struct ChannelNumbers {
+  const float* mean;
+  const float* scale;
+  const float* shift;
+};
+
+// y = f(z).
+void NormalizeColumns(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
+                      const float* x, float* y);
+
+// What the activation's gradient is computed from, and what becomes of dz = dy f'(z).
+enum class NormGradientMode {
+  kFromInput,           // from z; dz is not kept
+  kFromInputAndStore,   // from z; dz replaces dy
+  kFromOutputAndStore,  // from y; dz replaces dy
+};
+
+// products[c] = the sum of dz (x - mean), a chain of fused multiply-adds; sums[c] = the sum of dz. `y` is read by
+// kFromOutputAndStore alone.
+void SumNormGradients(const ActivationKernel& f, NormGradientMode mode, int64_t rows, int64_t columns,
+                      const ChannelNumbers& channels, const float* x, const float* y, float* dy, float* products,
+                      float* sums);
+
+// dx = scale dz - ((x - mean) slope + offset), the parenthesis in one fused multiply-add. dz = dy f'(z), so `f` is the
+// identity where dy holds dz. dx may be dy.
+void NormInputGradient(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
+                       const float* offset, const float* slope, const float* x, const float* dy, float* dx);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_NN_BATCH_NORM_H_

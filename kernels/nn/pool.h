@@ -1,0 +1,29 @@
+#ifndef LOCKSTEP_KERNELS_NN_POOL_H_
+#define LOCKSTEP_KERNELS_NN_POOL_H_
+
+#include <cstdint>
+
+#include "lockstep/kernels/nn/window_geometry.h"
+
+namespace lockstep {
+
+// Pooling of one image [height, width, channels]. Only the positions inside the image count.
+
+// y = the largest of each window, a NaN if there is one. Unless `winners` is null, winners[i] = the number of y[i]'s
+// position in its window, row by row.
+void MaxPoolImage(const WindowGeometry& geometry, const float* x, int32_t* winners, float* y);
+// y = the mean of each window.
+void AveragePoolImage(const WindowGeometry& geometry, const float* x, float* y);
+
+// Each dy goes to the position that won, or in equal parts to those of its window; dx is overwritten.
+void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, const float* dy, float* dx);
+void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx);
+
+// The same for one window of all positions, as [rows, columns] with columns as channels: y = the mean of the rows,
+// added one after the other, and dx = dy / rows in each row.
+void MeanOfRows(int64_t rows, int64_t columns, const float* x, float* y);
+void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* dx);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_NN_POOL_H_

@@ -1,0 +1,32 @@
+#ifndef LOCKSTEP_KERNELS_NN_WINDOW_GEOMETRY_H_
+#define LOCKSTEP_KERNELS_NN_WINDOW_GEOMETRY_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// How a window of `size` slides over `input` positions in one dimension. Window o covers the positions
+// [o * stride - padding, o * stride - padding + size); those outside [0, input) are padding.
+struct SlidingWindow {
+  int64_t input = 0;
+  int64_t size = 0;
+  int64_t stride = 0;
+  // Positions before the first one; the number after the last one follows.
+  int64_t padding = 0;
+  int64_t output = 0;
+
+  int64_t first(int64_t o) const { return o * stride - padding; }
+  // Positions from the first window's begin to the last one's end, padding included.
+  int64_t span() const { return (output - 1) * stride + size; }
+};
+
+// Height and width of a convolution or of pooling over [height, width, channels].
+struct WindowGeometry {
+  SlidingWindow y;
+  SlidingWindow x;
+  int64_t channels = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_NN_WINDOW_GEOMETRY_H_

@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_KERNELS_NORMAL_NUMBERS_H_
+#define LOCKSTEP_KERNELS_NORMAL_NUMBERS_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// How many pairs NormalPairs makes at a time.
+inline constexpr int kNormalPairs = 64;
+
+// Independent standard normal numbers from uniform 32-bit ones, by Box and Muller (1958), in double precision:
+//   first[i]  = sqrt(-2 ln u) cos(a)
+//   second[i] = sqrt(-2 ln u) sin(a)    u = (words[2 i] + 1) / 2^32,  a = 2 pi words[2 i + 1] / 2^32
+// for kNormalPairs of each. Logarithm, sine and cosine have the bits of portable_math.h.
+void NormalPairs(const uint32_t* words, double* first, double* second);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_NORMAL_NUMBERS_H_

@@ -1,0 +1,28 @@
+#ifndef LOCKSTEP_KERNELS_NORMALIZE_H_
+#define LOCKSTEP_KERNELS_NORMALIZE_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// (x - mean) / stddev in float arithmetic.
+struct ByteNormalization {
+  // Decides once how its bytes are computed: the quotients by stddev have the same bits without a division, unless
+  // stddev is one of few numbers.
+  ByteNormalization(float mean, float stddev);
+
+  float mean;
+  float stddev;
+  // 1 / stddev, and whether x * inverse, corrected by its remainder, is x / stddev for all bytes.
+  float inverse;
+  bool multiplies;
+};
+
+// out[i] = bytes[i] / 255, normalized.
+void NormalizeBytes(const ByteNormalization& normalization, int64_t size, const uint8_t* bytes, float* out);
+// values[i] normalized, in place.
+void NormalizeFloats(float mean, float stddev, int64_t size, float* values);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_NORMALIZE_H_

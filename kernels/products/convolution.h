@@ -1,0 +1,68 @@
+#ifndef LOCKSTEP_KERNELS_PRODUCTS_CONVOLUTION_H_
+#define LOCKSTEP_KERNELS_PRODUCTS_CONVOLUTION_H_
+
+#include <cstdint>
+
+#include "lockstep/kernels/vectors/matrix.h"
+
+namespace lockstep {
+
+// Elements in memory: `runs` runs of `length` elements, `step` floats apart; the runs are `run_stride` floats apart.
+struct TileElements {
+  int64_t runs = 1;
+  int64_t length = 0;
+  int64_t step = 1;
+  int64_t run_stride = 0;
+};
+
+// Pixels in `rows` rows of `columns`; what belongs to pixel (y, x) begins at y * row_stride + x * column_stride.
+struct PixelGrid {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row_stride = 0;
+  int64_t column_stride = 0;
+};
+
+// At least `columns`: the floats of a row in all panels together, on any target.
+inline int64_t PaddedColumns(int64_t columns) { return (columns + 31) / 32 * 32; }
+
+// Packs the columns of b into panels as the kernels below read them, for the current target:
+// b.rows * PaddedColumns(b.columns) floats.
+void PackPanels(const Matrix& b, float* panels);
+// The same of a few rows of a matrix with `all_rows` rows, from row `first` on.
+void PackPanelRows(const Matrix& b, int64_t first, int64_t all_rows, float* panels);
+
+// For each pixel of `from` and each column c of the packed matrix: the chain of fused multiply-adds of the pixel's
+// patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. It goes to result[c]
+// at the pixel's place in `to`, which has as many pixels as `from`. `columns` and `panels` are those of PackPanels.
+void MultiplyPatches(const float* images, const PixelGrid& from, const TileElements& patch, const float* panels,
+                     int64_t columns, const float* bias, float* result, const PixelGrid& to);
+
+// Images whose outer products with gradients are summed.
+struct KernelGradientInput {
+  // Padded images, and the gradient of the outputs [images, height, width, columns].
+  const float* images = nullptr;
+  int64_t image_size = 0;
+  const float* gradients = nullptr;
+  int64_t count = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t columns = 0;
+  // Distance in `images` of the patches of neighbouring pixels.
+  int64_t pixel_stride = 0;
+  int64_t row_stride = 0;
+  // What one pixel's patch consists of; step is 1.
+  TileElements patch;
+};
+
+// Blocks that the kernel's gradient is cut into, on the current target.
+int64_t NumKernelGradientBlocks(const KernelGradientInput& input);
+
+// Blocks [begin, end) of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer product of
+// the patch and the gradient. Pixels are summed in bands of at most 192, each a chain of fused multiply-adds, then the
+// bands in order. Each block has the same bits whatever others are computed with it; several read the images together.
+void KernelGradientBlocks(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_PRODUCTS_CONVOLUTION_H_

@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_KERNELS_TESTING_FLOAT_ARRAYS_H_
+#define LOCKSTEP_KERNELS_TESTING_FLOAT_ARRAYS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+// Memory for a result: NaN until written, so that an element left out shows, between borders that must not change.
+// The first element is aligned to 64 bytes.
+class ResultArray {
+ public:
+  explicit ResultArray(int64_t size);
+  ResultArray(ResultArray&&) = default;
+  ResultArray& operator=(ResultArray&&) = default;
+
+  float* data() { return begin_; }
+  absl::Span<float> values() { return {begin_, static_cast<size_t>(size_)}; }
+  absl::Span<const float> values() const { return {begin_, static_cast<size_t>(size_)}; }
+  // True while nothing has been written outside of the array.
+  bool borders_intact() const;
+
+ private:
+  int64_t size_;
+  std::vector<float> memory_;
+  float* begin_;
+};
+
+// Normal numbers of stream `stream`.
+std::vector<float> RandomFloats(int64_t size, uint64_t stream);
+
+// Whole numbers in [-4, 4]: sums of their products are exact in any order, up to 2^24.
+std::vector<float> RandomIntegers(int64_t size, uint64_t stream);
+
+std::vector<double> ToDoubles(absl::Span<const float> values);
+
+// The first element of `actual` that is further from `expected` than tolerance * max(1, |expected|), in words; empty
+// when there is none. A NaN matches a NaN alone.
+std::string FirstDifference(absl::Span<const float> actual, const std::vector<double>& expected, double tolerance);
+
+// The derivatives of sum_j weights[j] f(x)[j] by the elements of x, by central differences.
+std::vector<double> NumericGradient(std::vector<double> x, absl::Span<const float> weights,
+                                    absl::FunctionRef<std::vector<double>(const std::vector<double>&)> f);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_TESTING_FLOAT_ARRAYS_H_

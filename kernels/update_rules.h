@@ -1,0 +1,82 @@
+#ifndef LOCKSTEP_KERNELS_UPDATE_RULES_H_
+#define LOCKSTEP_KERNELS_UPDATE_RULES_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// The most states of a rule.
+inline constexpr int kMostUpdateStates = 3;
+
+// From so many elements on, states whose new arrays begin at multiples of 64 bytes are written past the caches: with
+// the variable's other arrays they would not stay there until the next step.
+inline constexpr int64_t kStreamedElements = 65536;
+
+// Elements that an optimizer updates. A gradient is gradient[i] / gradient_divisor, one float division. Pointers need
+// no alignment; an output may be the input of the same kind, and value_out the gradient, but must not overlap them
+// otherwise.
+struct UpdateArrays {
+  int64_t n = 0;
+  const float* gradient = nullptr;
+  float gradient_divisor = 1;
+  const float* value_in = nullptr;
+  float* value_out = nullptr;
+  const float* state_in[kMostUpdateStates] = {};
+  float* state_out[kMostUpdateStates] = {};
+};
+
+// The numbers of each rule. server/optimizer has their formulas and where they come from; each operation of a formula
+// is rounded by itself.
+struct SgdRule {
+  float rate;
+};
+struct MomentumRule {
+  float rate;
+  float momentum;
+  bool nesterov;
+};
+struct AdagradRule {
+  float rate;
+};
+struct AdadeltaRule {
+  float rate;
+  float rho;
+  float epsilon;
+};
+struct RmsPropRule {
+  float rate;
+  float decay;
+  float momentum;
+  float epsilon;
+  bool centered;
+};
+struct AdamRule {
+  float alpha;
+  float beta1;
+  float beta2;
+  float epsilon;
+  // AdamW, where weight_decay is positive.
+  float weight_decay;
+  float rate;
+};
+// With square roots; rate is not 0.
+struct FtrlRule {
+  float rate;
+  float l1;
+  float l2;
+};
+
+void Update(const SgdRule& rule, const UpdateArrays& arrays);
+void Update(const MomentumRule& rule, const UpdateArrays& arrays);
+void Update(const AdagradRule& rule, const UpdateArrays& arrays);
+void Update(const AdadeltaRule& rule, const UpdateArrays& arrays);
+void Update(const RmsPropRule& rule, const UpdateArrays& arrays);
+void Update(const AdamRule& rule, const UpdateArrays& arrays);
+void Update(const FtrlRule& rule, const UpdateArrays& arrays);
+
+// average_out[i] = average_in[i] - (average_in[i] - value[i]) * share
+void UpdateMovingAverage(int64_t n, float share, const float* value, const float* average_in, float* average_out);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_UPDATE_RULES_H_

@@ -1,0 +1,14 @@
+#ifndef LOCKSTEP_KERNELS_VECTORS_FMA_PEAK_H_
+#define LOCKSTEP_KERNELS_VECTORS_FMA_PEAK_H_
+
+#include <cstdint>
+
+namespace lockstep {
+
+// Does `rounds` rounds of independent fused multiply-adds in the registers of the current target, which no kernel can
+// do faster, and returns how many (each lane counts). For benchmarks.
+int64_t RunMultiplyAdds(int64_t rounds);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_KERNELS_VECTORS_FMA_PEAK_H_

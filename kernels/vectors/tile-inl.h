@@ -1,0 +1,228 @@
+// The inner loop of all matrix products and convolutions; compiled once for each target. Every sum is one chain of
+// fused multiply-adds in the order of the elements, whatever stands next to it: its bits do not depend on where a
+// matrix is cut into tiles, on the width of the vectors, on the number of threads or on the processor's caches.
+#if defined(LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
+#undef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
+#else
+#define LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "lockstep/kernels/vectors/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep {
+namespace HWY_NAMESPACE {
+
+// A tile's sums, two vectors a row, fill the registers but for a row of the panel and one number: 16 registers of AVX2,
+// 32 of the others.
+inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
+inline constexpr int kPanelColumns = 2 * kFloatLanes;
+// Elements in the body of the inner loop. With 16 registers GCC moves and spills sums between several of them.
+inline constexpr int kUnrolled = HWY_TARGET == HWY_AVX2 ? 1 : 4;
+
+// Where the rows of a tile stand: element e of row r is data[r * stride + e * step].
+struct TileRows {
+  const float* data;
+  int64_t stride;
+  int64_t step;
+};
+
+// Where its columns stand, rows of kPanelColumns (or kFloatLanes) floats that are `stride` apart. A tile that copies
+// them writes them to `copy`, one row after the other.
+struct TilePanel {
+  const float* data;
+  int64_t stride;
+  float* copy = nullptr;
+};
+
+// Elements of the inner dimension during which one row of kPanelColumns floats is asked for ahead of time: so that
+// requests to memory are spread over the computation.
+inline constexpr int kAheadElements = 4;
+
+// Rows of kPanelColumns floats that will be needed next: first `count` of them, then as many as there is time for.
+struct Ahead {
+  const float* first;
+  int64_t first_stride;
+  int64_t count;
+  const float* then;
+  int64_t then_stride;
+
+  // Asks for a row of the first ones.
+  HWY_INLINE void Ask() {
+    constexpr int kLineFloats = 16;
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanelColumns; i += kLineFloats) __builtin_prefetch(first + i, 0, 2);
+    first += first_stride;
+    --count;
+  }
+};
+
+// Where the sums go: `columns` of each row; added to what is there, or instead of it.
+struct TileResult {
+  float* data;
+  int64_t stride;
+  int64_t columns;
+  bool add;
+};
+
+template <int kRows, int kVectors>
+HWY_INLINE void ClearSums(FloatVector (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(Floats());
+  }
+}
+
+// Continues the chains: for e = 0 ... depth - 1, sums[r][v] becomes rows(r, e) * panel(e, lanes of v) + sums[r][v],
+// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1. kCopies: the panel is copied.
+template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches, bool kCopies = false>
+HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
+                          FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
+  // One pointer for three rows; an address has room for the stride and twice the stride.
+  constexpr int kGroups = kAdjacent ? 1 : (kRows + 2) / 3;
+  const float* from[kGroups];
+#pragma GCC unroll 5
+  for (int g = 0; g < kGroups; ++g) from[g] = rows.data + 3 * g * rows.stride;
+  const float* columns = panel.data;
+  float* copy = panel.copy;
+  const auto add = [&]() HWY_ATTR __attribute__((always_inline)) {
+    FloatVector column[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      column[v] = hn::LoadU(d, columns + v * kFloatLanes);
+      if constexpr (kCopies) hn::Store(column[v], d, copy + v * kFloatLanes);
+    }
+    if constexpr (kCopies) copy += kVectors * kFloatLanes;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const float* p = kAdjacent ? from[0] + r : from[r / 3] + r % 3 * rows.stride;
+      const FloatVector x = hn::Set(d, *p);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, column[v], sums[r][v]);
+    }
+#pragma GCC unroll 5
+    for (int g = 0; g < kGroups; ++g) from[g] += kAdjacent ? rows.step : 1;
+    columns += panel.stride;
+  };
+  if constexpr (kPrefetches) {
+    while (ahead.count > 1 + depth / kAheadElements) ahead.Ask();
+  }
+  if (!kPrefetches && depth >= 16) {
+#pragma GCC unroll kUnrolled
+    for (int64_t e = 0; e < depth; ++e) add();
+    return;
+  }
+  int64_t e = 0;
+  for (; e + kAheadElements <= depth; e += kAheadElements) {
+    if constexpr (kPrefetches) {
+      ahead.Ask();
+      if (ahead.count == 0) {
+        ahead.first = ahead.then;
+        ahead.first_stride = ahead.then_stride;
+      }
+    }
+#pragma GCC unroll kUnrolled
+    for (int i = 0; i < kAheadElements; ++i) add();
+  }
+  for (; e < depth; ++e) add();
+}
+
+// A function of its own, so that the compiler has all registers for the sums.
+template <int kRows, int kVectors, bool kAdjacent, bool kCopies>
+HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePanel& panel, const Ahead& ahead,
+                               const TileResult& result) {
+  const Floats d;
+  FloatVector sums[kRows][kVectors];
+  ClearSums(sums);
+  AddToTile<kRows, kVectors, kAdjacent, true, kCopies>(depth, rows, panel, ahead, sums);
+  const bool whole = result.columns >= kVectors * kFloatLanes;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    float* const to = result.data + r * result.stride;
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      float* const p = to + v * kFloatLanes;
+      if (whole) {
+        hn::StoreU(result.add ? hn::Add(hn::LoadU(d, p), sums[r][v]) : sums[r][v], d, p);
+      } else {
+        const int64_t count = result.columns - v * kFloatLanes;
+        StoreUpTo(result.add ? hn::Add(LoadUpTo(d, p, count), sums[r][v]) : sums[r][v], d, p, count);
+      }
+    }
+  }
+}
+
+// Calls MultiplyTile for `count` rows.
+template <int kVectors, bool kAdjacent, bool kCopies, int kRows = kMostTileRows>
+HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows, const TilePanel& panel,
+                             const Ahead& ahead, const TileResult& result) {
+  if constexpr (kRows > 0) {
+    if (count == kRows) return MultiplyTile<kRows, kVectors, kAdjacent, kCopies>(depth, rows, panel, ahead, result);
+    MultiplyRows<kVectors, kAdjacent, kCopies, kRows - 1>(count, depth, rows, panel, ahead, result);
+  }
+}
+
+// The chains of rows whose elements are `runs` runs of `depth`, the next one at data + run_stride; the panel goes on
+// from run to run.
+template <int kRows, int kVectors, bool kAdjacent>
+HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRows rows, const float* panel,
+                        FloatVector (&sums)[kRows][kVectors]) {
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run, rows.data += run_stride, panel += depth * kPanelColumns) {
+    AddToTile<kRows, kVectors, kAdjacent, false>(depth, rows, {panel, kPanelColumns}, {}, sums);
+  }
+}
+
+// The same for rows that stand anywhere: row r's element e of a run is rows[r][run * run_stride + e * step].
+template <int kRows, int kVectors>
+HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
+                                 const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
+  const Floats d;
+  const float* from[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) from[r] = rows[r];
+  ClearSums(sums);
+  for (int64_t run = 0; run < runs; ++run) {
+    const int64_t end = run * run_stride + depth * step;
+    for (int64_t at = run * run_stride; at < end; at += step, panel += kPanelColumns) {
+      FloatVector column[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) column[v] = hn::LoadU(d, panel + v * kFloatLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const FloatVector x = hn::Set(d, from[r][at]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, column[v], sums[r][v]);
+      }
+    }
+  }
+}
+
+// `rows` rows are cut into tiles as equal as possible.
+struct RowTiles {
+  explicit RowTiles(int64_t all_rows)
+      : count((all_rows + kMostTileRows - 1) / kMostTileRows),
+        least(count == 0 ? 0 : all_rows / count),
+        longer(count == 0 ? 0 : all_rows % count) {}
+  // The first row of tile `i`; begin(count) is the number of rows.
+  int64_t begin(int64_t i) const { return i * least + std::min(i, longer); }
+  int64_t size(int64_t i) const { return least + (i < longer ? 1 : 0); }
+
+  int64_t count;
+  int64_t least;
+  // So many tiles have one row more than `least`.
+  int64_t longer;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lockstep
+HWY_AFTER_NAMESPACE();
+
+#endif  // LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_

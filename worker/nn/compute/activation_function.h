@@ -1,0 +1,43 @@
+#ifndef LOCKSTEP_WORKER_NN_COMPUTE_ACTIVATION_FUNCTION_H_
+#define LOCKSTEP_WORKER_NN_COMPUTE_ACTIVATION_FUNCTION_H_
+
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/kernels/vectors/activation_type.h"
+
+namespace lockstep {
+
+// Slope of LEAKY_RELU below zero where the configuration names none.
+inline constexpr float kDefaultLeakySlope = 0.2f;
+
+// An elementwise function. LEAKY_RELU alone reads `slope`. GELU is
+// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016).
+// The gradient of RELU and LEAKY_RELU at 0 is that of x < 0; NaN stays NaN.
+struct ActivationFunction {
+  config::v1::Activation kind = config::v1::NONE;
+  float slope = kDefaultLeakySlope;
+};
+
+// True when f' is computed from x; for the others from y = f(x), so x need not be kept.
+inline bool GradientNeedsInput(const ActivationFunction& f) { return f.kind == config::v1::GELU; }
+
+// The same for kernels.
+inline ActivationKernel KernelOf(const ActivationFunction& f) {
+  switch (f.kind) {
+    case config::v1::RELU:
+      return {ActivationType::kRelu};
+    case config::v1::LEAKY_RELU:
+      return {ActivationType::kLeakyRelu, f.slope};
+    case config::v1::TANH:
+      return {ActivationType::kTanh};
+    case config::v1::SIGMOID:
+      return {ActivationType::kSigmoid};
+    case config::v1::GELU:
+      return {ActivationType::kGelu};
+    default:
+      return {ActivationType::kIdentity};
+  }
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_COMPUTE_ACTIVATION_FUNCTION_H_

@@ -1,0 +1,26 @@
+#ifndef LOCKSTEP_WORKER_NN_COMPUTE_COLUMN_MOMENTS_H_
+#define LOCKSTEP_WORKER_NN_COMPUTE_COLUMN_MOMENTS_H_
+
+#include <cstdint>
+
+#include "lockstep/worker/nn/compute/compute_context.h"
+#include "lockstep/worker/nn/compute/workspace.h"
+
+namespace lockstep {
+
+// Mean and biased variance, sum((x - mean)^2) / rows, of each column of a row-major [rows, columns] matrix. Each block
+// of 256 rows gives its sum and then the sum of squared distances from its own mean; the blocks are merged in order
+// (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not thread-safe.
+class ColumnMoments {
+ public:
+  // mean and variance [columns] are overwritten; rows is at least 1.
+  void Compute(ComputeContext* compute, int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
+
+ private:
+  // [blocks, 2, columns]: means, then squares.
+  Workspace<float> blocks_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_COMPUTE_COLUMN_MOMENTS_H_

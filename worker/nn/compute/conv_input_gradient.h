@@ -1,0 +1,66 @@
+#ifndef LOCKSTEP_WORKER_NN_COMPUTE_CONV_INPUT_GRADIENT_H_
+#define LOCKSTEP_WORKER_NN_COMPUTE_CONV_INPUT_GRADIENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/products/convolution.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
+#include "lockstep/worker/nn/compute/padded_images.h"
+#include "lockstep/worker/nn/compute/workspace.h"
+
+namespace lockstep {
+
+// The gradient of a convolution by its input. Input positions fall into stride x stride phases; those of one phase are
+// read by the same elements of the kernel, from adjacent outputs, so for each phase the gradient is a convolution of
+// the padded output gradient, with stride 1, by these elements in reverse order. Keeps scratch memory between batches.
+// Not thread-safe.
+class ConvInputGradient {
+ public:
+  ConvInputGradient(const WindowGeometry& geometry, int64_t filters);
+
+  // output_gradient [batch, out height, out width, filters], kernel [ky, kx, channels, filters];
+  // input_gradient [batch, height, width, channels] is overwritten.
+  void Compute(ComputeContext* compute, int64_t batch, const float* output_gradient, const float* kernel,
+               float* input_gradient);
+
+ private:
+  // The positions q with q % stride = `phase`, counted from the first padding position.
+  struct DimensionPhase {
+    int64_t phase = 0;
+    // Elements phase, phase + stride, ... of the kernel.
+    int64_t taps = 0;
+    // Input positions: first_input, first_input + stride, ...; the first reads outputs from padded position
+    // first_output.
+    int64_t first_input = 0;
+    int64_t inputs = 0;
+    int64_t first_output = 0;
+  };
+  struct Phase {
+    DimensionPhase y;
+    DimensionPhase x;
+    TileElements patch;
+    // Offset of its panels.
+    int64_t panels = 0;
+    int64_t patch_size() const { return patch.runs * patch.length; }
+  };
+
+  static PaddedImages MakeImages(const WindowGeometry& geometry, int64_t filters);
+  static DimensionPhase MakeDimensionPhase(const SlidingWindow& window, int64_t phase);
+  void PackKernel(const float* kernel);
+  void ComputeImage(const float* padded_gradient, float* input_gradient) const;
+  void ComputePhase(const Phase& phase, const float* padded_gradient, float* input_gradient) const;
+
+  const WindowGeometry geometry_;
+  const int64_t filters_;
+  std::vector<Phase> phases_;
+  int64_t panels_size_ = 0;
+  Workspace<float> panels_;
+  // One image for each group.
+  PaddedImages padded_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_COMPUTE_CONV_INPUT_GRADIENT_H_

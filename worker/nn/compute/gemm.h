@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_WORKER_NN_COMPUTE_GEMM_H_
+#define LOCKSTEP_WORKER_NN_COMPUTE_GEMM_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "lockstep/kernels/vectors/matrix.h"
+#include "lockstep/worker/nn/compute/compute_context.h"
+
+namespace lockstep {
+
+// c := a b on all threads of `compute`, in tiles, with the bits of Multiply (kernels/products/gemm.h). finish(tile),
+// where the caller adds the bias and applies the activation, follows each tile at once, while it is in the cache.
+void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride,
+                      absl::FunctionRef<void(const Tile& tile)> finish);
+void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_COMPUTE_GEMM_H_

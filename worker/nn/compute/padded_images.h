@@ -1,0 +1,52 @@
+#ifndef LOCKSTEP_WORKER_NN_COMPUTE_PADDED_IMAGES_H_
+#define LOCKSTEP_WORKER_NN_COMPUTE_PADDED_IMAGES_H_
+
+#include <cstdint>
+
+#include "lockstep/worker/nn/compute/workspace.h"
+
+namespace lockstep {
+
+// Images [height, width, channels] with a border of zeros around them, so that windows that
+// reach over the edge need no special case. The border is written once and kept between batches.
+// Not thread-safe, but different images may be copied by different threads.
+class PaddedImages {
+ public:
+  struct Border {
+    int64_t top = 0;
+    int64_t bottom = 0;
+    int64_t left = 0;
+    int64_t right = 0;
+  };
+
+  PaddedImages(int64_t height, int64_t width, int64_t channels, const Border& border);
+
+  // False without a border: the images can be used where they are.
+  bool needed() const { return padded_height_ != height_ || padded_width_ != width_; }
+
+  // Memory for `count` images. Contents are lost when it grows.
+  void Reserve(int64_t count);
+
+  // Copies image `source` to place `index`.
+  void Copy(int64_t index, const float* source);
+
+  const float* image(int64_t index) const { return buffer_.data() + index * image_size(); }
+
+  // Elements of one image with its border.
+  int64_t row_size() const { return padded_width_ * channels_; }
+  int64_t image_size() const { return padded_height_ * row_size(); }
+
+ private:
+  const int64_t height_;
+  const int64_t width_;
+  const int64_t channels_;
+  const Border border_;
+  const int64_t padded_height_;
+  const int64_t padded_width_;
+  Workspace<float> buffer_;
+  int64_t capacity_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_COMPUTE_PADDED_IMAGES_H_
