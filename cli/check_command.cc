@@ -4,11 +4,11 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/errors.h"
 #include "lockstep/cli/run_check.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/config_flags.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/flags/command_line.h"
-#include "lockstep/common/flags/config_flags.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/tensor/dtype.h"
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 

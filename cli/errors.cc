@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 
 namespace lockstep {
 

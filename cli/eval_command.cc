@@ -5,7 +5,7 @@
 #include "lockstep/cli/launcher/signal_wait.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/train/evaluation/recorded_run.h"

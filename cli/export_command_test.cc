@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/formats/safetensors.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"

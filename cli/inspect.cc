@@ -9,7 +9,7 @@
 #include "lockstep/cli/checkpoint_argument.h"
 #include "lockstep/cli/errors.h"
 #include "lockstep/cli/report/variable_table.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"

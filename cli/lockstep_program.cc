@@ -9,7 +9,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/export_command.h"
 #include "lockstep/cli/inspect.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/flags/nearest_name.h"

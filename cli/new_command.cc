@@ -2,7 +2,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/errors.h"
 #include "lockstep/cli/starting_configuration.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/errors.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/train/evaluation/prediction_settings.h"

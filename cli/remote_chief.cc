@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/cli/errors.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {

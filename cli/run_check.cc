@@ -7,7 +7,7 @@
 #include "lockstep/cli/input_files.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
-#include "lockstep/common/checkpoint/warm_start_plan.h"
+#include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/tensor/parameter_layout.h"

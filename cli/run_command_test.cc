@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/inspect.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/cli/remote_chief.h"
 #include "lockstep/cli/report/run_status_text.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/transport/grpc_chief_client.h"

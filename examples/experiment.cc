@@ -14,7 +14,7 @@
 
 #include "absl/strings/substitute.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/flags/config_flags.h"
+#include "lockstep/common/config/config_flags.h"
 #include "lockstep/train/learn/learn_runner.h"
 #include "lockstep/train/learn/train_op_estimator.h"
 #include "lockstep/train/program.h"

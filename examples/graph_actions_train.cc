@@ -9,7 +9,7 @@
 
 #include "absl/strings/substitute.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/flags/config_flags.h"
+#include "lockstep/common/config/config_flags.h"
 #include "lockstep/train/graph_actions/graph_actions.h"
 #include "lockstep/train/program.h"
 #include "lockstep/train/saver/checkpoints.h"

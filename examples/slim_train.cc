@@ -11,7 +11,7 @@
 
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/run_spec.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/train/program.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/slim/create_train_op.h"

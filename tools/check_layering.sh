@@ -20,9 +20,9 @@ includes() {
     sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p' | sed -E 's#^([^ ]+) lockstep/(v1|config)/#\1 proto/\2/#; s#^([^ ]+) lockstep/#\1 #'
 }
 
-# Code that may create threads: common/base/executor, and everything that is not production. A name counts as an include
+# Code that may create threads: common/base/threads/executor, and everything that is not production. A name counts as an include
 # of <thread>, which other headers may bring along.
-thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/executor\\.cc$)'
+thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/threads/executor\\.cc$)'
 
 # The kernels, and the headers that they may include: each other's, Highway's, and headers of C++, whose names have no
 # suffix. The code that queries the processor, before anything else runs, calls the system.

@@ -7,11 +7,11 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 # Paths without suffix, as shell patterns; each stands for its .h and .cc.
 pure=(
-  common/base/stop_requests
+  common/base/process/stop_requests
   common/step/contribution_checker
-  common/step/frame_builder
-  common/step/held_estimates
-  common/step/received_values
+  common/client/gradients/frame_builder
+  common/client/values/held_estimates
+  common/client/values/received_values
   common/step/slot_block
   server/chief/end_wish
   server/chief/read_table
@@ -39,7 +39,7 @@ pure=(
 )
 
 own='mutex|clock|executor|periodic_task|thread_pool|coordinator|process|system_random|trace_recorder'
-forbidden="^(lockstep/)?common/(base/(${own})|io/[a-z_]*file[a-z_]*)\\.h\$"
+forbidden="^(lockstep/)?common/(base/([a-z]+/)?(${own})|io/[a-z_]*file[a-z_]*)\\.h\$"
 forbidden+='|^(functional|thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|stop_token)$'
 forbidden+='|^(chrono|c?time|time\.h|cstdio|stdio\.h|filesystem|fstream|iostream|syncstream)$'
 forbidden+='|^(pthread|semaphore|unistd|fcntl|poll|threads)\.h$|^sys/'

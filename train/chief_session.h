@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/system_random.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/contract/build_info.h"
 #include "lockstep/server/supervisor/address_file.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"

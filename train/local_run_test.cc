@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/train/testing/hanging_model.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/model_registry.h"

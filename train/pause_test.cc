@@ -1,8 +1,8 @@
 #include "lockstep/train/pause.h"
 
 #include "gtest/gtest.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/train/cluster_flags.h"
 #include "lockstep/train/session_options.h"

@@ -14,8 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/base/executor.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/monitored_training_session.h"

@@ -1,7 +1,7 @@
 #include "lockstep/train/run_ending.h"
 
 #include "gtest/gtest.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/train/session_options.h"
 
 namespace lockstep::train {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/coordinator.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/train/choice.h"
 #include "lockstep/train/recovery_policy.h"
 #include "lockstep/train/session.h"

@@ -4,8 +4,8 @@
 
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/text_proto.h"
-#include "lockstep/common/config/validation.h"
+#include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/common/config/validation/validation.h"
 
 namespace lockstep::train {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "glog/logging.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/common/cluster/master_address.h"

@@ -8,8 +8,8 @@
 
 #include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep::train {
 

@@ -12,7 +12,7 @@
 #include "lockstep/cli/launcher/process_table.h"
 #include "lockstep/cli/launcher/restart_policy.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/stop_requests.h"
+#include "lockstep/common/base/process/stop_requests.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

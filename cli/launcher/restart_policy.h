@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "lockstep/cli/launcher/process_table.h"
 #include "lockstep/common/base/backoff.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 
 namespace lockstep {
 

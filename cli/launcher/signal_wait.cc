@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 
 namespace lockstep {
 

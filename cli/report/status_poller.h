@@ -7,7 +7,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/v1/status.pb.h"
 

@@ -7,9 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/process.h"
-#include "lockstep/common/base/schedule.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/threads/schedule.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep {
 

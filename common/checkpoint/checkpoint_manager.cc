@@ -8,8 +8,8 @@
 #include "absl/strings/strip.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
-#include "lockstep/common/checkpoint/bundle_header.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_header.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 
 namespace lockstep {

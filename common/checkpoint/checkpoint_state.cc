@@ -9,7 +9,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/tensor/dtype.h"
 

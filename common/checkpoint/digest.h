@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_header.h"
+#include "lockstep/common/checkpoint/bundle/bundle_header.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

@@ -21,7 +21,7 @@ inline constexpr char kGenerationFile[] = "generation";
 // Whether a chief has, or had, its logdir there.
 absl::StatusOr<bool> IsRunDirectory(FileSystem* fs, const std::string& directory);
 
-// What the chief of a run recorded in `logdir`, with `overrides` (common/config/override.h) applied to its
+// What the chief of a run recorded in `logdir`, with `overrides` (common/config/text/override.h) applied to its
 // configuration and then the defaults, so that the record of an older version is complete, too. It is not validated.
 // nullopt when there is no record. Errors: InvalidArgument names the line that does not parse, or the override that is
 // wrong; those of the file system.

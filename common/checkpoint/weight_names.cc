@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/status/statusor.h"
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {

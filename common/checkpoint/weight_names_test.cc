@@ -4,8 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/tensor/shape.h"
 

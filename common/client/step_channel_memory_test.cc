@@ -1,6 +1,6 @@
-// What a worker computes with and what it sends share memory (common/step/variable_buffers.h). Here random chiefs, who
-// keep to the protocol, and random senders, who let go of gradients late and in any order, look whether any of it is
-// ever written too early.
+// What a worker computes with and what it sends share memory (common/client/values/variable_buffers.h). Here random
+// chiefs, who keep to the protocol, and random senders, who let go of gradients late and in any order, look whether any
+// of it is ever written too early.
 #include <algorithm>
 #include <deque>
 #include <memory>

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lockstep/common/step/frame_builder.h"
+#include "lockstep/common/client/gradients/frame_builder.h"
 #include "lockstep/common/step/step_frame.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/base/trace_recorder.h"
 #include "lockstep/common/memory/shared_memory.h"
 
 namespace lockstep {

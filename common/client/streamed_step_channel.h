@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/client/gradients/frame_builder.h"
+#include "lockstep/common/client/gradients/gradient_buffer.h"
 #include "lockstep/common/client/step_stream.h"
-#include "lockstep/common/step/frame_builder.h"
-#include "lockstep/common/step/gradient_buffer.h"
-#include "lockstep/common/step/held_estimates.h"
+#include "lockstep/common/client/values/held_estimates.h"
+#include "lockstep/common/client/values/token_values.h"
+#include "lockstep/common/client/values/variable_buffers.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/common/step/token_values.h"
-#include "lockstep/common/step/variable_buffers.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include "lockstep/common/config/config_source.h"
 
 #include "gtest/gtest.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 
 namespace lockstep {
 namespace {

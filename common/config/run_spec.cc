@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/override.h"
-#include "lockstep/common/config/text_proto.h"
-#include "lockstep/common/config/validation.h"
+#include "lockstep/common/config/text/override.h"
+#include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/report/quantity.h"
 
 namespace lockstep {

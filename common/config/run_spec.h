@@ -15,7 +15,7 @@
 namespace lockstep {
 
 // Reads a configuration in text format, makes its paths relative to the file's directory (ResolvePaths), applies
-// the overrides in order (common/config/override.h; paths in them stay as they are, relative to the working
+// the overrides in order (common/config/text/override.h; paths in them stay as they are, relative to the working
 // directory), writes the defaults (ApplyDefaults) and checks the whole (ValidateRunSpec).
 // An empty `path` starts from an empty configuration. `source`, which may be null, is set, also when that fails.
 // Errors: those of the file system; InvalidArgument with one line for each problem, with its place in the file.

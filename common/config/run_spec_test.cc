@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {

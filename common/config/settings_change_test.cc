@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

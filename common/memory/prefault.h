@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/buffer_pool.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "lockstep/common/base/trace_recorder.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/v1/event.pb.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "lockstep/common/client/chief_client.h"
-#include "lockstep/common/transport/credentials.h"
+#include "lockstep/common/transport/connection/credentials.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 
 namespace lockstep {
 namespace {

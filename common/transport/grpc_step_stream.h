@@ -10,8 +10,8 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/client/step_stream.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/common/transport/polled_stream.h"
-#include "lockstep/common/transport/step_codec.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {

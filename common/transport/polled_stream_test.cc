@@ -11,7 +11,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/transport/channel.h"
+#include "lockstep/common/transport/connection/channel.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 
 namespace lockstep {

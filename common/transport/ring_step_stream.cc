@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/transport/ring_messages.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/ring_messages.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 
 namespace lockstep {
 namespace {

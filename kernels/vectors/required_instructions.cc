@@ -33,7 +33,7 @@ constexpr Requirement kRequirements[] = {
 constexpr int kOsUsesXsave = 27;         // Of leaf1_ecx.
 constexpr uint32_t kSseAndAvxSaved = 6;  // Of xcr0.
 
-// kExitBadConfiguration of common/base/process.h.
+// kExitBadConfiguration of common/base/process/process.h.
 constexpr int kExitCode = 2;
 
 iovec Text(const char* text) { return {const_cast<char*>(text), std::strlen(text)}; }

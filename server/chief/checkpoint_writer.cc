@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/base/trace_recorder.h"
 #include "lockstep/server/chief/save_pace.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/floating_point_mode.h"
+#include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/chief/restore.h"

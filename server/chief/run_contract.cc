@@ -12,7 +12,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
-#include "lockstep/common/config/first_difference.h"
+#include "lockstep/common/config/text/first_difference.h"
 
 namespace lockstep {
 namespace {

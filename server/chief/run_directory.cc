@@ -6,13 +6,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/common/config/first_difference.h"
 #include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/config/text/first_difference.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/validation.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/server/optimizer/rules.h"
 
 namespace lockstep {

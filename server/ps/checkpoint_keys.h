@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/server/optimizer/optimizer.h"
 

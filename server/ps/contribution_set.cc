@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/common/base/trace_recorder.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/server/ps/all_finite.h"
 
 namespace lockstep {

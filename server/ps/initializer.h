@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "lockstep/common/config/validation.h"  // IWYU pragma: export (ValidateInitializer)
+#include "lockstep/common/config/validation/validation.h"  // IWYU pragma: export (ValidateInitializer)
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/buffer_pool.h"
 #include "lockstep/common/tensor/parameter_layout.h"

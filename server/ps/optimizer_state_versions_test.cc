@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/v1/variable.pb.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/checkpoint_keys.h"

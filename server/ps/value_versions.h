@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/buffer_pool.h"
 #include "lockstep/common/tensor/parameter_layout.h"

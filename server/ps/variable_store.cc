@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/step/partial_sums.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/checkpoint_keys.h"

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/memory/prefault.h"
 #include "lockstep/common/memory/testing/residency.h"

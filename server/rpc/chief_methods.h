@@ -8,9 +8,9 @@
 
 #include "absl/time/time.h"
 #include "grpcpp/completion_queue.h"
-#include "lockstep/common/base/executor.h"
-#include "lockstep/common/base/periodic_task.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/periodic_task.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/call_acceptor.h"
 #include "lockstep/server/rpc/session_opener.h"

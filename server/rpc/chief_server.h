@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "lockstep/common/base/executor.h"
-#include "lockstep/common/transport/credentials.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/transport/connection/credentials.h"
 #include "lockstep/server/chief/chief.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "grpcpp/completion_queue.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep {
 

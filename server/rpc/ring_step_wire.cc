@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "lockstep/common/transport/ring_messages.h"
+#include "lockstep/common/transport/codec/ring_messages.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 #include "lockstep/common/base/testing/limited_threads.h"
 #include "lockstep/common/memory/ring_endpoint.h"
 #include "lockstep/common/memory/shared_memory.h"
-#include "lockstep/common/transport/ring_messages.h"
+#include "lockstep/common/transport/codec/ring_messages.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/server/rpc/unary_call.h"
 #include "lockstep/v1/chief.pb.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {

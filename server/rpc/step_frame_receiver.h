@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/worker_memory.h"
 

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/server/rpc/completion_tag.h"
 #include "lockstep/server/rpc/incoming_call.h"
 #include "lockstep/server/rpc/ring_step_wire.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "grpcpp/support/slice.h"
-#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {

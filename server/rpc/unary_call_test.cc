@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/server/rpc/testing/loopback_server.h"
 #include "lockstep/v1/chief.pb.h"
 

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/server/chief/chief.h"
 
 namespace lockstep {

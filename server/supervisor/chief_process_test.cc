@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "lockstep/common/base/executor.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/tests/benchmark/exchange.h"

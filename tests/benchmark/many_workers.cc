@@ -27,7 +27,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/flags/command_line.h"

@@ -8,7 +8,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/transport/status_conversion.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
 #include "lockstep/tests/benchmark/exchange.h"
 #include "lockstep/tests/benchmark/plain_channel.h"
 #include "tests/benchmark/naive.grpc.pb.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/tensor/dtype.h"

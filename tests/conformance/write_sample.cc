@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_manager.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/summary/event_writer.h"

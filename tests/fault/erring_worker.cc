@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/tests/testing/erring_model.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/model_registry.h"

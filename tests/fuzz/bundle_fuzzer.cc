@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "glog/logging.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
-#include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/index_table.h"
 #include "lockstep/common/checkpoint/testing/decode_index_table.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/testing/memory_file_system.h"

@@ -9,7 +9,7 @@
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/step_frame_receiver.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"

@@ -5,7 +5,7 @@
 #include "google/protobuf/text_format.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/streamed_step_channel.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"
 
 namespace lockstep {

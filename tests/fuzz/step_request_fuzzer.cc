@@ -2,7 +2,7 @@
 
 #include "glog/logging.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"
 #include "lockstep/v1/chief.pb.h"
 

@@ -18,7 +18,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/file_system.h"

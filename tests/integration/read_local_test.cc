@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/client/read_all.h"
 #include "lockstep/common/io/testing/memory_file_system.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/tests/simulation/disk.h"
 #include "lockstep/tests/simulation/reference.h"

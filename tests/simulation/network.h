@@ -154,7 +154,7 @@ class Network {
                     const absl::Status& why);
   // Closes one end; the other learns it when it can.
   void CloseAndTell(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
-  // Keepalive, as common/transport/keepalive.cc sets it.
+  // Keepalive, as common/transport/connection/keepalive.cc sets it.
   void Ping(const std::shared_ptr<Connection>& connection, Connection::Side side);
   absl::Duration Latency();
 

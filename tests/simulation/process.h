@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/tests/simulation/disk.h"
 #include "lockstep/tests/simulation/life_scheduler.h"

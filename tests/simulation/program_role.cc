@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/tests/simulation/chief_server.h"

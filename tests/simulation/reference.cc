@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/stored_variable.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/contract/canary_values.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/tests/simulation/random.h"

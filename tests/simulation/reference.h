@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/v1/run_record.pb.h"

@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "google/protobuf/stubs/logging.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/tests/simulation/life.h"
 #include "lockstep/tests/simulation/plan.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/tests/simulation/world.h"
 
 namespace lockstep {

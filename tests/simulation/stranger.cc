@@ -7,7 +7,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/common/transport/step_codec.h"
+#include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/tests/simulation/reference.h"
 #include "lockstep/tests/simulation/roles.h"
 #include "lockstep/tests/simulation/step_stream.h"

@@ -7,7 +7,7 @@
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/cluster/master_address.h"

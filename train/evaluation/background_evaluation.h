@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/periodic_task.h"
+#include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/evaluation/run_watcher.h"

@@ -5,11 +5,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/common/config/validation.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {

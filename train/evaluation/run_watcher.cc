@@ -7,7 +7,7 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/summary/event_writer_cache.h"
 

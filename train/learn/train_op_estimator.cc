@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/await_run_end.h"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_files.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 
 namespace lockstep::train {

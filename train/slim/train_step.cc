@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/base/trace_recorder.h"
 #include "lockstep/common/report/chrome_trace.h"
 
 namespace lockstep::train::slim {

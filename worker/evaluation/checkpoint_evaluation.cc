@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/worker/evaluation/model_values.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lockstep/common/base/floating_point_mode.h"
+#include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/common/config/metric_names.h"
+#include "lockstep/common/config/validation/metric_names.h"
 
 namespace lockstep {
 namespace {

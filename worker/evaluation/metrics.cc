@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/config_source.h"
-#include "lockstep/common/config/metric_names.h"
+#include "lockstep/common/config/validation/metric_names.h"
 #include "lockstep/worker/evaluation/metric_registry.h"
 
 namespace lockstep {

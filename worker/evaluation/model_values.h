@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/v1/variable.pb.h"
 #include "lockstep/worker/nn/model.h"

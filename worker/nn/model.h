@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lockstep/common/base/instruction_set.h"
+#include "lockstep/common/base/process/instruction_set.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/variable.pb.h"

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "glog/logging.h"
-#include "lockstep/common/base/floating_point_mode.h"
+#include "lockstep/common/base/process/floating_point_mode.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/base/trace_recorder.h"
 #include "lockstep/common/step/compression.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "glog/logging.h"
-#include "lockstep/common/base/trace_recorder.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/float_chunks.h"
 #include "lockstep/common/tensor/rounding.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/config_source.h"
-#include "lockstep/common/config/variable_expression.h"
+#include "lockstep/common/config/validation/variable_expression.h"
 #include "lockstep/worker/session/gradient_norm.h"
 
 namespace lockstep {

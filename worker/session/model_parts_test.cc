@@ -5,7 +5,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/override.h"
+#include "lockstep/common/config/text/override.h"
 #include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
 

@@ -6,7 +6,7 @@
 
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "lockstep/common/base/floating_point_mode.h"
+#include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/step/compression.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lockstep/common/base/trace_recorder.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 
 namespace lockstep {
 

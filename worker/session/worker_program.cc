@@ -13,7 +13,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/cluster_role.h"
 #include "lockstep/common/cluster/master_address.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
-#include "lockstep/common/base/executor.h"
+#include "lockstep/common/base/threads/executor.h"
 
 namespace lockstep {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 #include "lockstep/common/checkpoint/formats/npy.h"
 #include "lockstep/common/checkpoint/formats/zip_reader.h"
-#include "lockstep/common/checkpoint/tensor_reader.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lockstep/common/checkpoint/tensor_reader.h"
+#include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/formats/npz.h"
 #include "lockstep/common/checkpoint/formats/npz_writer.h"

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/index_table.h"
+#include "lockstep/common/checkpoint/bundle/index_table.h"
 
 namespace lockstep {
 

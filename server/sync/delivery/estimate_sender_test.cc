@@ -5,7 +5,7 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "lockstep/common/step/held_estimates.h"
+#include "lockstep/common/client/values/held_estimates.h"
 #include "lockstep/server/ps/variable_store.h"
 
 namespace lockstep {

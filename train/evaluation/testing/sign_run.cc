@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/common/checkpoint/bundle_writer.h"
+#include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/defaults.h"
-#include "lockstep/common/config/text_proto.h"
+#include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "lockstep/common/base/executor.h"
-#include "lockstep/common/base/thread_pool.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/thread_pool.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/config_source.h"
-#include "lockstep/common/config/variable_expression.h"
+#include "lockstep/common/config/validation/variable_expression.h"
 #include "lockstep/kernels/elementwise.h"
 
 namespace lockstep {

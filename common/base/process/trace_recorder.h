@@ -1,0 +1,72 @@
+#ifndef LOCKSTEP_COMMON_BASE_PROCESS_TRACE_RECORDER_H_
+#define LOCKSTEP_COMMON_BASE_PROCESS_TRACE_RECORDER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lockstep/common/base/mutex.h"
+
+namespace lockstep {
+
+// An activity of this process and its thread: a line of a timeline.
+struct TraceEvent {
+  // A literal.
+  const char* name = "";
+  absl::Time begin, end;
+  // Numbers the process's threads, from 1, in the order of their first events.
+  int thread = 0;
+};
+
+// Collects events while recording, and otherwise costs one relaxed load for each. The times are the machine's: they are
+// shown to people and decide nothing. Thread-safe.
+class TraceRecorder {
+ public:
+  // Maximum number of events; later events are dropped.
+  static constexpr size_t kMaxEvents = 100000;
+
+  // The recorder that TraceSpan uses.
+  static TraceRecorder* Process();
+
+  // Discards the collected events, and begins to record.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the recording. Returns the events in the order of their ends, followed by the events that have not ended, with
+  // this instant as their end.
+  std::vector<TraceEvent> Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool recording() const { return recording_.load(std::memory_order_relaxed); }
+
+  // Adds an event of the calling thread.
+  void Add(const char* name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Add in two calls; `key` identifies the open event.
+  void Open(const void* key, const char* name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(const void* key) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::atomic<bool> recording_{false};
+  Mutex mutex_;
+  std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mutex_);
+  // Events that began while recording and have not ended.
+  std::map<const void*, TraceEvent> open_ ABSL_GUARDED_BY(mutex_);
+};
+
+// An event from its construction to its end, if the process is recording by then.
+class TraceSpan {
+ public:
+  explicit TraceSpan(const char* name) : open_(TraceRecorder::Process()->recording()) {
+    if (open_) TraceRecorder::Process()->Open(this, name);
+  }
+  ~TraceSpan() {
+    if (open_) TraceRecorder::Process()->Close(this);
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  const bool open_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_PROCESS_TRACE_RECORDER_H_

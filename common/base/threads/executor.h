@@ -1,0 +1,57 @@
+#ifndef LOCKSTEP_COMMON_BASE_THREADS_EXECUTOR_H_
+#define LOCKSTEP_COMMON_BASE_THREADS_EXECUTOR_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+
+namespace lockstep {
+
+// A thread that an Executor started. Destroying it joins it. Not thread-safe.
+class Thread {
+ public:
+  virtual ~Thread() = default;
+  // Blocks until the body has returned. Idempotent. Must not be called by the thread itself.
+  virtual void Join() = 0;
+  // Lets the thread outlive this object: neither Join nor the destructor waits for it any more.
+  virtual void Detach() = 0;
+};
+
+// The source of all threads, as Clock is the source of time: production code creates threads only through an injected
+// Executor, and blocks only in Clock, CondVar and Thread::Join, so that a simulation can run all of them in one thread,
+// in an order of its own. Thread-safe.
+class Executor {
+ public:
+  enum class Priority {
+    kNormal,
+    // Takes what normal threads leave of the processors, yet does not starve while they are busy: alongside three busy
+    // threads it gets a tenth of a processor.
+    kBackground,
+  };
+
+  // Threads of the operating system; never destroyed.
+  static Executor* Threads();
+
+  virtual ~Executor() = default;
+
+  // Runs `body` in a new thread. `name` is for debuggers and profilers, which show its first 15 bytes. Ends the process
+  // when the system has no thread left.
+  std::unique_ptr<Thread> Start(std::string name, absl::AnyInvocable<void()> body,
+                                Priority priority = Priority::kNormal);
+  // Like Start, for callers that can continue without the thread: returns null if the system has no thread left. `body`
+  // is then destroyed without having run.
+  std::unique_ptr<Thread> TryStart(std::string name, absl::AnyInvocable<void()> body,
+                                   Priority priority = Priority::kNormal) {
+    return StartThread(std::move(name), priority, std::move(body));
+  }
+
+ private:
+  // Returns null if the system has no thread left.
+  virtual std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_THREADS_EXECUTOR_H_

@@ -1,0 +1,31 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_BUNDLE_FILES_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_BUNDLE_FILES_H_
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace lockstep {
+
+// Names of the files of one checkpoint.
+
+inline std::string IndexPath(absl::string_view prefix) { return absl::StrCat(prefix, ".index"); }
+
+inline std::string DataPath(absl::string_view prefix, int shard, int num_shards) {
+  return absl::StrFormat("%s.data-%05d-of-%05d", prefix, shard, num_shards);
+}
+
+// Whether `file_name` is that of a data file of the checkpoint whose prefix ends in `base_name`.
+inline bool IsDataFileOf(absl::string_view base_name, absl::string_view file_name) {
+  constexpr size_t kNumbersSize = 14;  // "00000-of-00001"
+  return absl::ConsumePrefix(&file_name, base_name) && absl::ConsumePrefix(&file_name, ".data-") &&
+         file_name.size() == kNumbersSize && file_name.substr(5, 4) == "-of-";
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_BUNDLE_FILES_H_

@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_TENSOR_READER_H_
+#define LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_TENSOR_READER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/v1/tensor.pb.h"
+
+namespace lockstep {
+
+// Named tensors on disk, in whatever format: a checkpoint (BundleReader), or a file of weights (formats/). What is read
+// was not checked by its writer: damage, also deliberate, is DataLoss that names the file and the tensor. Thread-safe.
+class TensorReader {
+ public:
+  virtual ~TensorReader() = default;
+
+  // A checkpoint's prefix or a file's path.
+  virtual const std::string& prefix() const = 0;
+  // Sorted.
+  virtual std::vector<std::string> names() const = 0;
+  virtual bool Contains(absl::string_view name) const = 0;
+
+  struct Entry {
+    v1::DataType dtype;
+    Shape shape;
+    // What ReadInto needs: elements x element size; for strings the size of their encoding in the file.
+    uint64_t bytes;
+  };
+  // NotFound names the tensor and where it was looked for; Unimplemented for one whose type or layout in memory has no
+  // Entry.
+  virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
+
+  // Reads a tensor, row-major and little-endian, into the caller's memory; `out` must have Entry.bytes bytes. Verifies
+  // the checksum of a format that has one. Errors: those of Describe, DataLoss, or the file's.
+  virtual absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const = 0;
+
+  // The same; Unimplemented for strings and other types without a fixed size as well.
+  absl::StatusOr<Tensor> Read(absl::string_view name) const;
+
+  // Reads everything, and verifies what checksums there are.
+  virtual absl::Status Verify() const;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_TENSOR_READER_H_

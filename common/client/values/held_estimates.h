@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_COMMON_CLIENT_VALUES_HELD_ESTIMATES_H_
+#define LOCKSTEP_COMMON_CLIENT_VALUES_HELD_ESTIMATES_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+
+namespace lockstep {
+
+// A worker's copies of the gradient estimates of top-k compression (docs/sync.md): those of the slots of the block that
+// it computed last, brought to the next step, and those that the chief sent for the next token. For one thread.
+class HeldEstimates {
+ public:
+  // `layout` must outlive this. `slots`: R.
+  HeldEstimates(const ParameterLayout* layout, int64_t slots);
+
+  bool Holds(int64_t step, int64_t slot) const;
+  // A part of the estimate of piece.slot at `step`, as received. InvalidArgument when it lies outside its variable, or
+  // there is no such slot.
+  absl::Status Receive(int64_t step, const StepPiece& piece);
+  // Copies the whole estimate.
+  void Copy(int64_t step, int64_t slot, const AlignedBuffer& flat);
+
+  // The estimates for a token, in the order of its slots, as flat arrays that the caller may change until the next
+  // call; all others are dropped. At step 0 they are zeros. InvalidArgument names one that is not held.
+  absl::StatusOr<std::vector<float*>> Take(int64_t step, const SlotBlock& block);
+  // What Take has returned is now the estimates of the next step.
+  void Advance();
+
+ private:
+  struct Estimate {
+    int64_t step = -1;
+    int64_t received_elements = 0;
+    AlignedBuffer flat;
+  };
+  Estimate* Find(int64_t step, int64_t slot);
+
+  const ParameterLayout& layout_;
+  const int64_t slots_;
+  // Elements of the trainable variables.
+  int64_t total_elements_ = 0;
+  std::map<int64_t, Estimate> estimates_;  // by slot
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLIENT_VALUES_HELD_ESTIMATES_H_

@@ -1,0 +1,176 @@
+#include "lockstep/common/client/values/received_values.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+// "a" [2] and "b" [1].
+ParameterLayout TestLayout() {
+  v1::ModelSpec model;
+  for (const int elements : {2, 1}) {
+    v1::VariableSpec* const variable = model.add_variables();
+    variable->set_name(elements == 2 ? "a" : "b");
+    variable->set_dtype(v1::DT_FLOAT);
+    variable->add_shape(elements);
+    variable->set_trainable(true);
+  }
+  return ParameterLayout::Create(model).value();
+}
+
+class ReceivedValuesTest : public ::testing::Test {
+ protected:
+  // All elements of a version are its step.
+  void Receive(int64_t step, int64_t variable) {
+    const std::vector<float> content(variable == 0 ? 2 : 1, static_cast<float>(step));
+    StepPiece piece;
+    piece.variable = variable;
+    piece.content = FloatChunks(content.data(), static_cast<int64_t>(content.size()));
+    const absl::Status status = values_.Receive(step, piece);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  // An element of a.
+  void ReceivePart(int64_t step, int64_t offset) {
+    const auto content = static_cast<float>(step);
+    StepPiece piece;
+    piece.offset = offset;
+    piece.content = FloatChunks(&content, 1);
+    ASSERT_TRUE(values_.Receive(step, piece).ok());
+  }
+  void ReceiveAll(int64_t step) {
+    Receive(step, 1);
+    Receive(step, 0);
+  }
+  // The version of `step` is held, and whole.
+  void ExpectTaken(int64_t step) {
+    const auto taken = values_.Take(step);
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    for (const float value : {(**taken)[0][0], (**taken)[0][1], (**taken)[1][0]}) EXPECT_EQ(value, step);
+  }
+
+  const ParameterLayout layout_ = TestLayout();
+  VariableBuffers buffers_{layout_, sizeof(float)};
+  ReceivedValues values_{&layout_, v1::DT_FLOAT, &buffers_};
+};
+
+TEST_F(ReceivedValuesTest, AVersionIsTakenWhenItIsComplete) {
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(0).status()));
+  Receive(0, 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(0).status()));
+  Receive(0, 1);
+  ExpectTaken(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(1).status()));
+}
+
+TEST_F(ReceivedValuesTest, TheVersionThatIsComputedWithStaysWhileTheNextComesIn) {
+  ReceiveAll(7);
+  const auto taken = values_.Take(7);
+  ASSERT_TRUE(taken.ok());
+  ReceiveAll(8);
+  EXPECT_EQ((**taken)[0][1], 7);
+  Receive(9, 0);
+  EXPECT_EQ((**taken)[0][1], 7) << "even if the chief sends more than it may";
+  EXPECT_EQ((**taken)[1][0], 7);
+}
+
+// Whatever a worker was sent while it waited, it can take a token of the newest complete version.
+TEST_F(ReceivedValuesTest, AWaitingWorkerKeepsTheNewestCompleteVersion) {
+  ReceiveAll(3);
+  ExpectTaken(3);
+  values_.Release();
+  ReceiveAll(4);
+  for (int64_t step = 4; step < 9; ++step) {
+    Receive(step + 1, 0);
+    ExpectTaken(step);
+    values_.Release();
+    Receive(step + 1, 1);
+    ExpectTaken(step);
+    values_.Release();
+  }
+  ExpectTaken(9);
+}
+
+TEST_F(ReceivedValuesTest, AVersionThatIsReplacedMakesRoom) {
+  ReceiveAll(3);
+  const float* const third = (**values_.Take(3))[0];
+  ReceiveAll(4);
+  SentBuffer other = buffers_.Get(0);
+  EXPECT_NE(other.as<float>(), third) << "it is computed with";
+  values_.Release();
+  ExpectTaken(4);
+  EXPECT_EQ(buffers_.Get(0).as<float>(), third);
+}
+
+TEST_F(ReceivedValuesTest, AValueComesToLieWhereAGradientHasBeen) {
+  ReceiveAll(3);
+  ExpectTaken(3);
+  SentBuffer gradient = buffers_.Get(0);
+  const float* const place = gradient.as<float>();
+  buffers_.PutSent(0, std::move(gradient));
+  values_.Release();
+  ReceiveAll(4);
+  EXPECT_EQ((**values_.Take(4))[0], place);
+}
+
+// The chief has all slots of a part, and another worker's copy of this one, before it has all of this worker's.
+TEST_F(ReceivedValuesTest, AValueThatComesBeforeItsGradientHasLeftLiesElsewhere) {
+  ReceiveAll(3);
+  ExpectTaken(3);
+  SentBuffer gradient = buffers_.Get(0);
+  float* const place = gradient.as<float>();
+  place[0] = 30;
+  place[1] = 31;
+  std::shared_ptr<const void> first = gradient.Hold(0, 1);
+  const std::shared_ptr<const void> second = gradient.Hold(1, 1);
+  buffers_.PutSent(0, std::move(gradient));
+  values_.Release();
+  first.reset();
+  ReceivePart(4, 0);
+  EXPECT_EQ(place[0], 4);
+  Receive(4, 1);
+  ReceivePart(4, 1);
+  EXPECT_EQ(place[1], 31) << "the sender reads it";
+  ExpectTaken(4);
+  EXPECT_NE((**values_.Take(4))[0], place);
+}
+
+// A hostile chief: what is taken has a place for each variable, whatever lies there.
+TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
+  Receive(3, 1);
+  Receive(3, 0);
+  values_.Take(3).value();
+  for (int i = 0; i < 3; ++i) Receive(4, 1);
+  const auto taken = values_.Take(4);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ((**taken)[1][0], 4);
+  EXPECT_NE((**taken)[0], nullptr);
+}
+
+TEST_F(ReceivedValuesTest, AVersionThatWasReplacedIsGone) {
+  for (const int64_t step : {7, 8}) {
+    ReceiveAll(step);
+    ExpectTaken(step);
+    values_.Release();
+  }
+  buffers_.PutSent(0, buffers_.Get(0));
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(7).status()));
+  ExpectTaken(8);
+}
+
+TEST_F(ReceivedValuesTest, BeforeTheFirstVersionThereIsNone) {
+  for (const int64_t step : {-1, 0}) EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(step).status())) << step;
+}
+
+TEST_F(ReceivedValuesTest, APartOfAVersionNeverTakesTheCompleteOnesPlace) {
+  ReceiveAll(3);
+  for (int64_t step = 4; step < 9; ++step) Receive(step, 0);
+  ExpectTaken(3);
+}
+
+}  // namespace
+}  // namespace lockstep

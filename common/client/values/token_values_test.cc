@@ -1,0 +1,162 @@
+#include "lockstep/common/client/values/token_values.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/memory/shared_memory.h"
+#include "lockstep/common/tensor/rounding.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+// a[2], trained, and b[1], not.
+ParameterLayout Layout() {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
+           variables { name: "b" dtype: DT_FLOAT shape: 1 })pb",
+      &model));
+  return ParameterLayout::Create(model).value();
+}
+
+StepReplyFrame TokenOf(int64_t step) {
+  StepReplyFrame reply;
+  reply.token.emplace();
+  reply.token->set_step(step);
+  reply.token->set_slot_count(1);
+  return reply;
+}
+
+class TokenValuesTest : public ::testing::Test {
+ protected:
+  // All values of a step, in memory of this: a = {step, 1}, b = {2}.
+  StepReplyFrame Values(int64_t step) {
+    numbers_.push_back(std::make_unique<std::vector<float>>(std::vector<float>{static_cast<float>(step), 1, 2}));
+    StepReplyFrame reply;
+    reply.values_step = step;
+    reply.values.resize(2);
+    reply.values[0].content = FloatChunks(numbers_.back()->data(), 2);
+    reply.values[1].variable = 1;
+    reply.values[1].content = FloatChunks(numbers_.back()->data() + 2, 1);
+    return reply;
+  }
+  HandedOverValues HandOver(float a, float b) {
+    auto flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+    std::memset(flat->data(), 0, flat->size());
+    flat->as<float>()[0] = a;
+    flat->as<float>()[layout_.variables()[1].flat_offset] = b;
+    HandedOverValues values;
+    values.flat = flat;
+    return values;
+  }
+
+  const ParameterLayout layout_ = Layout();
+  VariableBuffers buffers_{layout_, sizeof(float)};
+  std::vector<std::unique_ptr<std::vector<float>>> numbers_;
+};
+
+TEST_F(TokenValuesTest, AreEmptyBeforeTheFirstToken) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  EXPECT_TRUE(values.values().empty());
+  EXPECT_TRUE(values.OnReply(Values(7)).ok());
+  EXPECT_TRUE(values.values().empty());
+}
+
+TEST_F(TokenValuesTest, ComeInRepliesBeforeOrWithTheToken) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  ASSERT_TRUE(values.OnReply(Values(7)).ok());
+  ASSERT_TRUE(values.OnReply(TokenOf(7)).ok());
+  EXPECT_EQ(values.values()[0][0], 7);
+  EXPECT_EQ(values.values()[1][0], 2);
+  EXPECT_FALSE(values.mapped());
+  values.Release();
+  StepReplyFrame both = Values(8);
+  both.token = TokenOf(8).token;
+  ASSERT_TRUE(values.OnReply(both).ok());
+  EXPECT_EQ(values.values()[0][0], 8);
+}
+
+TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  ASSERT_TRUE(values.OnReply(Values(7)).ok());
+  const absl::Status status = values.OnReply(TokenOf(8));
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a token for step 8 without all values"));
+}
+
+// Replies of a hostile chief: whatever they say, nothing is read or written outside the variables.
+TEST_F(TokenValuesTest, PiecesThatLieOutsideTheModelAreRefused) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  for (const int64_t variable : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1} << 40}) {
+    for (const int64_t offset : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{1} << 40}) {
+      for (const int64_t size : {0, 1, 2, 3}) {
+        const std::vector<float> numbers(3);
+        StepReplyFrame reply;
+        reply.values.resize(1);
+        reply.values[0].variable = variable;
+        reply.values[0].offset = offset;
+        reply.values[0].content = FloatChunks(numbers.data(), size);
+        const bool inside = variable < 2 && offset + size <= layout_.variables()[variable].elements;
+        EXPECT_EQ(values.OnReply(reply).ok(), inside) << variable << " " << offset << " " << size;
+      }
+    }
+  }
+}
+
+TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
+  const auto memory = SharedMemory::Create(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)).value();
+  reinterpret_cast<float*>(memory->data())[0] = 5;
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  StepReplyFrame reply = TokenOf(3);
+  reply.values_memory = memory->handle();
+  ASSERT_TRUE(values.OnReply(reply).ok());
+  EXPECT_EQ(values.values()[0][0], 5);
+  EXPECT_TRUE(values.mapped());
+  // The next ones may travel: the system gave the chief no memory for this version.
+  ASSERT_TRUE(values.OnReply(Values(4)).ok());
+  ASSERT_TRUE(values.OnReply(TokenOf(4)).ok());
+  EXPECT_EQ(values.values()[0][0], 4);
+  EXPECT_FALSE(values.mapped());
+}
+
+TEST_F(TokenValuesTest, AreReadWhereAChiefInThisProcessKeepsThem) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  StepReplyFrame reply = TokenOf(3);
+  reply.handed_over = HandOver(5, 6);
+  ASSERT_TRUE(values.OnReply(reply).ok());
+  EXPECT_EQ(values.values()[0], reply.handed_over->flat->as<float>());
+  EXPECT_EQ(values.values()[1][0], 6);
+  EXPECT_FALSE(values.mapped());
+}
+
+TEST_F(TokenValuesTest, SixteenBitOnesInThisProcessAreDecodedOnceForEachVersion) {
+  TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
+  std::vector<uint16_t> encoded(static_cast<size_t>(layout_.flat_elements()));
+  const float rounded = 1.5f;
+  Encode16(v1::DT_BFLOAT16, 1, &rounded, encoded.data());
+  StepReplyFrame reply = TokenOf(3);
+  reply.handed_over = HandOver(1.50001f, 6.00001f);
+  reply.handed_over->encoded = encoded.data();
+  reply.handed_over->type = v1::DT_BFLOAT16;
+  ASSERT_TRUE(values.OnReply(reply).ok());
+  EXPECT_EQ(values.values()[0][0], 1.5f);
+  EXPECT_EQ(values.values()[1][0], 6.00001f) << "what is not trained is not rounded";
+  encoded[0] = 0;
+  ASSERT_TRUE(values.OnReply(reply).ok());
+  EXPECT_EQ(values.values()[0][0], 1.5f) << "the same version";
+  reply.handed_over = HandOver(0, 6);
+  reply.handed_over->encoded = encoded.data();
+  reply.handed_over->type = v1::DT_BFLOAT16;
+  ASSERT_TRUE(values.OnReply(reply).ok());
+  EXPECT_EQ(values.values()[0][0], 0);
+}
+
+}  // namespace
+}  // namespace lockstep

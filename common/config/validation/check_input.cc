@@ -1,0 +1,136 @@
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/config/validation/checks.h"
+
+namespace lockstep {
+namespace {
+
+void CheckCsv(const std::string& field, const config::v1::InputConfig::Csv& csv, ConfigProblems* problems) {
+  problems->RequireText(field + ".file", csv.file());
+  if (csv.separator().size() > 1) {
+    problems->Add(field + ".separator", absl::StrCat("is \"", csv.separator(), "\", must be one character"));
+  }
+  int labels = 0, weights = 0, features = 0;
+  for (int i = 0; i < csv.column_size(); ++i) {
+    const auto& column = csv.column(i);
+    const std::string name = absl::StrCat(field, ".column[", i, "]");
+    if (!csv.no_header()) problems->RequireText(name + ".name", column.name());
+    const bool is_category = column.type() == config::v1::InputConfig::Csv::CATEGORY;
+    // A label may be a string, too.
+    const bool may_be_text = is_category || column.type() == config::v1::InputConfig::Csv::LABEL;
+    if (is_category && column.category().empty()) problems->Add(name, "is a CATEGORY, must list its categories");
+    if (!may_be_text && !column.category().empty()) problems->Add(name, "lists categories, must be a CATEGORY");
+    if (column.has_count()) problems->RequirePositive(name + ".count", column.count());
+    if (!column.last().empty() && (csv.no_header() || column.has_count())) {
+      problems->Add(name + ".last", csv.no_header() ? "needs a header line; without one use count"
+                                                    : "is set, and so is count; use one of them");
+    }
+    const bool is_range = !column.last().empty() || column.count() > 1;
+    const bool is_single =
+        column.type() == config::v1::InputConfig::Csv::LABEL || column.type() == config::v1::InputConfig::Csv::WEIGHT;
+    if (is_range && is_single) problems->Add(name, "is a range of columns, must be a single LABEL or WEIGHT");
+    labels += column.type() == config::v1::InputConfig::Csv::LABEL;
+    weights += column.type() == config::v1::InputConfig::Csv::WEIGHT;
+    features += is_category || column.type() == config::v1::InputConfig::Csv::FLOAT ||
+                column.type() == config::v1::InputConfig::Csv::INT;
+  }
+  problems->Require(absl::StrCat(field, "'s number of feature columns"), features, features > 0, "above 0");
+  problems->Require(absl::StrCat(field, "'s number of LABEL columns"), labels, labels <= 1, "at most 1");
+  problems->Require(absl::StrCat(field, "'s number of WEIGHT columns"), weights, weights <= 1, "at most 1");
+}
+
+template <typename Dims>
+void CheckDims(const std::string& field, const Dims& dims, ConfigProblems* problems) {
+  if (dims.empty()) problems->Add(field, "is empty");
+  for (int i = 0; i < dims.size(); ++i) problems->RequirePositive(absl::StrCat(field, "[", i, "]"), dims[i]);
+}
+
+void CheckTfRecord(const std::string& field, const config::v1::InputConfig::TfRecord& tfrecord,
+                   ConfigProblems* problems) {
+  if (tfrecord.file().empty()) problems->Add(field + ".file", "is empty, must name one file at least");
+  for (const std::string& file : tfrecord.file()) problems->RequireText(field + ".file", file);
+  problems->RequireText(field + ".feature_key", tfrecord.feature_key());
+  CheckDims(field + ".feature_shape", tfrecord.feature_shape(), problems);
+}
+
+void CheckSynthetic(const std::string& field, const config::v1::InputConfig::Synthetic& synthetic,
+                    ConfigProblems* problems) {
+  problems->RequirePositive(field + ".examples", synthetic.examples());
+  CheckDims(field + ".shape", synthetic.shape(), problems);
+  problems->RequireNotNegative(field + ".noise", synthetic.noise());
+  const std::string classes = field + ".classes";
+  switch (synthetic.kind()) {
+    case config::v1::InputConfig::Synthetic::CLASSIFICATION:
+      return problems->RequirePositive(classes, synthetic.classes());
+    case config::v1::InputConfig::Synthetic::SEQUENCE:
+      problems->RequirePositive(classes, synthetic.classes());
+      problems->Require(field + ".vocabulary", synthetic.vocabulary(), synthetic.vocabulary() >= synthetic.classes(),
+                        absl::StrCat("at least the number of classes, ", synthetic.classes()));
+      problems->Require(field + ".shape's number of dimensions", synthetic.shape_size(), synthetic.shape_size() == 1,
+                        "1, the length of a sequence");
+      return;
+    default:
+      return;
+  }
+}
+
+void CheckRegistered(const std::string& field, const config::v1::InputConfig::Registered& registered,
+                     ConfigProblems* problems) {
+  problems->RequireText(field + ".name", registered.name());
+  for (int i = 0; i < registered.file_size(); ++i) {
+    problems->RequireText(absl::StrCat(field, ".file[", i, "]"), registered.file(i));
+  }
+}
+
+void CheckSplit(const std::string& field, const config::v1::InputConfig::Split& split, ConfigProblems* problems) {
+  problems->RequireText(field + ".name", split.name());
+  switch (split.source_case()) {
+    case config::v1::InputConfig::Split::kIdx:
+      problems->RequireText(field + ".idx.images", split.idx().images());
+      return problems->RequireText(field + ".idx.labels", split.idx().labels());
+    case config::v1::InputConfig::Split::kCsv:
+      return CheckCsv(field + ".csv", split.csv(), problems);
+    case config::v1::InputConfig::Split::kLibsvm:
+      problems->RequireText(field + ".libsvm.file", split.libsvm().file());
+      return problems->RequirePositive(field + ".libsvm.features", split.libsvm().features());
+    case config::v1::InputConfig::Split::kTfrecord:
+      return CheckTfRecord(field + ".tfrecord", split.tfrecord(), problems);
+    case config::v1::InputConfig::Split::kSynthetic:
+      return CheckSynthetic(field + ".synthetic", split.synthetic(), problems);
+    case config::v1::InputConfig::Split::kNpz:
+      return problems->RequireText(field + ".npz.file", split.npz().file());
+    case config::v1::InputConfig::Split::kNpy:
+      problems->RequireText(field + ".npy.features", split.npy().features());
+      return problems->RequireText(field + ".npy.labels", split.npy().labels());
+    case config::v1::InputConfig::Split::kRegistered:
+      return CheckRegistered(field + ".registered", split.registered(), problems);
+    case config::v1::InputConfig::Split::SOURCE_NOT_SET:
+      return problems->Add(
+          field, "has no source, must have one of idx, csv, libsvm, tfrecord, npz, npy, synthetic, registered");
+  }
+}
+
+}  // namespace
+
+void CheckInput(const config::v1::InputConfig& input, ConfigProblems* problems) {
+  std::set<std::string> names;
+  for (int i = 0; i < input.split_size(); ++i) {
+    const std::string field = absl::StrCat("input.split[", i, "]");
+    CheckSplit(field, input.split(i), problems);
+    if (!names.insert(input.split(i).name()).second) {
+      problems->Add(field + ".name", absl::StrCat("is \"", input.split(i).name(), "\", as that of another split"));
+    }
+  }
+  if (names.count("train") == 0) problems->Add("input", "has no split named \"train\"");
+  problems->Require("input.batch_size", input.batch_size(), input.batch_size() > 0, "above 0, such as 64");
+  problems->RequireNotNegative("input.epochs", input.epochs());
+  problems->RequireNotNegative("input.augmentation.crop_padding", input.augmentation().crop_padding());
+  problems->RequireFinite("input.normalization.mean", input.normalization().mean());
+  if (input.normalization().has_stddev()) {
+    problems->RequirePositive("input.normalization.stddev", input.normalization().stddev());
+  }
+}
+
+}  // namespace lockstep

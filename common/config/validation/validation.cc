@@ -1,0 +1,186 @@
+#include "lockstep/common/config/validation/validation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "lockstep/common/config/validation/checks.h"
+#include "lockstep/common/config/validation/config_problems.h"
+#include "lockstep/common/config/validation/metric_names.h"
+#include "lockstep/common/config/validation/warm_start_rules.h"
+#include "lockstep/common/step/partial_sums.h"
+
+namespace lockstep {
+namespace {
+
+using ::google::protobuf::FieldDescriptor;
+using ::google::protobuf::Message;
+
+// More would not help, and numbers made of them stay small.
+constexpr int64_t kMaxReplicas = 1 << 20;
+constexpr int64_t kMaxThreads = 1024;
+
+// Text and wire format take any number for an enum; only named ones mean something.
+void CheckEnums(const std::string& prefix, const Message& message, ConfigProblems* problems) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  const auto& reflection = *message.GetReflection();
+  for (const FieldDescriptor* field : fields) {
+    const int size = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < size && !field->is_map(); ++i) {
+      const std::string path =
+          field->is_repeated() ? absl::StrCat(prefix, field->name(), "[", i, "]") : absl::StrCat(prefix, field->name());
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        CheckEnums(path + ".",
+                   field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                        : reflection.GetMessage(message, field),
+                   problems);
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+        const int value = field->is_repeated() ? reflection.GetRepeatedEnumValue(message, field, i)
+                                               : reflection.GetEnumValue(message, field);
+        problems->Require(path, value, field->enum_type()->FindValueByNumber(value) != nullptr,
+                          absl::StrCat("a number that ", field->enum_type()->name(), " knows"));
+      }
+    }
+  }
+}
+
+void CheckTransforms(const config::v1::OptimizerConfig& optimizer, ConfigProblems* problems) {
+  for (int i = 0; i < optimizer.multipliers_size(); ++i) {
+    const std::string field = absl::StrCat("optimizer.multipliers[", i, "]");
+    problems->RequireExpression(field + ".variables", optimizer.multipliers(i).variables());
+    problems->RequireFinite(field + ".factor", optimizer.multipliers(i).factor());
+  }
+  problems->RequireNotNegative("optimizer.clip.by_value", optimizer.clip().by_value());
+  problems->RequireNotNegative("optimizer.clip.by_norm", optimizer.clip().by_norm());
+  problems->RequireNotNegative("optimizer.clip.by_global_norm", optimizer.clip().by_global_norm());
+}
+
+// Exactly one of the fields says how long the run is.
+void CheckSteps(const config::v1::TrainingConfig& training, ConfigProblems* problems) {
+  if (training.additional_steps() != 0) {
+    problems->RequirePositive("training.additional_steps", training.additional_steps());
+    problems->Require("training.steps", training.steps(), training.steps() == 0,
+                      "absent, as additional_steps is given");
+    if (training.unbounded()) problems->Add("training.unbounded", "is true, but additional_steps is given");
+  } else if (training.unbounded()) {
+    problems->Require("training.steps", training.steps(), training.steps() == 0, "absent, as unbounded is given");
+  } else {
+    problems->Require("training.steps", training.steps(), training.steps() > 0, "above 0, such as 1000");
+  }
+}
+
+void CheckTraining(const config::v1::TrainingConfig& training, ConfigProblems* problems) {
+  CheckSteps(training, problems);
+  problems->Require("training.replicas_to_aggregate", training.replicas_to_aggregate(),
+                    training.replicas_to_aggregate() >= 0 && training.replicas_to_aggregate() <= kMaxReplicas,
+                    absl::StrCat("in [1, ", kMaxReplicas, "]"));
+  problems->RequireNotNegative("training.startup_delay_steps", training.startup_delay_steps());
+  if (training.skip_non_finite() && training.end_on_non_finite()) {
+    problems->Add("training.skip_non_finite",
+                  "is true, but end_on_non_finite is, too; a step is skipped or ends the run");
+  }
+}
+
+void CheckEvaluation(const config::v1::EvaluationConfig& evaluation, const config::v1::InputConfig& input,
+                     ConfigProblems* problems) {
+  problems->RequireNotNegative("evaluation.every_steps", evaluation.every_steps());
+  const auto has_name = [&](const config::v1::InputConfig::Split& split) { return split.name() == evaluation.split(); };
+  if (!evaluation.split().empty() && !absl::c_any_of(input.split(), has_name)) {
+    problems->Add("evaluation.split",
+                  absl::StrCat("is \"", evaluation.split(), "\", which is not a split of the input"));
+  }
+  if (!evaluation.class_name().empty() && !evaluation.class_name_file().empty()) {
+    problems->Add("evaluation.class_name_file", "is set, and so is class_name; use one of them");
+  }
+  for (int i = 0; i < evaluation.metric_size(); ++i) {
+    const std::string& metric = evaluation.metric(i);
+    if (IsBuiltInMetric(metric) || RegisteredMetricName(metric)) continue;
+    problems->Add(absl::StrCat("evaluation.metric[", i, "]"),
+                  absl::StrCat("is \"", metric, "\", must be one of ", MetricNames()));
+  }
+}
+
+void CheckCluster(const config::v1::ClusterConfig& cluster, ConfigProblems* problems) {
+  if (cluster.has_lease_seconds()) problems->RequirePositive("cluster.lease_seconds", cluster.lease_seconds());
+  problems->RequireNotNegative("cluster.chief_wait_seconds", cluster.chief_wait_seconds());
+  problems->RequireNotNegative("cluster.linger_seconds", cluster.linger_seconds());
+  problems->Require("cluster.compute_threads", cluster.compute_threads(),
+                    cluster.compute_threads() >= 0 && cluster.compute_threads() <= kMaxThreads,
+                    absl::StrCat("in [1, ", kMaxThreads, "]"));
+}
+
+void CheckPartialSums(const config::v1::RunSpec& config, ConfigProblems* problems) {
+  const int64_t bound = config.cluster().max_partial_sums();
+  if (bound == 0) return;
+  const int64_t slots = std::max<int64_t>(1, config.training().replicas_to_aggregate());
+  // Top-k compression sums slot by slot, in whatever order they are in a contribution.
+  const bool top_k = config.compression().has_top_k();
+  const int64_t least = top_k ? MostPartialSums(slots) : LeastPartialSums(slots);
+  if (bound >= least) return;
+  problems->Add("cluster.max_partial_sums", absl::StrCat("is ", bound, ", but the sums of ", slots, " slots need ",
+                                                         least, " at least", top_k ? " with compression.top_k" : ""));
+}
+
+void CheckCompression(const config::v1::CompressionConfig& compression, ConfigProblems* problems) {
+  if (!compression.has_top_k()) return;
+  const double fraction = compression.top_k().fraction();
+  problems->Require("compression.top_k.fraction", fraction, fraction > 0 && fraction <= 1, "in (0, 1], such as 0.1");
+  if (compression.gradients() != config::v1::CompressionConfig::FLOAT32) {
+    problems->Add("compression.gradients",
+                  absl::StrCat("is ", config::v1::CompressionConfig::Format_Name(compression.gradients()),
+                               ", must be FLOAT32 together with compression.top_k"));
+  }
+}
+
+void CheckCheckpoints(const config::v1::CheckpointConfig& checkpoint, ConfigProblems* problems) {
+  problems->RequireNotNegative("checkpoint.every_seconds", checkpoint.every_seconds());
+  problems->RequireNotNegative("checkpoint.stop_seconds", checkpoint.stop_seconds());
+  problems->RequireNotNegative("checkpoint.every_steps", checkpoint.every_steps());
+  problems->RequireNotNegative("checkpoint.keep", checkpoint.keep());
+  if (!checkpoint.has_warm_start_variables()) return;
+  if (checkpoint.warm_start().empty()) {
+    problems->Add("checkpoint.warm_start_variables", "is set, but checkpoint.warm_start names no checkpoint");
+  }
+  const absl::Status rules = WarmStartRules::Create(checkpoint.warm_start_variables()).status();
+  if (rules.ok()) return;
+  const std::pair<absl::string_view, absl::string_view> field_why =
+      absl::StrSplit(rules.message(), absl::MaxSplits(' ', 1));
+  problems->Add(absl::StrCat("checkpoint.warm_start_variables.", field_why.first), field_why.second);
+}
+
+}  // namespace
+
+absl::Status ValidateRunSpec(const config::v1::RunSpec& config) {
+  ConfigProblems problems;
+  CheckEnums("", config, &problems);
+  CheckModel(config.model(), &problems);
+  const bool needs_input = config.model().layer_size() > 0;
+  if (needs_input || config.has_input()) CheckInput(config.input(), &problems);
+  CheckOptimizerRule(config.optimizer(), &problems);
+  CheckLearningRate(config.optimizer().learning_rate(), &problems);
+  CheckTransforms(config.optimizer(), &problems);
+  CheckTraining(config.training(), &problems);
+  CheckCheckpoints(config.checkpoint(), &problems);
+  problems.RequireNotNegative("summary.every_steps", config.summary().every_steps());
+  CheckEvaluation(config.evaluation(), config.input(), &problems);
+  CheckCluster(config.cluster(), &problems);
+  CheckPartialSums(config, &problems);
+  CheckCompression(config.compression(), &problems);
+  if (config.training().skip_non_finite() && config.compression().has_top_k()) {
+    problems.Add("training.skip_non_finite",
+                 "is true, but with compression.top_k workers have kept what a skipped step would undo");
+  }
+  const double audited = config.audit().fraction();
+  problems.Require("audit.fraction", audited, audited >= 0 && audited <= 1, "in [0, 1], such as 0.01");
+  return problems.ToStatus();
+}
+
+}  // namespace lockstep

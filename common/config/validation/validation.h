@@ -1,0 +1,23 @@
+#ifndef LOCKSTEP_COMMON_CONFIG_VALIDATION_VALIDATION_H_
+#define LOCKSTEP_COMMON_CONFIG_VALIDATION_VALIDATION_H_
+
+#include "absl/status/status.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/variable.pb.h"
+
+namespace lockstep {
+
+// All return InvalidArgument with one line for each problem: the field's path, its value, what it must be.
+// Absent fields stand for their defaults. Pure functions: files are not looked for.
+
+// A whole configuration. It may lack a model (a worker brings its own) and then also the input.
+absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
+
+// Parts that other code checks on their own, too.
+absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
+absl::Status ValidateInitializer(const v1::Initializer& initializer);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CONFIG_VALIDATION_VALIDATION_H_

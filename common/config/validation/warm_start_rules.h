@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_COMMON_CONFIG_VALIDATION_WARM_START_RULES_H_
+#define LOCKSTEP_COMMON_CONFIG_VALIDATION_WARM_START_RULES_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "re2/re2.h"
+
+namespace lockstep {
+
+// The compiled form of WarmStartVariables: which variables a warm start loads, and what the checkpoint calls them.
+// Include and exclude select as slim's get_variables_to_restore does: a match at the start of the name.
+// Thread-safe.
+class WarmStartRules {
+ public:
+  // InvalidArgument names the field of `config`, "rename[1].key is ...".
+  static absl::StatusOr<WarmStartRules> Create(const config::v1::WarmStartVariables& config);
+
+  bool Selects(const std::string& variable) const;
+  // The name in the checkpoint.
+  std::string KeyOf(const std::string& variable) const;
+  bool require_all() const { return require_all_; }
+  bool reshape() const { return reshape_; }
+
+ private:
+  using Expressions = std::vector<std::unique_ptr<RE2>>;
+
+  Expressions include_, exclude_;
+  // Expressions that only a whole name matches, and the keys.
+  std::vector<std::pair<std::unique_ptr<RE2>, std::string>> rename_;
+  bool require_all_ = false, reshape_ = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CONFIG_VALIDATION_WARM_START_RULES_H_

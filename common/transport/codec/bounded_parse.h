@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_CODEC_BOUNDED_PARSE_H_
+#define LOCKSTEP_COMMON_TRANSPORT_CODEC_BOUNDED_PARSE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace lockstep {
+
+// Parses a peer's message if it takes about `limit` bytes of memory at most. protobuf creates an object for each
+// embedded message and string, however short: two bytes may become a hundred. Errors, before anything is parsed:
+// InvalidArgument if the bytes are not a message of that type; ResourceExhausted if it would take more.
+absl::Status ParseBounded(absl::string_view bytes, uint64_t limit, google::protobuf::Message* message);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_CODEC_BOUNDED_PARSE_H_

@@ -1,0 +1,61 @@
+#include "lockstep/common/transport/connection/channel.h"
+
+#include <arpa/inet.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "lockstep/common/transport/connection/grpc_lifetime.h"
+#include "lockstep/common/transport/connection/keepalive.h"
+
+namespace lockstep {
+namespace {
+
+bool IsNumeric(int family, absl::string_view host) {
+  in6_addr address;  // the longer of the two
+  return inet_pton(family, std::string(host).c_str(), &address) == 1;
+}
+
+}  // namespace
+
+std::string ChannelUri(const std::string& target) {
+  if (absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:")) return target;
+  const absl::string_view host = absl::string_view(target).substr(0, target.rfind(':'));
+  if (IsNumeric(AF_INET, host)) return absl::StrCat("ipv4:", target);
+  absl::string_view inside = host;
+  if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]")) {
+    // A link-local address has a zone, "fe80::1%eth0". A percent sign and the brackets are not allowed in a URI.
+    const auto zone = inside.find('%');
+    if (IsNumeric(AF_INET6, inside.substr(0, zone))) {
+      return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(inside, {{"%", "%25"}}), "%5D",
+                          absl::string_view(target).substr(host.size()));
+    }
+  }
+  return absl::StrCat("dns:///", target);
+}
+
+std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials,
+                                          absl::Duration connect_limit) {
+  KeepGrpc();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  // Minimum time of an attempt to connect, despite the argument's name.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(connect_limit)));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // The default is 30 s: a chief that returned at another address was found only that late.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
+  SetClientKeepalive(&arguments);
+  // Workers in one process must not share a connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A proxy of the environment is not meant for the cluster.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(), arguments);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CHIEF_CONNECTION_H_
+#define LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CHIEF_CONNECTION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/transport/connection/connect_limit.h"
+#include "lockstep/common/transport/connection/credentials.h"
+#include "lockstep/v1/chief.grpc.pb.h"
+
+namespace lockstep {
+
+// A client's connection to its chief. Each attempt to reach a chief that is not connected gets a channel of its own: a
+// channel that has failed waits up to two minutes before it resolves the host's name again, and a call that waits for
+// it never learns why. Thread-safe.
+class ChiefConnection {
+ public:
+  struct Options {
+    Credentials credentials;
+    // The time of the first attempt; see ConnectLimit.
+    absl::Duration first_limit = absl::Seconds(2);
+    absl::Duration most = absl::Seconds(20);
+  };
+  struct Link {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::ChiefService::Stub> stub;
+  };
+  struct Attempt {
+    std::shared_ptr<const Link> link;
+    bool fresh = false;  // the link was made for this attempt
+    absl::Time began;
+    // Time limit of the call.
+    absl::Duration limit;
+  };
+
+  ChiefConnection(std::string target, const Options& options);
+
+  // Returns the link on which the chief answered last; otherwise a link that connects at its first call.
+  std::shared_ptr<const Link> link() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Begins a call that looks for the chief; it must not wait for the connection.
+  Attempt Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes that the attempt's call ended with `status`. Returns it with a reason for people: Unavailable if nothing
+  // answered.
+  absl::Status End(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::shared_ptr<const Link> NewLink(absl::Duration connect_limit) const;
+
+  const std::string target_;
+  const Options options_;
+  Mutex mutex_;
+  std::shared_ptr<const Link> link_ ABSL_GUARDED_BY(mutex_);
+  ConnectLimit limit_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CHIEF_CONNECTION_H_

@@ -1,0 +1,34 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CONNECT_LIMIT_H_
+#define LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CONNECT_LIMIT_H_
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// Time limit of one attempt to reach a chief: short at first, so that a chief that has moved is found soon; doubled
+// after each attempt that took all its time, so that a distant chief is found at all. Pure.
+class ConnectLimit {
+ public:
+  ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}
+
+  // Time for a whole attempt, and for the connection to one of the host's addresses.
+  absl::Duration attempt() const { return now_; }
+  absl::Duration connect() const { return now_ / 2; }
+
+  // Notes that the attempt took `took` and failed. A quick refusal changes nothing.
+  void OnFailure(absl::Duration took) {
+    if (took >= connect()) now_ = std::min(2 * now_, most_);
+  }
+  // Notes that the attempt took `took` and was answered. The next attempt gets twice that time.
+  void OnAnswer(absl::Duration took) { now_ = std::min(std::max(2 * took, first_), most_); }
+
+ private:
+  const absl::Duration first_, most_;
+  absl::Duration now_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CONNECT_LIMIT_H_

@@ -1,0 +1,33 @@
+#include "lockstep/common/transport/connection/keepalive.h"
+
+namespace lockstep {
+namespace {
+
+// Seconds: a ping that falls due while a connection is still being made can break gRPC 1.51's first write.
+constexpr int kPingMilliseconds = 5000;
+// A worker's pings, and its answers to the chief's, wait behind about 1 MiB of its own gradient that is being sent,
+// which takes 11 s at 800 kbit/s. A worker waits longer than the chief: its own link is the slow one more often, and
+// the chief finds the dead peers that hold its memory.
+constexpr int kChiefsAnswerMilliseconds = 30000;
+constexpr int kWorkersAnswerMilliseconds = 20000;
+// A client that pings more often than this is cut off; less than kPingMilliseconds, which may jitter.
+constexpr int kShortestPingMilliseconds = 1000;
+
+}  // namespace
+
+void SetClientKeepalive(grpc::ChannelArguments* arguments) {
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kChiefsAnswerMilliseconds);
+  arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
+void SetServerKeepalive(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kWorkersAnswerMilliseconds);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Ends the connection of a silent stranger.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kShortestPingMilliseconds);
+}
+
+}  // namespace lockstep
