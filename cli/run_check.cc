@@ -12,7 +12,7 @@
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/server/optimizer/optimizer.h"
-#include "lockstep/server/ps/checkpoint_keys.h"
+#include "lockstep/server/ps/versions/checkpoint_keys.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/worker/data/addressable_batches.h"
 #include "lockstep/worker/data/formats/open_dataset.h"

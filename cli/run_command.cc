@@ -30,7 +30,7 @@
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
-#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/train/evaluation/background_evaluation.h"
 #include "lockstep/train/local_run.h"
 

@@ -17,9 +17,9 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/server/process/address_file.h"
+#include "lockstep/server/process/chief_process.h"
 #include "lockstep/server/rpc/chief_server.h"
-#include "lockstep/server/supervisor/address_file.h"
-#include "lockstep/server/supervisor/chief_process.h"
 
 namespace lockstep {
 namespace {

@@ -8,32 +8,32 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 # Paths without suffix, as shell patterns; each stands for its .h and .cc.
 pure=(
   common/base/process/stop_requests
-  common/step/contribution_checker
+  server/sync/machine/contribution_checker
   common/client/gradients/frame_builder
   common/client/values/held_estimates
   common/client/values/received_values
   common/step/slot_block
-  server/chief/end_wish
+  server/chief/run/end_wish
   server/chief/read_table
-  server/chief/run_life
-  server/chief/run_target
-  server/chief/save_pace
-  server/chief/save_queue
-  server/chief/save_schedule
+  server/chief/run/run_life
+  server/chief/run/run_target
+  server/chief/checkpoint/save_pace
+  server/chief/checkpoint/save_queue
+  server/chief/checkpoint/save_schedule
   server/chief/session_table
-  server/rpc/step_pump
-  server/sync/deadline_queue
+  server/rpc/step/step_pump
+  server/sync/workers/deadline_queue
   server/sync/policy/deterministic
   server/sync/policy/slot_audit
   server/sync/policy/step_policy
   server/sync/policy/worker_ledger
-  server/sync/slot_leases
-  server/sync/slot_map
-  server/sync/step_machine
-  server/sync/step_rates
-  server/sync/sum_admission
-  server/sync/unfinished_blocks
-  server/sync/worker_state
+  server/sync/policy/slot_leases
+  server/sync/policy/slot_map
+  server/sync/machine/step_machine
+  server/sync/workers/step_rates
+  server/sync/machine/sum_admission
+  server/sync/policy/unfinished_blocks
+  server/sync/workers/worker_state
   worker/session/session_retries
   worker/session/worker_protocol
 )

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
-#include "lockstep/server/rpc/listen_address.h"
+#include "lockstep/server/rpc/admission/listen_address.h"
 
 namespace lockstep::train {
 namespace {

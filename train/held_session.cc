@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/server/sync/step_machine.h"
+#include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/train/chief_session.h"
 #include "lockstep/train/open_session.h"
 #include "lockstep/train/worker_session.h"

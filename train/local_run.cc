@@ -13,7 +13,7 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
-#include "lockstep/server/supervisor/chief_process.h"
+#include "lockstep/server/process/chief_process.h"
 #include "lockstep/train/worker_threads.h"
 #include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/training_worker.h"

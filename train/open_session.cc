@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
-#include "lockstep/server/rpc/listen_address.h"
-#include "lockstep/server/sync/step_machine.h"
+#include "lockstep/server/rpc/admission/listen_address.h"
+#include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/train/chief_session.h"
 #include "lockstep/train/worker_session.h"
 

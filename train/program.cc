@@ -11,7 +11,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/tf_config.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/server/supervisor/address_file.h"
+#include "lockstep/server/process/address_file.h"
 #include "lockstep/train/await_run_end.h"
 #include "lockstep/train/evaluation/run_evaluation.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/read_all.h"
-#include "lockstep/server/ps/snapshot_entries.h"
+#include "lockstep/server/ps/versions/snapshot_entries.h"
 
 namespace lockstep::train {
 

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lockstep/common/client/chief_client.h"
-#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/train/session.h"
 
 namespace lockstep::train {

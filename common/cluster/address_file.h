@@ -17,7 +17,7 @@ namespace lockstep {
 //   grpc://10.0.0.5:2222      where the chief is; any master string but "" and "file:..."
 //   finished                  the run is over, and went well
 //   failed: MESSAGE           the run is over, and failed
-// The chief replaces it as a whole (server/supervisor/address_file.h), so that readers never see a part of it.
+// The chief replaces it as a whole (server/process/address_file.h), so that readers never see a part of it.
 
 // The contents for a chief at `master`, and for a run that has ended with `status`.
 std::string AddressLine(absl::string_view master);

@@ -7,7 +7,7 @@
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
-#include "lockstep/server/chief/restore.h"
+#include "lockstep/server/chief/checkpoint/restore.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {

@@ -29,7 +29,7 @@
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
-#include "lockstep/server/chief/run_directory.h"
+#include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/training.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"

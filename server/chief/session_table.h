@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/server/sync/worker_identity.h"
+#include "lockstep/server/sync/workers/worker_identity.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
-#include "lockstep/server/sync/local_shard.h"
+#include "lockstep/server/sync/shard/local_shard.h"
 
 namespace lockstep {
 namespace {

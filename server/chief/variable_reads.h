@@ -19,8 +19,8 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/server/chief/read_table.h"
-#include "lockstep/server/ps/snapshot_entries.h"
-#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/ps/versions/snapshot_entries.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {

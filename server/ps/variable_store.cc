@@ -12,10 +12,10 @@
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/step/partial_sums.h"
 #include "lockstep/common/tensor/dtype.h"
-#include "lockstep/server/ps/checkpoint_keys.h"
 #include "lockstep/server/ps/initializer.h"
-#include "lockstep/server/ps/read_variable.h"
-#include "lockstep/server/ps/snapshot_entries.h"
+#include "lockstep/server/ps/versions/checkpoint_keys.h"
+#include "lockstep/server/ps/versions/read_variable.h"
+#include "lockstep/server/ps/versions/snapshot_entries.h"
 
 namespace lockstep {
 namespace {

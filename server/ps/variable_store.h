@@ -21,13 +21,13 @@
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/optimizer.pb.h"
 #include "lockstep/server/optimizer/optimizer.h"
-#include "lockstep/server/ps/estimate_versions.h"
 #include "lockstep/server/ps/memory_limit.h"
-#include "lockstep/server/ps/optimizer_state_versions.h"
-#include "lockstep/server/ps/published_values.h"
 #include "lockstep/server/ps/update_norms.h"
-#include "lockstep/server/ps/value_versions.h"
-#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/ps/versions/estimate_versions.h"
+#include "lockstep/server/ps/versions/optimizer_state_versions.h"
+#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {

@@ -13,10 +13,10 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
-#include "lockstep/common/memory/prefault.h"
 #include "lockstep/common/memory/testing/residency.h"
 #include "lockstep/common/tensor/rounding.h"
 #include "lockstep/server/ps/initializer.h"
+#include "lockstep/server/ps/versions/prefault.h"
 
 namespace lockstep {
 namespace {

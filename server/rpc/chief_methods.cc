@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "lockstep/server/rpc/reflection_call.h"
-#include "lockstep/server/rpc/step_call.h"
+#include "lockstep/server/rpc/call/reflection_call.h"
+#include "lockstep/server/rpc/step/step_call.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
 #include "proto/grpc/reflection.grpc.pb.h"

@@ -12,10 +12,10 @@
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/server/chief/chief.h"
-#include "lockstep/server/rpc/call_acceptor.h"
-#include "lockstep/server/rpc/session_opener.h"
-#include "lockstep/server/rpc/unary_call.h"
-#include "lockstep/server/rpc/visitors.h"
+#include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/admission/session_opener.h"
+#include "lockstep/server/rpc/call/unary_call.h"
+#include "lockstep/server/rpc/call/visitors.h"
 
 namespace lockstep {
 

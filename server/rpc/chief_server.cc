@@ -19,12 +19,12 @@
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/transport/connection/grpc_lifetime.h"
 #include "lockstep/common/transport/connection/keepalive.h"
-#include "lockstep/server/rpc/call_acceptor.h"
+#include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/admission/connection_listener.h"
+#include "lockstep/server/rpc/admission/http2_limits.h"
+#include "lockstep/server/rpc/call/in_flight_calls.h"
+#include "lockstep/server/rpc/call/leader_follower_pool.h"
 #include "lockstep/server/rpc/chief_methods.h"
-#include "lockstep/server/rpc/connection_listener.h"
-#include "lockstep/server/rpc/http2_limits.h"
-#include "lockstep/server/rpc/in_flight_calls.h"
-#include "lockstep/server/rpc/leader_follower_pool.h"
 
 namespace lockstep {
 namespace {

@@ -11,9 +11,9 @@
 #include "benchmark/benchmark.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/local_shard.h"
+#include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/server/sync/policy/deterministic.h"
-#include "lockstep/server/sync/step_machine.h"
+#include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 

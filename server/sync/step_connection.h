@@ -8,11 +8,11 @@
 
 #include "absl/status/status.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/step/contribution_checker.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/server/ps/published_values.h"
-#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
+#include "lockstep/server/sync/machine/contribution_checker.h"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/step/contribution_checker.h"
 #include "lockstep/server/optimizer/learning_rate.h"
+#include "lockstep/server/sync/machine/contribution_checker.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
 

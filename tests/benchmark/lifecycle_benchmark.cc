@@ -20,7 +20,7 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/report/quantity.h"
-#include "lockstep/server/chief/checkpoint_writer.h"
+#include "lockstep/server/chief/checkpoint/checkpoint_writer.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/tests/benchmark/exchange.h"
 #include "lockstep/tests/benchmark/process_group.h"

@@ -13,10 +13,10 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
-#include "lockstep/common/checkpoint/checkpoint_manager.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/common/summary/summary_builder.h"
+#include "lockstep/server/chief/checkpoint/checkpoint_manager.h"
 
 namespace lockstep {
 namespace {

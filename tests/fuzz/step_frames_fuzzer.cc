@@ -11,7 +11,7 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/chief/chief.h"
-#include "lockstep/server/rpc/step_frame_receiver.h"
+#include "lockstep/server/rpc/step/step_frame_receiver.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/server/supervisor/address_file.h"
+#include "lockstep/server/process/address_file.h"
 #include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {

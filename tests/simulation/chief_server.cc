@@ -8,8 +8,8 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/transport/codec/bounded_parse.h"
 #include "lockstep/common/transport/codec/step_codec.h"
-#include "lockstep/server/rpc/step_frame_receiver.h"
-#include "lockstep/server/rpc/step_pump.h"
+#include "lockstep/server/rpc/step/step_frame_receiver.h"
+#include "lockstep/server/rpc/step/step_pump.h"
 #include "lockstep/tests/simulation/step_stream.h"
 #include "lockstep/tests/simulation/world.h"
 

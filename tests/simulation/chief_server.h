@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/server/chief/chief.h"
-#include "lockstep/server/rpc/session_opener.h"
-#include "lockstep/server/rpc/visitors.h"
+#include "lockstep/server/rpc/admission/session_opener.h"
+#include "lockstep/server/rpc/call/visitors.h"
 #include "lockstep/tests/simulation/network.h"
 #include "lockstep/tests/simulation/process.h"
 

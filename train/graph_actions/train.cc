@@ -10,7 +10,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/server/chief/run_target.h"
+#include "lockstep/server/chief/run/run_target.h"
 #include "lockstep/train/hooks/logging_tensor_hook.h"
 #include "lockstep/train/hooks/loss_summary_hook.h"
 #include "lockstep/train/hooks/monitor_hook_adapter.h"

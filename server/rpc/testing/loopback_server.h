@@ -10,9 +10,9 @@
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
-#include "lockstep/server/rpc/call_acceptor.h"
-#include "lockstep/server/rpc/in_flight_calls.h"
-#include "lockstep/server/rpc/leader_follower_pool.h"
+#include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/call/in_flight_calls.h"
+#include "lockstep/server/rpc/call/leader_follower_pool.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/server/ps/variable_snapshot.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lockstep/server/sync/delivery/value_delivery.h"
-#include "lockstep/server/sync/step_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include "lockstep/server/sync/delivery/streamed_delivery.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
-#include "lockstep/server/sync/step_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 
 namespace lockstep {
 

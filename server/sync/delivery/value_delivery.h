@@ -5,9 +5,9 @@
 
 #include "absl/types/optional.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/server/ps/published_values.h"
-#include "lockstep/server/ps/variable_snapshot.h"
-#include "lockstep/server/sync/worker_state.h"
+#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
+#include "lockstep/server/sync/workers/worker_state.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/delivery/delivery_factory.h"
-#include "lockstep/server/sync/local_shard.h"
+#include "lockstep/server/sync/shard/local_shard.h"
 
 namespace lockstep {
 namespace {

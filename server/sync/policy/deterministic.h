@@ -8,10 +8,10 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/sync/policy/slot_audit.h"
+#include "lockstep/server/sync/policy/slot_leases.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/policy/worker_ledger.h"
-#include "lockstep/server/sync/slot_leases.h"
-#include "lockstep/server/sync/worker_state.h"
+#include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {

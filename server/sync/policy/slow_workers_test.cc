@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/server/sync/policy/deterministic.h"
-#include "lockstep/server/sync/step_machine.h"
 
 namespace lockstep {
 namespace {

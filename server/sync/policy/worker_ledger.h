@@ -11,9 +11,9 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
-#include "lockstep/server/sync/deadline_queue.h"
-#include "lockstep/server/sync/flat_set.h"
-#include "lockstep/server/sync/worker_state.h"
+#include "lockstep/server/sync/workers/deadline_queue.h"
+#include "lockstep/server/sync/workers/flat_set.h"
+#include "lockstep/server/sync/workers/worker_state.h"
 
 namespace lockstep {
 

@@ -1,0 +1,120 @@
+#include "lockstep/server/chief/checkpoint/restore.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/process/num_processors.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/threads/thread_pool.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
+#include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/server/ps/memory_limit.h"
+
+namespace lockstep {
+namespace {
+
+// Threads that read a checkpoint: more do not read faster, even from memory.
+constexpr int kMostReaders = 8;
+constexpr int64_t kParallelElements = 4 << 20;
+// A message of protobuf has no more.
+constexpr uint64_t kMostStateBytes = std::numeric_limits<int32_t>::max();
+
+absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
+  const config::v1::RunSpec& config = options.config;
+  ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, config.optimizer(), CompressionOf(config.compression()),
+                                                     config.training().replicas_to_aggregate(), options.share_memory,
+                                                     config.cluster().max_partial_sums()));
+  FileSystem* const fs = options.fs != nullptr ? options.fs : FileSystem::Real();
+  const MemoryLimit limit = FindMemoryLimit(fs, PhysicalMemory());
+  const bool saves = !options.logdir.empty();
+  RETURN_IF_ERROR(store->CheckMemory(saves, limit));
+  const absl::Status reads = store->CheckMemory(saves, limit, /*reads=*/true);
+  if (!reads.ok()) {
+    restored->read_memory = absl::FailedPreconditionError(absl::StrCat("no memory for a read: ", reads.message()));
+  }
+  restored->store = std::move(store);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
+  v1::SessionState state;
+  if (!reader.Contains(kSessionStateKey)) return state;
+  const auto damaged = [&reader] {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
+  };
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kSessionStateKey));
+  // Before there is memory for it.
+  if (entry.dtype != v1::DT_UINT8 || entry.bytes == 0 || entry.bytes > kMostStateBytes) return damaged();
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
+  const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
+  return state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ? absl::StatusOr<v1::SessionState>(state)
+                                                                            : damaged();
+}
+
+// Null for a model that one thread reads as soon as others are started, and where there are no others.
+std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
+  const int readers = std::min(kMostReaders, NumProcessors());
+  if (layout.flat_elements() < kParallelElements || readers < 2) return nullptr;
+  // The one that restores is one of them.
+  return ThreadPool::Try(readers - 1, options.executor);
+}
+
+// Restores what there is; `restored->checkpoint` stays absent when there is none.
+absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored) {
+  VariableStore* const store = restored->store.get();
+  const std::unique_ptr<ThreadPool> readers = NewReaders(options, store->layout());
+  // Of the checkpoint that was read last. What is wrong with it alone is no damage of the files.
+  absl::StatusOr<v1::SessionState> session_state;
+  const auto read = [&](const BundleReader& reader) {
+    RETURN_IF_ERROR(store->Restore(reader, readers.get()));
+    session_state = ReadSessionState(reader);
+    return absl::OkStatus();
+  };
+  const auto report = [](const std::string& prefix, const absl::Status& why) {
+    LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
+                 << "skipped: " << why.message();
+  };
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
+                   ReadNewestCheckpoint(options.fs, options.logdir, read, report));
+  if (!newest) return absl::OkStatus();
+  ASSIGN_OR_RETURN(restored->session_state, std::move(session_state));
+  LOG(INFO) << "restored step " << store->step() << " from " << *newest;
+  restored->checkpoint = newest;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model) {
+  RestoredVariables restored;
+  RETURN_IF_ERROR(CreateStore(options, model, &restored));
+  if (!options.logdir.empty()) {
+    RETURN_IF_ERROR(Restore(options, &restored));
+    if (restored.checkpoint) return restored;
+  }
+  restored.store->Initialize(options.config.training().seed());
+  const config::v1::CheckpointConfig& checkpoint = options.config.checkpoint();
+  if (!checkpoint.warm_start().empty()) {
+    ASSIGN_OR_RETURN(const WarmStart start, OpenWarmStart(options.fs, checkpoint, model));
+    RETURN_IF_ERROR(restored.store->WarmStart(*start.checkpoint, start.plan));
+    LOG(INFO) << start.plan.report;
+  }
+  if (options.initialize) {
+    ASSIGN_OR_RETURN(const std::vector<AssignedValue> values, options.initialize(model));
+    RETURN_IF_ERROR(restored.store->Assign(values));
+  }
+  restored.store->StartStateAtValues();
+  return restored;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+#include "lockstep/server/chief/run/run_directory.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/version.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kLockFile[] = "lock";
+// What earlier versions called it: a run that they began is resumed.
+constexpr char kOldGenerationFile[] = "epoch";
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs, std::string path) {
+  RETURN_IF_ERROR(fs->CreateDirectory(path));
+  auto lock = fs->LockFile(JoinPath(path, kLockFile));
+  if (absl::IsFailedPrecondition(lock.status())) {
+    // It may end.
+    return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path,
+                                                                   "; use another "
+                                                                   "logdir or stop it: ",
+                                                                   lock.status().message())),
+                        kExitRetryable);
+  }
+  RETURN_IF_ERROR(lock.status());
+  std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path), *std::move(lock)));
+  RETURN_IF_ERROR(directory->EnterGeneration());
+  return directory;
+}
+
+bool RunDirectory::IsHeld(FileSystem* fs, const std::string& path) {
+  return fs->IsLocked(JoinPath(path, kLockFile)).value_or(false);
+}
+
+RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)
+    : fs_(fs), path_(std::move(path)), lock_(std::move(lock)) {}
+
+absl::StatusOr<absl::optional<int64_t>> RunDirectory::ReadGeneration(absl::string_view name) const {
+  const std::string file = JoinPath(path_, name);
+  const absl::StatusOr<std::string> text = ReadFile(fs_, file);
+  if (absl::IsNotFound(text.status())) return absl::optional<int64_t>();
+  RETURN_IF_ERROR(text.status());
+  int64_t generation;
+  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &generation) || generation < 0 ||
+      generation == std::numeric_limits<int64_t>::max()) {
+    return absl::DataLossError(
+        absl::StrCat(file, " does not hold a number; write the number of chief starts so far into it"));
+  }
+  return absl::make_optional(generation);
+}
+
+absl::Status RunDirectory::EnterGeneration() {
+  ASSIGN_OR_RETURN(absl::optional<int64_t> last, ReadGeneration(kGenerationFile));
+  if (!last) {
+    ASSIGN_OR_RETURN(last, ReadGeneration(kOldGenerationFile));
+  }
+  generation_ = last.value_or(0) + 1;
+  return WriteFileAtomically(fs_, JoinPath(path_, kGenerationFile), absl::StrCat(generation_, "\n"));
+}
+
+absl::Status RunDirectory::CheckOwned() const {
+  RETURN_IF_ERROR(lock_->Check());
+  ASSIGN_OR_RETURN(const absl::optional<int64_t> present, ReadGeneration(kGenerationFile));
+  if (present == generation_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      present ? absl::StrCat("another chief has taken over ", path_, ": it has entered generation ", *present,
+                             ", the generation here is ", generation_)
+              : absl::StrCat(path_, " was emptied or taken away: there is no file generation in it any more"));
+}
+
+absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const { return ReadRunRecord(fs_, path_); }
+
+absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replaced) const {
+  return WriteRunRecord(fs_, path_, record, replaced);
+}
+
+absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
+  const std::string difference = FirstDifference(WeightsConfig(record), WeightsConfig(config));
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the logdir holds a run with another configuration (", difference,
+                   "); use another logdir, or the same configuration; a learning rate, "
+                   "settings of the optimizer, clips and the batch size may be changed "
+                   "from here on, with --at_step=now"));
+}
+
+absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
+  config::v1::RunSpec before = WeightsConfig(record), after = WeightsConfig(config);
+  if (before.optimizer().kind_case() != after.optimizer().kind_case()) {
+    return absl::FailedPreconditionError(
+        "the logdir holds a run with another kind of optimizer, whose state this one does not have; use another "
+        "logdir");
+  }
+  if (before.optimizer().has_moving_average() != after.optimizer().has_moving_average()) {
+    return absl::FailedPreconditionError(
+        "the logdir holds a run with other optimizer.moving_average: whether averages are kept stays as it was; use "
+        "another logdir");
+  }
+  for (config::v1::RunSpec* spec : {&before, &after}) {
+    spec->clear_optimizer();
+    spec->mutable_input()->clear_batch_size();
+  }
+  const std::string difference = FirstDifference(before, after);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the logdir holds a run with another configuration (", difference,
+                   "), and that cannot be changed during a run; use another logdir, or the same configuration"));
+}
+
+absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record) {
+  // Records of versions that had no build are of the first arithmetic.
+  const int recorded = record.build().arithmetic_version() == 0 ? 1 : record.build().arithmetic_version();
+  if (recorded == kArithmeticVersion) return absl::OkStatus();
+  const auto checkpoint = NewestValidCheckpoint(fs, logdir, [](const std::string&, const absl::Status&) {});
+  const std::string way_out = checkpoint.ok() && *checkpoint
+                                  ? absl::StrCat(
+                                        "to train on from its weights, start another run with a logdir of its own and "
+                                        "checkpoint { warm_start: \"",
+                                        **checkpoint, "\" }")
+                                  : "use another logdir";
+  return absl::FailedPreconditionError(absl::StrCat(
+      logdir, " holds a run of arithmetic version ", recorded, ", by Lockstep ",
+      record.build().version().empty() ? "of an early version" : record.build().version(), "; this is Lockstep ",
+      kVersion, " with arithmetic version ", kArithmeticVersion, ", which gives other bits: ", way_out));
+}
+
+}  // namespace lockstep

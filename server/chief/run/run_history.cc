@@ -1,0 +1,100 @@
+#include "lockstep/server/chief/run/run_history.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/chief/run/run_settings.h"
+
+namespace lockstep {
+
+RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now)
+    : directory_(std::move(directory)),
+      generation_(directory_ == nullptr ? absl::ToUnixMicros(now) : directory_->generation()) {}
+
+absl::StatusOr<bool> RunHistory::Read() {
+  if (directory_ == nullptr) return false;
+  ASSIGN_OR_RETURN(auto record, directory_->ReadRecord());
+  if (!record) return false;
+  MutexLock lock(&mutex_);
+  known_ = true;
+  record_ = *std::move(record);
+  return true;
+}
+
+v1::RunRecord RunHistory::record() const {
+  MutexLock lock(&mutex_);
+  return record_;
+}
+
+RunTarget RunHistory::target() const {
+  MutexLock lock(&mutex_);
+  return target_;
+}
+
+void RunHistory::ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) {
+  MutexLock lock(&mutex_);
+  target_ = RunTarget::Resolve(config, known_ ? &record_ : nullptr, restored);
+}
+
+bool RunHistory::Continue(int64_t restored, int64_t assignments, bool changes_settings) {
+  MutexLock lock(&mutex_);
+  // This life has yet to say it.
+  record_.clear_finished();
+  while (record_.assignment_size() > assignments) record_.mutable_assignment()->RemoveLast();
+  const bool dropped = DropLaterChanges(restored, &record_);
+  // Settings of a change that is later than all checkpoints that are left hold from here on.
+  for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
+  if (!changes_settings) return dropped;
+  v1::RunRecord::Change* const change = record_.add_change();
+  change->set_step(restored);
+  *change->mutable_before() = record_.config();
+  return dropped;
+}
+
+void RunHistory::BeginWriting() {
+  MutexLock lock(&mutex_);
+  while (writing_) written_.Wait(&mutex_);
+  writing_ = true;
+}
+
+bool RunHistory::in_doubt() const {
+  MutexLock lock(&mutex_);
+  return in_doubt_;
+}
+
+absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) {
+  target.FillRecord(&record);
+  bool replaced = false;
+  const absl::Status status = directory_ == nullptr ? absl::OkStatus() : directory_->WriteRecord(record, &replaced);
+  MutexLock lock(&mutex_);
+  writing_ = false;
+  written_.SignalAll();
+  // One that was in doubt before still is when this one has not replaced it.
+  in_doubt_ = !status.ok() && (replaced || in_doubt_);
+  if (!status.ok() && (!replaced || doubtful == Doubtful::kDropped)) return status;
+  known_ = true;
+  record_ = std::move(record);
+  target_ = std::move(target);
+  return status;
+}
+
+absl::Status RunHistory::Update(const std::function<void(v1::RunRecord*)>& change) {
+  BeginWriting();
+  v1::RunRecord record = this->record();
+  change(&record);
+  return Write(std::move(record), target(), Doubtful::kDropped);
+}
+
+absl::Status RunHistory::EndAt(int64_t step, const std::string& reason) {
+  BeginWriting();
+  RunTarget target = this->target();
+  target.EndAt(step, reason);
+  absl::Status status = Write(record(), std::move(target), Doubtful::kKept);
+  if (status.ok() || !in_doubt() || this->target().total_steps() > step) return status;
+  return absl::UnknownError(
+      absl::StrCat("whether it is on record that the run ends at step ", step, " is not known: ", status.message()));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_RUN_RUN_HISTORY_H_
+#define LOCKSTEP_SERVER_CHIEF_RUN_RUN_HISTORY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/server/chief/run/run_directory.h"
+#include "lockstep/server/chief/run/run_target.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+
+// What is known of a run and kept in its logdir: the record, and with it the step at which the run ends. A change
+// counts once it is on the disk. Without a logdir it is kept in memory. Thread-safe; writes one change after the other,
+// without a lock.
+class RunHistory {
+ public:
+  // `directory` may be null. Then the generation is `now`: nothing can be persisted, but a restarted chief must still
+  // not be taken for its predecessor.
+  RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now);
+
+  // Null without a logdir.
+  const RunDirectory* directory() const { return directory_.get(); }
+  // Of this chief's life.
+  int64_t generation() const { return generation_; }
+
+  // What the logdir has becomes the record; false when it has none. Before all else.
+  absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
+  v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Changes the record. Errors: those of the file system; nothing has changed then, but when the record is in_doubt the
+  // next life may find the change.
+  absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The run continues from the checkpoint of global step `restored`, in which `assignments` were made: what the record
+  // has of later ones has not come into any weights, and is dropped, and so is that the run is finished.
+  // `changes_settings`: from here on it has other settings than the record. Returns whether changes of settings were
+  // dropped as well, which a program had made at later steps. Written by the next Update.
+  bool Continue(int64_t restored, int64_t assignments, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run continues from the checkpoint of global step `restored`. Written by the next Update.
+  void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
+  RunTarget target() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // RunTarget::EndAt, on the disk. Errors: those of the file system, and nothing has changed then; Unknown when the
+  // next life may find this end or not: it is the target of this life, and is written again when it is asked for again.
+  absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The last change has replaced the record, and a loss of power may take it back: the disk has not said that it has
+  // it.
+  bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  enum class Doubtful { kDropped, kKept };
+  // Doubtful: what becomes of a change that is in doubt.
+  absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Until no other change is being written.
+  void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::unique_ptr<RunDirectory> directory_;
+  const int64_t generation_;
+  mutable Mutex mutex_;
+  CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;
+  bool in_doubt_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);
+  RunTarget target_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_RUN_RUN_HISTORY_H_

@@ -1,0 +1,133 @@
+#include "lockstep/server/chief/run/run_history.h"
+
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+
+namespace lockstep {
+namespace {
+
+config::v1::TrainingConfig Steps(int64_t steps) {
+  config::v1::TrainingConfig config;
+  config.set_steps(steps);
+  return config;
+}
+
+using Operation = FaultyFileSystem::Operation;
+
+class RunHistoryTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RunHistory> Open() {
+    return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value(), absl::UnixEpoch());
+  }
+  // Of a new run of 100 steps that has a record.
+  std::unique_ptr<RunHistory> Begin() {
+    auto history = Open();
+    EXPECT_FALSE(history->Read().value());
+    history->ResolveTarget(Steps(100), 0);
+    EXPECT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+    return history;
+  }
+
+  MemoryFileSystem fs_;
+  FaultyFileSystem faulty_{&fs_};
+};
+
+TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
+  auto history = Begin();
+  ASSERT_TRUE(history->EndAt(40, "enough").ok());
+  EXPECT_EQ(history->target().total_steps(), 40);
+  history.reset();
+  fs_.DropUnsyncedData();
+
+  history = Open();
+  ASSERT_TRUE(history->Read().value());
+  EXPECT_EQ(history->record().declared_by(), "a");
+  history->ResolveTarget(Steps(100), 30);
+  EXPECT_EQ(history->target().total_steps(), 40);
+  history->ResolveTarget(Steps(100), 40);
+  EXPECT_EQ(history->target().total_steps(), 40) << "it is not known whether all were told";
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_finished(true); }).ok());
+  history->ResolveTarget(Steps(100), 40);
+  EXPECT_EQ(history->target().total_steps(), 100);
+}
+
+TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
+  auto history = Begin();
+  faulty_.FailFrom(1, absl::InternalError("Input/output error"));
+  EXPECT_FALSE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
+  EXPECT_EQ(history->record().declared_by(), "a");
+  EXPECT_FALSE(history->EndAt(40, "enough").ok());
+  EXPECT_EQ(history->target().total_steps(), 100);
+}
+
+TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
+  auto history = Begin();
+  // The new record is there for whoever looks, but not for good.
+  faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough")));
+  EXPECT_TRUE(history->in_doubt());
+  EXPECT_EQ(history->target().total_steps(), 40);
+  EXPECT_TRUE(history->directory()->ReadRecord().value()->has_end());
+  faulty_.FailMatching(Operation::kCreate, "d", absl::ResourceExhaustedError("full"));
+  EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough"))) << "as before: the new record may be there";
+  faulty_.Heal();
+  EXPECT_TRUE(history->EndAt(40, "enough").ok());
+  EXPECT_FALSE(history->in_doubt());
+  history.reset();
+  fs_.DropUnsyncedData();
+  history = Open();
+  ASSERT_TRUE(history->Read().value());
+  EXPECT_EQ(history->record().end().step(), 40);
+}
+
+TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
+  auto history = Begin();
+  faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(history->Update([](v1::RunRecord* record) { record->add_assignment(); })));
+  EXPECT_TRUE(history->in_doubt());
+  EXPECT_EQ(history->record().assignment_size(), 0);
+  faulty_.FailMatching(Operation::kCreate, "d", absl::ResourceExhaustedError("full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(history->EndAt(40, "enough")));
+  EXPECT_EQ(history->target().total_steps(), 100);
+  EXPECT_TRUE(history->in_doubt());
+  faulty_.Heal();
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
+  EXPECT_FALSE(history->in_doubt());
+  EXPECT_EQ(history->directory()->ReadRecord().value()->assignment_size(), 0);
+}
+
+TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
+  auto history = Open();
+  ASSERT_FALSE(history->Read().value());
+  ASSERT_TRUE(history
+                  ->Update([](v1::RunRecord* record) {
+                    for (const int64_t step : {3, 5, 9}) record->add_assignment()->set_step(step);
+                    record->add_change()->set_step(7);
+                    record->mutable_config()->mutable_training()->set_seed(1);
+                  })
+                  .ok());
+  history->Continue(/*restored=*/6, /*assignments=*/2, /*changes_settings=*/false);
+  EXPECT_EQ(history->record().assignment_size(), 2);
+  EXPECT_EQ(history->record().change(0).step(), 6) << "the steps from 6 on are computed with the settings of today";
+  history->Continue(/*restored=*/8, /*assignments=*/2, /*changes_settings=*/true);
+  ASSERT_EQ(history->record().change_size(), 2);
+  EXPECT_EQ(history->record().change(1).step(), 8);
+  EXPECT_EQ(history->record().change(1).before().training().seed(), 1);
+}
+
+TEST_F(RunHistoryTest, WithoutALogdirItIsKeptInMemory) {
+  RunHistory history(nullptr, absl::FromUnixMicros(7));
+  EXPECT_EQ(history.generation(), 7);
+  EXPECT_FALSE(history.Read().value());
+  history.ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history.EndAt(40, "enough").ok());
+  EXPECT_EQ(history.target().total_steps(), 40);
+  EXPECT_EQ(history.record().end().reason(), "enough");
+}
+
+}  // namespace
+}  // namespace lockstep

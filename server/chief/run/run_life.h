@@ -1,0 +1,84 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_RUN_RUN_LIFE_H_
+#define LOCKSTEP_SERVER_CHIEF_RUN_RUN_LIFE_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/server/chief/run/end_wish.h"
+#include "lockstep/v1/status.pb.h"
+
+namespace lockstep {
+
+// How far a run has come in the present life of its chief, and what ends it. Pure: no lock, no clock, no I/O.
+//
+//   phase              BeginStart  AbandonStart  Train     Finish    Fail
+//   WAITING_FOR_MODEL  RESTORING   -             -         -         -
+//   RESTORING          -           WAITING_...   TRAINING  FINISHED  -
+//   TRAINING           -           -             -         FINISHED  FAILED
+//   FINISHED, FAILED   -           -             -         -         -
+//
+// "-": returns false and changes nothing. A stop may be requested in every phase, and ends the run unless it is over.
+class RunLife {
+ public:
+  v1::RunStatus::Phase phase() const { return phase_; }
+  // Finished or failed.
+  bool over() const { return phase_ == v1::RunStatus::FINISHED || phase_ == v1::RunStatus::FAILED; }
+  // Why it failed; OK in all other phases.
+  const absl::Status& failure() const { return failure_; }
+
+  // It is over for good: failed, or finished and saved, or not to be saved. Workers may be told that nobody comes after
+  // this chief.
+  void End(absl::Status how) { ended_ = std::move(how); }
+  const absl::optional<absl::Status>& ended() const { return ended_; }
+
+  bool BeginStart();
+  bool AbandonStart();
+  bool Train();
+  bool Finish();
+  bool Fail(absl::Status why);
+
+  // One worker at a time declares what the run lacks: its model or its data. Unavailable while another one does, and
+  // once a stop was requested.
+  absl::Status BeginDeclaration();
+  void EndDeclaration() { declaring_ = false; }
+  bool declaring() const { return declaring_; }
+  // Unavailable as long as BeginDeclaration is.
+  absl::Status CheckOpen() const;
+
+  // False when a stop was requested before: the first deadline stays.
+  bool RequestStop(absl::Time deadline);
+  // A worker wants the run to end, for this reason, which is not empty.
+  void WantEnd(const std::string& reason) {
+    if (!over()) end_wish_.Want(reason);
+  }
+  EndWish* end_wish() { return &end_wish_; }
+
+  // Another chief has the logdir, says `why`: stops the run, of which nothing may be saved any more.
+  void LoseLogdir(absl::Status why);
+  bool stop_requested() const { return stop_requested_; }
+  // The reason of LoseLogdir, or Cancelled once a stop was requested.
+  absl::Status CheckNotStopping() const;
+  // By when the last step has to be saved; infinite before a stop is requested.
+  absl::Time stop_deadline() const { return stop_deadline_; }
+  // The reason of LoseLogdir; OK when the logdir is this chief's.
+  const absl::Status& lost_logdir() const { return lost_logdir_; }
+
+ private:
+  bool Move(v1::RunStatus::Phase from, v1::RunStatus::Phase to);
+
+  v1::RunStatus::Phase phase_ = v1::RunStatus::WAITING_FOR_MODEL;
+  absl::Status failure_;
+  absl::optional<absl::Status> ended_;
+  bool declaring_ = false;
+  EndWish end_wish_;
+  bool stop_requested_ = false;
+  absl::Time stop_deadline_ = absl::InfiniteFuture();
+  absl::Status lost_logdir_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_RUN_RUN_LIFE_H_

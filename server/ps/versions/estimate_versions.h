@@ -1,0 +1,61 @@
+#ifndef LOCKSTEP_SERVER_PS_VERSIONS_ESTIMATE_VERSIONS_H_
+#define LOCKSTEP_SERVER_PS_VERSIONS_ESTIMATE_VERSIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/memory/buffer_pool.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
+
+namespace lockstep {
+
+// The estimates of the slots' gradients that top-k compression adds differences to: the version at the last committed
+// step, shared by all who read it, and, during an update, the next one. Life: Clear or Restore, then for every step
+// BeginUpdate, AddToEstimate for every trainable segment and slot, Commit. Thread-safety: AddToEstimate may run on
+// several threads for different segments or slots, current() at the same time; everything else is for one thread at a
+// time, and not during those.
+class EstimateVersions {
+ public:
+  // Takes no memory yet. `num_slots` is 0 without top-k compression.
+  EstimateVersions(std::shared_ptr<const ParameterLayout> layout, int64_t num_slots);
+
+  // Estimates of zero.
+  void Clear();
+  // In place of Clear: adds to `places` where the estimates of every slot for every trainable variable are to be read.
+  // Errors: those of CheckStoredVariable.
+  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
+
+  // Gets memory for the next version, not initialized.
+  void BeginUpdate();
+  // Writes a segment of the next estimate of a slot's gradient, which is the current one plus `differences`; returns
+  // it.
+  const float* AddToEstimate(const ParameterLayout::Segment& segment, int64_t slot, absl::string_view differences);
+  // The next version becomes the current one.
+  void Commit();
+  // In place of Commit: there is no next version any more.
+  void DropUpdate() { next_.clear(); }
+
+  // Takes memory for a spare version in advance, and adds it to `taken`.
+  void TakeSpare(BufferPool::Buffers* taken) { pool_.Fill(taken); }
+
+  std::shared_ptr<const GradientEstimates> current() const { return current_; }
+  int64_t num_slots() const { return num_slots_; }
+
+ private:
+  const std::shared_ptr<const ParameterLayout> layout_;
+  const int64_t num_slots_;
+  BufferPool pool_;
+  std::shared_ptr<const GradientEstimates> current_;
+  // The update in progress.
+  std::vector<std::shared_ptr<AlignedBuffer>> next_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_VERSIONS_ESTIMATE_VERSIONS_H_

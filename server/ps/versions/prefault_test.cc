@@ -1,0 +1,82 @@
+#include "lockstep/server/ps/versions/prefault.h"
+
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/base/testing/limited_threads.h"
+#include "lockstep/common/memory/testing/residency.h"
+
+namespace lockstep {
+namespace {
+
+// Memory of its own from the kernel.
+constexpr size_t kLarge = 24 << 20;
+
+class PrefaultTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(PrefaultTest, ProvidesAllBuffers) {
+  for (const size_t bytes : {size_t{100}, size_t{5 << 20}, kLarge}) {
+    BufferPool pool(bytes, /*max_spare=*/2, /*shared=*/GetParam());
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    Prefault(Executor::Threads(), fresh).Await();
+    for (const auto& buffer : fresh) EXPECT_TRUE(IsResident(*buffer)) << bytes;
+  }
+}
+
+TEST_P(PrefaultTest, KeepsWhatIsWrittenMeanwhile) {
+  BufferPool pool(kLarge, /*max_spare=*/1, GetParam());
+  BufferPool::Buffers fresh;
+  pool.Fill(&fresh);
+  Prefault prefault(Executor::Threads(), std::move(fresh));
+  const auto used = pool.Get();
+  for (size_t i = 0; i < kLarge; i += 64) used->data()[i] = static_cast<char>(i / 64);
+  prefault.Await();
+  for (size_t i = 0; i < kLarge; i += 64) ASSERT_EQ(used->data()[i], static_cast<char>(i / 64)) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, PrefaultTest, ::testing::Bool());
+
+TEST(PrefaultLifeTest, NothingToProvideIsNoThread) {
+  Prefault none(nullptr, {});
+  none.Await();
+}
+
+// A buffer for which nobody has more use is freed, however long the Prefault lives.
+TEST(PrefaultLifeTest, LetsGoOfWhatIsProvided) {
+  for (const size_t bytes : {size_t{100}, kLarge}) {
+    BufferPool pool(bytes, /*max_spare=*/1);
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    Prefault prefault(Executor::Threads(), fresh);
+    prefault.Await();
+    EXPECT_EQ(fresh.front().use_count(), 2) << "the pool's, and the one here";
+  }
+}
+
+// Its end may come at any moment, and leaves the buffers to those who use them.
+TEST(PrefaultLifeTest, EndsWithItsOwner) {
+  BufferPool pool(kLarge, /*max_spare=*/2);
+  for (int i = 0; i < 20; ++i) {
+    BufferPool::Buffers fresh;
+    pool.Fill(&fresh);
+    const Prefault prefault(Executor::Threads(), std::move(fresh));
+    const auto used = pool.Get();
+    used->data()[kLarge - 1] = 'x';
+  }
+  EXPECT_EQ(pool.num_spare(), 2u);
+}
+
+TEST(PrefaultLifeTest, WithoutAThreadNothingIsProvided) {
+  LimitedThreads none(0);
+  BufferPool pool(kLarge, /*max_spare=*/1);
+  BufferPool::Buffers fresh;
+  pool.Fill(&fresh);
+  Prefault prefault(&none, fresh);
+  EXPECT_EQ(none.refused(), 1);
+  prefault.Await();
+  EXPECT_EQ(fresh.front().use_count(), 2) << "the pool's, and the one here";
+}
+
+}  // namespace
+}  // namespace lockstep

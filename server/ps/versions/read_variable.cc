@@ -1,0 +1,35 @@
+#include "lockstep/server/ps/versions/read_variable.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
+
+namespace lockstep {
+namespace {
+
+absl::Span<char> BytesOf(const ParameterLayout::Variable& variable, float* elements) {
+  return absl::MakeSpan(reinterpret_cast<char*>(elements), static_cast<size_t>(variable.elements) * sizeof(float));
+}
+
+}  // namespace
+
+Shape ShapeOf(const v1::VariableSpec& spec) {
+  return *Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+}
+
+absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
+                                            const ParameterLayout::Variable& variable, float* out) {
+  RETURN_IF_ERROR(CheckStoredVariable(reader, key, v1::DT_FLOAT, ShapeOf(variable.spec)));
+  return BundleReader::Place{std::move(key), BytesOf(variable, out)};
+}
+
+absl::Status ReadElements(const TensorReader& reader, absl::string_view key, const ParameterLayout::Variable& variable,
+                          float* out) {
+  return reader.ReadInto(key, BytesOf(variable, out));
+}
+
+}  // namespace lockstep

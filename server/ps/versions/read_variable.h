@@ -1,0 +1,30 @@
+#ifndef LOCKSTEP_SERVER_PS_VERSIONS_READ_VARIABLE_H_
+#define LOCKSTEP_SERVER_PS_VERSIONS_READ_VARIABLE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/bundle/tensor_reader.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/v1/variable.pb.h"
+
+namespace lockstep {
+
+// The shape of a variable that ParameterLayout::Create accepted.
+Shape ShapeOf(const v1::VariableSpec& spec);
+
+// What `reader` holds under `key`, the variable's values or an array of its shape, to be read into `out`, which has
+// room for all its elements. Errors: those of CheckStoredVariable.
+absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
+                                            const ParameterLayout::Variable& variable, float* out);
+// Reads as many elements of float32 from under `key`, whatever their shape. Errors: those of the reader.
+absl::Status ReadElements(const TensorReader& reader, absl::string_view key, const ParameterLayout::Variable& variable,
+                          float* out);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_VERSIONS_READ_VARIABLE_H_

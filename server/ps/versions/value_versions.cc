@@ -1,0 +1,140 @@
+#include "lockstep/server/ps/versions/value_versions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/tensor/rounding.h"
+
+namespace lockstep {
+namespace {
+
+// What a thread provides at a time.
+constexpr size_t kProvided = 8 * kHugePage;
+
+void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
+  for (size_t i = 0; i < value.size(); ++i) {
+    switch (op.kind()) {
+      case v1::UpdateOpSpec::ASSIGN:
+        variable[i] = value[i];
+        break;
+      case v1::UpdateOpSpec::ASSIGN_ADD:
+        variable[i] += value[i];
+        break;
+      default:  // MOVING_AVERAGE; ParameterLayout::Create admits no other
+        variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
+    }
+  }
+}
+
+// Before small pages are written to one by one.
+void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
+  const size_t pieces = (buffer->size() + kProvided - 1) / kProvided;
+  const auto provide = [buffer](int64_t i) {
+    const size_t begin = static_cast<size_t>(i) * kProvided;
+    buffer->Populate(begin, std::min(kProvided, buffer->size() - begin));
+  };
+  if (pool != nullptr) {
+    pool->ParallelFor(static_cast<int64_t>(pieces), provide);
+  } else {
+    for (size_t i = 0; i < pieces; ++i) provide(static_cast<int64_t>(i));
+  }
+}
+
+}  // namespace
+
+ValueVersions::ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions,
+                             bool shared)
+    : layout_(std::move(layout)),
+      type_(type),
+      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions, shared),
+      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), spare_versions) {}
+
+std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<const AlignedBuffer> flat,
+                                                              std::shared_ptr<AlignedBuffer>* encoded) {
+  if (type_ != v1::DT_FLOAT) *encoded = encoded_pool_.Get();
+  auto published = std::make_shared<PublishedValues>();
+  published->flat = std::move(flat);
+  published->encoded = *encoded;
+  published->type = type_;
+  return published;
+}
+
+void ValueVersions::Renew(ThreadPool* pool) {
+  // What there was serves again, unless somebody has it.
+  published_ = nullptr;
+  values_ = nullptr;
+  values_ = pool_.Get();
+  if (values_->handle() != nullptr && values_->size() >= kHugeBuffer) Provide(values_.get(), pool);
+  // Who writes the variables writes nothing between them.
+  int64_t end = 0;
+  for (const auto& variable : layout_->variables()) {
+    std::fill(Current(end), Current(variable.flat_offset), 0.0f);
+    end = variable.flat_offset + variable.elements;
+  }
+  std::fill(Current(end), Current(layout_->flat_elements()), 0.0f);
+}
+
+void ValueVersions::PublishCurrent() {
+  std::shared_ptr<AlignedBuffer> encoded;
+  published_ = Publish(values_, &encoded);
+  if (encoded == nullptr) return;
+  for (const auto& variable : layout_->variables()) {
+    if (!variable.spec.trainable()) continue;
+    Encode16(type_, variable.elements, Current(variable.flat_offset), encoded->as<uint16_t>() + variable.flat_offset);
+  }
+}
+
+void ValueVersions::CopyCurrent() {
+  CHECK(next_values_ == nullptr) << "an update is in progress";
+  std::shared_ptr<AlignedBuffer> copy = pool_.Get();
+  std::memcpy(copy->data(), values_->data(), values_->size());
+  values_ = std::move(copy);
+}
+
+void ValueVersions::BeginUpdate() {
+  CHECK(next_values_ == nullptr) << "an update is in progress";
+  next_values_ = pool_.Get();
+  next_published_ = Publish(next_values_, &next_encoded_);
+}
+
+void ValueVersions::EncodeNext(const ParameterLayout::Segment& segment) {
+  if (next_encoded_ == nullptr) return;
+  Encode16(type_, segment.elements, Next(segment.flat_offset), next_encoded_->as<uint16_t>() + segment.flat_offset);
+}
+
+void ValueVersions::FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates) {
+  for (const auto& variable : layout_->variables()) {
+    if (variable.spec.trainable()) continue;
+    std::memcpy(Next(variable.flat_offset), Current(variable.flat_offset),
+                static_cast<size_t>(variable.elements) * sizeof(float));
+  }
+  for (const std::vector<std::vector<float>>& slot : updates) {
+    for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
+      const auto& update_op = layout_->update_ops()[op];
+      Fold(update_op.spec, slot[op], Next(layout_->variables()[update_op.variable].flat_offset));
+    }
+  }
+}
+
+void ValueVersions::Commit() {
+  values_ = std::move(next_values_);
+  next_values_ = nullptr;
+  published_ = std::move(next_published_);
+  next_published_ = nullptr;
+  next_encoded_ = nullptr;
+}
+
+void ValueVersions::DropUpdate() {
+  next_values_ = nullptr;
+  next_published_ = nullptr;
+  next_encoded_ = nullptr;
+}
+
+void ValueVersions::TakeSpare(BufferPool::Buffers* taken) {
+  pool_.Fill(taken);
+  if (type_ != v1::DT_FLOAT) encoded_pool_.Fill(taken);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+#include "lockstep/server/ps/versions/value_versions.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/tensor/rounding.h"
+#include "lockstep/v1/variable.pb.h"
+
+namespace lockstep {
+namespace {
+
+// "w" is the first segment; "mean" and "count" are not trained.
+std::shared_ptr<const ParameterLayout> Layout() {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "mean" dtype: DT_FLOAT shape: 2 }
+    variables { name: "count" dtype: DT_FLOAT }
+    update_ops { variable: "mean" kind: MOVING_AVERAGE decay: 0.5 }
+    update_ops { variable: "count" kind: ASSIGN_ADD })",
+                                                            &model));
+  return std::make_shared<ParameterLayout>(ParameterLayout::Create(model).value());
+}
+
+class ValueVersionsTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kSpare = 2;
+
+  // Current values of 0.1, published.
+  void Start(ValueVersions* values) {
+    values->Renew(/*pool=*/nullptr);
+    for (const auto& variable : layout_->variables()) {
+      std::fill_n(values->Current(variable.flat_offset), variable.elements, 0.1f);
+    }
+    values->PublishCurrent();
+  }
+  // An update that makes every element of "w" `value`.
+  void Update(ValueVersions* values, float value) {
+    values->BeginUpdate();
+    std::fill_n(values->Next(w().flat_offset), w().elements, value);
+    values->EncodeNext(w());
+    values->FoldUpdates({});
+    values->Commit();
+  }
+  const ParameterLayout::Segment& w() const { return layout_->segments()[0]; }
+  int64_t OffsetOf(int variable) const { return layout_->variables()[variable].flat_offset; }
+
+  const std::shared_ptr<const ParameterLayout> layout_ = Layout();
+};
+
+// Also in memory that served before: what lies between the variables is the same in every run.
+TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
+  ValueVersions values(layout_, v1::DT_FLOAT, kSpare, /*shared=*/false);
+  EXPECT_EQ(values.current(), nullptr);
+  values.Renew(/*pool=*/nullptr);
+  const AlignedBuffer* const memory = values.current().get();
+  std::fill_n(values.Current(0), layout_->flat_elements(), 5.0f);
+  values.PublishCurrent();
+  EXPECT_EQ(values.published()->flat, values.current());
+  EXPECT_EQ(values.published()->encoded, nullptr);
+  Start(&values);
+  EXPECT_EQ(values.current().get(), memory);
+  std::vector<float> expected(static_cast<size_t>(layout_->flat_elements()), 0.0f);
+  for (const auto& variable : layout_->variables()) {
+    std::fill_n(expected.begin() + variable.flat_offset, variable.elements, 0.1f);
+  }
+  EXPECT_EQ(std::vector<float>(values.Current(0), values.Current(layout_->flat_elements())), expected);
+}
+
+TEST_F(ValueVersionsTest, AnUpdateWritesAnotherBufferUntilItIsCommitted) {
+  ValueVersions values(layout_, v1::DT_FLOAT, kSpare, false);
+  Start(&values);
+  const auto before = values.current();
+  EXPECT_EQ(values.next_published(), nullptr);
+  values.BeginUpdate();
+  const auto next = values.next_published();
+  ASSERT_NE(next, nullptr);
+  values.Next(w().flat_offset)[1] = 5;
+  values.FoldUpdates({});
+  EXPECT_EQ(values.current(), before);
+  values.Commit();
+  EXPECT_EQ(values.published(), next) << "what was published early is the version itself";
+  EXPECT_EQ(values.current(), next->flat);
+  EXPECT_EQ(values.next_published(), nullptr);
+  EXPECT_EQ(values.current()->as<float>()[w().flat_offset + 1], 5);
+  EXPECT_EQ(before->as<float>()[w().flat_offset + 1], 0.1f) << "a reader still has the old version";
+}
+
+TEST_F(ValueVersionsTest, UpdateOpsAreFoldedIntoTheCurrentValuesInSlotOrder) {
+  ValueVersions values(layout_, v1::DT_FLOAT, kSpare, false);
+  Start(&values);
+  values.Current(OffsetOf(1))[0] = 4;
+  values.Current(OffsetOf(1))[1] = 4;
+  values.Current(OffsetOf(2))[0] = 0;
+  values.BeginUpdate();
+  const std::vector<std::vector<std::vector<float>>> updates = {{{8, 0}, {1}}, {{0, 4}, {2}}};
+  values.FoldUpdates(updates);
+  values.Commit();
+  // 4 -> 6 -> 3; 4 -> 2 -> 3.
+  EXPECT_EQ(values.Current(OffsetOf(1))[0], 3);
+  EXPECT_EQ(values.Current(OffsetOf(1))[1], 3);
+  EXPECT_EQ(values.Current(OffsetOf(2))[0], 3);
+}
+
+TEST_F(ValueVersionsTest, WorkersGetTrainableSegmentsRounded) {
+  ValueVersions values(layout_, v1::DT_BFLOAT16, kSpare, false);
+  const auto expect = [&](float value) {
+    uint16_t rounded = 0;
+    Encode16(v1::DT_BFLOAT16, 1, &value, &rounded);
+    EXPECT_EQ(values.published()->type, v1::DT_BFLOAT16);
+    EXPECT_EQ(values.Current(w().flat_offset)[2], value);
+    EXPECT_EQ(values.published()->encoded->as<uint16_t>()[w().flat_offset + 2], rounded);
+  };
+  Start(&values);
+  expect(0.1f);
+  Update(&values, 0.3f);
+  expect(0.3f);
+}
+
+TEST_F(ValueVersionsTest, TakeTurnsInTwoBuffers) {
+  ValueVersions values(layout_, v1::DT_BFLOAT16, kSpare, false);
+  Start(&values);
+  std::set<const AlignedBuffer*> flat, encoded;
+  for (int i = 0; i < 10; ++i) {
+    Update(&values, 1);
+    flat.insert(values.published()->flat.get());
+    encoded.insert(values.published()->encoded.get());
+  }
+  EXPECT_EQ(flat.size(), 2u);
+  EXPECT_EQ(encoded.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#ifndef LOCKSTEP_SERVER_PS_VERSIONS_VARIABLE_SNAPSHOT_H_
+#define LOCKSTEP_SERVER_PS_VERSIONS_VARIABLE_SNAPSHOT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/server/optimizer/optimizer.h"
+
+namespace lockstep {
+
+// The gradient estimates of top-k compression: one flat array for each slot of a step.
+using GradientEstimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
+
+// A value that is set from outside of an update, under its key in a checkpoint: a variable, or its optimizer state.
+struct AssignedValue {
+  std::string key;
+  Tensor value;
+};
+
+// A consistent state of all variables, to be written in the background. Keeps its memory alive by itself.
+struct VariableSnapshot {
+  int64_t step = 0;
+  std::shared_ptr<const ParameterLayout> layout;
+  std::vector<std::string> state_names;
+  std::vector<OptimizerScalar> scalars;
+  std::shared_ptr<const AlignedBuffer> values;
+  std::vector<std::shared_ptr<const AlignedBuffer>> optimizer_state;
+  std::shared_ptr<const GradientEstimates> estimates;
+  // A serialized v1::SessionState; empty when nobody keeps one.
+  std::string session_state;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_PS_VERSIONS_VARIABLE_SNAPSHOT_H_

@@ -1,0 +1,42 @@
+#ifndef LOCKSTEP_SERVER_RPC_ADMISSION_CALL_ACCEPTOR_H_
+#define LOCKSTEP_SERVER_RPC_ADMISSION_CALL_ACCEPTOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "lockstep/server/rpc/call/completion_tag.h"
+#include "lockstep/server/rpc/call/in_flight_calls.h"
+#include "lockstep/server/rpc/call/incoming_call.h"
+
+namespace lockstep {
+
+// Waits for calls and hands each to the handler of its method; other calls end with UNIMPLEMENTED. Generated services
+// would read the message of a unary call before the handler runs. One event at a time.
+class CallAcceptor final : public CompletionTag {
+ public:
+  using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
+
+  // `handlers` by method, "/lockstep.v1.ChiefService/Step". All arguments must outlive this, and this the server.
+  CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
+               std::map<std::string, Handler> handlers);
+
+  // Waits for the next call, whose event waits for the call after it.
+  void Accept();
+
+  void OnEvent(bool ok) override;
+
+ private:
+  grpc::AsyncGenericService* const service_;
+  grpc::ServerCompletionQueue* const queue_;
+  InFlightCalls* const living_;
+  const std::map<std::string, Handler> handlers_;
+  std::unique_ptr<IncomingCall> next_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_ADMISSION_CALL_ACCEPTOR_H_

@@ -1,0 +1,27 @@
+#ifndef LOCKSTEP_SERVER_RPC_ADMISSION_HTTP2_LIMITS_H_
+#define LOCKSTEP_SERVER_RPC_ADMISSION_HTTP2_LIMITS_H_
+
+#include "absl/status/status.h"
+
+namespace lockstep {
+
+// Limits of HTTP/2 servers that gRPC 1.51 lacks. It counts the headers of each frame from zero, allows 16 MiB in a
+// frame until the peer confirms its settings, and does not count a call that the peer has reset: a few bytes from a
+// peer can take a megabyte (CVE-2023-33953, CVE-2023-44487). A connection that exceeds a limit ends. The limits hold
+// for every server of the process, with and without TLS, and cost nothing per message. http2_limits.cc replaces six
+// functions of gRPC's shared library, as the dynamic linker allows (docs/decisions/0014-limits-inside-grpc.md).
+//
+// The headers of a request must come in one frame. Each counts 32 bytes more than its name and value, as in HTTP/2.
+constexpr int kMaxHeaderBytes = 8192;
+// Calls that gRPC holds for a connection: those in progress, and those that have ended but are not yet destroyed.
+constexpr int kMaxLivingCallsPerConnection = 256;
+// While gRPC holds more than kManyLivingCalls for all connections together, a connection may have only this many.
+constexpr int kManyLivingCalls = 1024;
+constexpr int kFewLivingCallsPerConnection = 16;
+
+// Returns FailedPrecondition if this gRPC lacks the limits and they are not in force.
+absl::Status CheckHttp2Limits();
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_ADMISSION_HTTP2_LIMITS_H_

@@ -1,0 +1,29 @@
+#ifndef LOCKSTEP_SERVER_RPC_ADMISSION_LISTEN_ADDRESS_H_
+#define LOCKSTEP_SERVER_RPC_ADMISSION_LISTEN_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// The parts of "host:port" for a server that listens there.
+struct ListenAddress {
+  // The host without brackets; "0.0.0.0" if the address has none.
+  std::string host;
+  std::string port;
+};
+// InvalidArgument when there is no port.
+absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
+
+// Checks for errors that would occur at every attempt to listen at the addresses, which are separated by commas.
+// InvalidArgument names the first one that has no port or a port beyond 65535, whose host is unknown or another
+// machine, or whose socket's directory does not exist. A port that is in use is not such an error, as it may be free a
+// moment later. May ask a name server.
+absl::Status CheckListenAddresses(absl::string_view addresses);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_ADMISSION_LISTEN_ADDRESS_H_

@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_SERVER_RPC_ADMISSION_SESSION_OPENER_H_
+#define LOCKSTEP_SERVER_RPC_ADMISSION_SESSION_OPENER_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/thread_pool.h"
+#include "lockstep/server/rpc/call/unary_call.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+
+// Answers OpenSession on a few threads of its own, since making or restoring a model takes time. The bytes of the
+// pending requests are bounded; beyond the bound a call is refused. The destructor answers all requests that were
+// accepted. Thread-safe.
+class SessionOpener {
+ public:
+  using Open = std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&)>;
+  struct Options {
+    // The limit of one request. Parsed, a model may take several times its bytes: variables have short names.
+    size_t max_request_bytes = 8 << 20;
+    // The limit of all requests; each counts for its bytes and a little more. A thousand workers may join at the same
+    // time.
+    size_t max_bytes = 32 << 20;
+    int threads = 4;
+    Executor* executor = Executor::Threads();
+  };
+
+  // `open` is called on several threads at the same time.
+  SessionOpener(const Options& options, Open open);
+
+  // Calls `done` later, or immediately with Unavailable.
+  void Answer(std::string request, UnaryCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  bool Reserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Release(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> ReplyTo(std::string bytes) const;
+
+  const Options options_;
+  const Open open_;
+  Mutex mutex_;
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the requests that were taken and are not answered
+  ThreadPool pool_;                           // the last member: its threads use the others
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_ADMISSION_SESSION_OPENER_H_

@@ -1,0 +1,21 @@
+#ifndef LOCKSTEP_SERVER_RPC_CALL_INCOMING_CALL_H_
+#define LOCKSTEP_SERVER_RPC_CALL_INCOMING_CALL_H_
+
+#include "grpcpp/generic/async_generic_service.h"
+#include "lockstep/server/rpc/call/in_flight_calls.h"
+
+namespace lockstep {
+
+// A call that a client has begun: its method is known, and its messages are not read yet, so that the handler of the
+// method decides how much of them to read. Must be destroyed when no operation is pending.
+struct IncomingCall {
+  explicit IncomingCall(InFlightCalls* living) : member(living) {}
+
+  const InFlightCalls::Member member;
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream{&context};
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CALL_INCOMING_CALL_H_

@@ -1,0 +1,109 @@
+#ifndef LOCKSTEP_SERVER_RPC_CALL_UNARY_CALL_H_
+#define LOCKSTEP_SERVER_RPC_CALL_UNARY_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/threads/thread_pool.h"
+#include "lockstep/common/transport/codec/bounded_parse.h"
+#include "lockstep/server/rpc/call/completion_tag.h"
+#include "lockstep/server/rpc/call/incoming_call.h"
+#include "lockstep/server/rpc/call/visitors.h"
+
+namespace lockstep {
+
+// A unary call on the server's completion queue. Owns itself to the end of the answer.
+// Threads: one at a time, that of the operation which has ended or the handler's; OnEvicted on any.
+class UnaryCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<UnaryCall> {
+ public:
+  // Called with the bytes of the reply, or with an error.
+  using Done = std::function<void(absl::StatusOr<std::string>)>;
+  struct Method {
+    // Longer requests are refused.
+    size_t max_bytes = 4096;
+    // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block.
+    std::function<void(std::string request, Done done)> handler;
+    // done may be called late; meanwhile the call does not count as unauthenticated.
+    bool lasting = false;
+    // The handler copies as much as a long message has: another thread waits for events meanwhile.
+    bool long_reply = false;
+  };
+
+  // The pointers must outlive the call.
+  static void Start(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors);
+
+  void OnEvent(bool ok) override;
+  bool IsLong() const override;
+  void OnEvicted() override { call_->context.TryCancel(); }
+
+ private:
+  enum class State { kReading, kHandling, kFinishing };
+
+  UnaryCall(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors)
+      : call_(std::move(call)), method_(*method), visitors_(visitors) {}
+
+  void Handle();
+  void Answer(const absl::StatusOr<std::string>& reply);
+
+  const std::unique_ptr<IncomingCall> call_;
+  const Method& method_;
+  Visitors* const visitors_;
+  grpc::ByteBuffer message_;
+  State state_ = State::kReading;
+  std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
+};
+
+// Returns the method with its handler on a thread of `pool`, which must end after the calls. Calls that wait for the
+// thread do not count as unauthenticated, however long they wait; beyond `most` of them a call is refused with
+// Unavailable.
+UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most);
+
+// Parses a request of a few KiB, whose memory is bounded accordingly. Internal if the bytes are not such a request.
+template <typename Request>
+absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* request) {
+  const absl::Status status = ParseBounded(bytes, limit, request);
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InternalError(absl::StrCat("unable to parse request: ", status.message()));
+}
+
+// Returns a method that `implementation` answers immediately.
+template <typename Request, typename Reply>
+UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+  UnaryCall::Method method;
+  method.max_bytes = max_bytes;
+  method.handler = [implementation = std::move(implementation), limit = 100 * method.max_bytes](
+                       const std::string& bytes, const UnaryCall::Done& done) {
+    Request request;
+    const absl::Status status = ParseRequest(bytes, limit, &request);
+    if (!status.ok()) return done(status);
+    const absl::StatusOr<Reply> reply = implementation(request);
+    done(reply.ok() ? absl::StatusOr<std::string>(reply->SerializeAsString()) : reply.status());
+  };
+  return method;
+}
+
+// Like Serve above, with a member function of `impl`, which must outlive the server.
+template <typename Request, typename Reply, typename Impl>
+UnaryCall::Method Serve(Impl* impl, absl::StatusOr<Reply> (Impl::*implementation)(const Request&),
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+  return Serve<Request, Reply>([=](const Request& request) { return (impl->*implementation)(request); }, max_bytes);
+}
+
+// Like Serve above, with a member function that needs nothing of the request and cannot fail.
+template <typename Request, typename Reply, typename Impl>
+UnaryCall::Method Serve(Impl* impl, Reply (Impl::*implementation)() const) {
+  return Serve<Request, Reply>([=](const Request&) -> absl::StatusOr<Reply> { return (impl->*implementation)(); });
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CALL_UNARY_CALL_H_

@@ -1,0 +1,62 @@
+#ifndef LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_
+#define LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <unordered_map>
+
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+
+namespace lockstep {
+
+// A call without a known session (yet).
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  // Ends the call, because there are too many. Called on any thread; the call may have left already.
+  virtual void OnEvicted() = 0;
+};
+
+// The unauthenticated calls of a server. The memory of their messages is bounded by their number, since an honest call
+// is short: calls that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers
+// that join in one moment are all served; a thousand calls that wait are not. Thread-safe.
+class Visitors {
+ public:
+  struct Options {
+    size_t most = 64;
+    // Maximum number of calls of any age.
+    size_t most_young = 2048;
+    absl::Duration patience = absl::Seconds(1);
+    Clock* clock = Clock::Real();  // must outlive the visitors
+  };
+
+  explicit Visitors(const Options& options) : options_(options) {}
+
+  void Enter(std::shared_ptr<Visitor> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes a call, if it is in.
+  void Leave(const Visitor* visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Evicts calls that have become too old; must be called regularly.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Visitor> visitor;
+    absl::Time entered;
+  };
+  using Entries = std::list<Entry>;
+
+  void EvictExcess() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  Mutex mutex_;
+  // Calls in the order of entering.
+  Entries visitors_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<const Visitor*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_

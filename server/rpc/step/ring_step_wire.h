@@ -1,0 +1,69 @@
+#ifndef LOCKSTEP_SERVER_RPC_STEP_RING_STEP_WIRE_H_
+#define LOCKSTEP_SERVER_RPC_STEP_RING_STEP_WIRE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/memory/ring_endpoint.h"
+#include "lockstep/server/rpc/call/completion_tag.h"
+#include "lockstep/server/rpc/step/step_wire.h"
+
+namespace lockstep {
+
+// Transports messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own
+// thread; a write ends within Write if the ring has a place for it, otherwise on that thread. Stop must be called, and
+// ends the thread: the death of the worker must be noticed elsewhere. Thread-safe.
+class RingStepWire : public StepWire {
+ public:
+  struct Options {
+    std::unique_ptr<RingEndpoint> ring;  // attached
+    CompletionTag* read = nullptr;
+    CompletionTag* written = nullptr;
+    // Called at most once, on any thread, if the worker's memory makes no sense; nothing is received or sent
+    // afterwards.
+    std::function<void(const absl::Status&)> on_broken;
+    Executor* executor = nullptr;
+    // The object that this is a part of; kept until Stop has ended the thread.
+    std::shared_ptr<const void> owner;
+  };
+  // Errors: ResourceExhausted if there is no thread left.
+  static absl::StatusOr<std::unique_ptr<RingStepWire>> Start(Options options);
+
+  void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all transport: pending operations fail, and so do later ones.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit RingStepWire(Options options);
+
+  // The body of the thread.
+  void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Each returns whether there was anything to do.
+  bool TakeOne() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SendOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FailPending() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Break(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;  // without the owner, which is the thread's
+  RingEndpoint& ring_;
+
+  Mutex mutex_;
+  grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is under way
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is
+  // The thread will look at wanted_ without being woken.
+  bool looks_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has failed what was under way
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_STEP_RING_STEP_WIRE_H_

@@ -1,0 +1,194 @@
+#include "lockstep/server/rpc/step/step_call.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
+
+namespace lockstep {
+namespace {
+
+// Messages that stand for this many bytes are worked on while another thread waits for the next message; below it,
+// handing over the wait (about 5 us) costs more than it gains.
+constexpr size_t kLongMessageBytes = 32 << 10;
+
+}  // namespace
+
+void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incoming) {
+  std::shared_ptr<StepCall> call(new StepCall(options, std::move(incoming)));
+  {
+    MutexLock lock(&call->mutex_);
+    call->self_ = call;
+  }
+  // Enter first: the call leaves when it has read a session.
+  options.visitors->Enter(call);
+  call->Pump([](StepPump* pump) { return pump->OnStarted(); });
+}
+
+StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
+    : options_(options),
+      tags_{Tag(this, kTimer),  Tag(this, kRead),       Tag(this, kWrite),
+            Tag(this, kFinish), Tag(this, kStreamRead), Tag(this, kWake)},
+      route_(RouteOptions(std::move(call))),
+      receiver_(options.chief) {}
+
+StepRoute::Options StepCall::RouteOptions(std::unique_ptr<IncomingCall> call) {
+  StepRoute::Options route;
+  route.call = std::move(call);
+  route.read = &tags_[kRead];
+  route.written = &tags_[kWrite];
+  route.stream_read = &tags_[kStreamRead];
+  route.on_broken = [this](const absl::Status& why) {
+    Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
+  };
+  route.executor = options_.executor;
+  route.max_message_bytes = options_.max_message_bytes;
+  return route;
+}
+
+void StepCall::OnOperationEnded(Operation operation, bool ok) {
+  switch (operation) {
+    case kTimer: {
+      const absl::Status why = absl::DeadlineExceededError(
+          absl::StrCat("the stream's first frame did not come for ", absl::FormatDuration(options_.silence_limit)));
+      return Pump([ok, &why](StepPump* pump) { return pump->OnTimer(/*expired=*/ok, why); });
+    }
+    case kRead:
+      return Pump([ok](StepPump* pump) { return pump->OnRead(ok); });
+    case kWrite:
+      sent_.Clear();  // it holds values of a step that may soon be over
+      route_.OnWritten();
+      return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
+    case kFinish:
+      options_.visitors->Leave(this);
+      return Pump([](StepPump* pump) { return pump->OnFinished(); });
+    case kStreamRead:
+      return OnStreamRead(ok);
+    case kWake:
+      return Pump([](StepPump* pump) { return pump->OnWoken(); });
+    case kNumOperations:
+      return;
+  }
+}
+
+void StepCall::OnStreamRead(bool ok) {
+  const std::shared_ptr<StepCall> self = shared_from_this();  // the ring's thread lets go of it
+  if (ok) {
+    const absl::Status why = absl::InvalidArgumentError("a message over gRPC on a stream that has a ring");
+    Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
+  }
+  route_.OnStreamRead();
+}
+
+bool StepCall::IsLong(Operation operation) const {
+  switch (operation) {
+    case kRead:
+    case kWake:
+      return received_.Valid() && receiver_.WorkBytes(received_) >= kLongMessageBytes;
+    case kWrite:
+      return sent_.Valid() && sent_.Length() >= kLongMessageBytes;
+    default:
+      return false;
+  }
+}
+
+void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
+  std::shared_ptr<StepCall> self;  // an operation that CarryOut starts may end the call meanwhile
+  std::shared_ptr<StepConnection> connection;
+  StepPump::Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    effects = event(&pump_);
+    // Set the timer with the lock held: otherwise another thread may end its purpose before this one has set it.
+    if (effects.start_timer) {
+      timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
+                 &tags_[kTimer]);
+    }
+    if (effects.cancel_timer) timer_.Cancel();
+    if (effects.fetch_reply || effects.close_connection) connection = connection_;
+    self = effects.over ? std::move(self_) : self_;
+  }
+  CarryOut(effects, connection.get());
+}
+
+void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connection) {
+  if (effects.start_read) route_.Read(&received_);
+  if (effects.handle_frame) HandleFrame();
+  if (effects.wake) wake_.Set(options_.queue, std::chrono::system_clock::now(), &tags_[kWake]);
+  if (effects.fetch_reply) FetchReply(connection);
+  if (effects.start_write) route_.Write(sent_);
+  if (effects.close_connection) connection->Close();
+  if (effects.finish) {
+    sent_.Clear();  // a reply that was fetched when the stream had ended already
+    route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
+  }
+  // A write that the worker does not take ends only in this way; the worker then learns nothing more.
+  if (effects.cancel_call) route_.call()->context.TryCancel();
+}
+
+void StepCall::HandleFrame() {
+  bool leave = false, waits = false;
+  const absl::Status status = TakeFrame(&leave, &waits);
+  decoded_.Clear();
+  if (waits) return Pump([](StepPump* pump) { return pump->OnWaits(); });
+  received_.Clear();
+  Pump([&status, leave](StepPump* pump) { return pump->OnHandled(status, leave); });
+}
+
+absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
+  RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
+  StepFrame& frame = decoded_.frame;
+  *leave = frame.leave;
+  if (!receiver_.connected()) {
+    ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
+    options_.visitors->Leave(this);
+    {
+      MutexLock lock(&mutex_);
+      connection_ = std::move(connection);
+    }
+    if (frame.ring) {
+      // A ring is used only if the gradients are in shared memory.
+      route_.OnOffer(receiver_.shares_memory() ? *frame.ring : v1::SharedMemoryHandle(), shared_from_this());
+    }
+    Pump([](StepPump* pump) { return pump->OnConnected(); });
+    if (frame.ring) OnReplyReady();  // the answer
+  }
+  return receiver_.Deliver(&frame, waits);
+}
+
+void StepCall::FetchReply(StepConnection* connection) {
+  StepPump::Fetched fetched = StepPump::Fetched::kNothing;
+  {
+    StepReplyFrame reply;
+    reply.ring = route_.TakeAnswer();
+    if (reply.ring || connection->NextReply(&reply)) {
+      fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
+      grpc::ByteBuffer message = EncodeStepReply(reply);
+      sent_.Swap(&message);  // an assignment would copy it
+    }
+  }
+  if (fetched != StepPump::Fetched::kNothing) connection->CountSent(static_cast<int64_t>(sent_.Length()));
+  Pump([fetched](StepPump* pump) { return pump->OnFetched(fetched); });
+}
+
+void StepCall::OnReplyReady() {
+  Pump([](StepPump* pump) { return pump->OnReplyReady(); });
+}
+
+void StepCall::OnResume() {
+  Pump([](StepPump* pump) { return pump->OnResume(); });
+}
+
+void StepCall::OnClosed(const absl::Status& why, bool at_once) {
+  Pump([&why, at_once](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/at_once); });
+}
+
+void StepCall::OnEvicted() {
+  const absl::Status why =
+      absl::UnavailableError("too many calls at once that name no session; this one had waited longest");
+  Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+#ifndef LOCKSTEP_SERVER_RPC_STEP_STEP_CALL_H_
+#define LOCKSTEP_SERVER_RPC_STEP_STEP_CALL_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/transport/codec/step_codec.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/call/completion_tag.h"
+#include "lockstep/server/rpc/call/incoming_call.h"
+#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/step/step_frame_receiver.h"
+#include "lockstep/server/rpc/step/step_pump.h"
+#include "lockstep/server/rpc/step/step_route.h"
+
+namespace lockstep {
+
+// A Step stream on the server: carries out the effects of its StepPump, with gRPC's operations on one side and a
+// StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
+// says that the stream is over.
+// Threads: any thread of the queue, one for each operation that ends, the thread of a ring, and the chief's as a
+// listener. Only the timer is called with the lock held.
+class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
+ public:
+  struct Options {
+    // All must outlive the calls.
+    grpc::ServerCompletionQueue* queue = nullptr;
+    Chief* chief = nullptr;
+    Visitors* visitors = nullptr;
+    // A stream whose first frame takes longer ends, and a call that has ended while a reply is not read is cancelled.
+    absl::Duration silence_limit = absl::Seconds(10);
+    // Limit for messages that do not arrive over gRPC.
+    size_t max_message_bytes = 0;
+    Executor* executor = Executor::Threads();
+  };
+
+  // Serves a stream that has arrived.
+  static void Start(const Options& options, std::unique_ptr<IncomingCall> call);
+
+  void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnResume() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnClosed(const absl::Status& why, bool at_once) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // kStreamRead: of the stream over gRPC, when messages go another way.
+  enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
+
+  // The end of an operation.
+  class Tag final : public CompletionTag {
+   public:
+    Tag(StepCall* call, Operation operation) : call_(call), operation_(operation) {}
+    void OnEvent(bool ok) override { call_->OnOperationEnded(operation_, ok); }
+    bool IsLong() const override { return call_->IsLong(operation_); }
+
+   private:
+    StepCall* const call_;
+    const Operation operation_;
+  };
+
+  StepCall(const Options& options, std::unique_ptr<IncomingCall> call);
+  StepRoute::Options RouteOptions(std::unique_ptr<IncomingCall> call);
+
+  void OnOperationEnded(Operation operation, bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsLong(Operation operation) const;
+  // Lets the pump decide and carries out its effects.
+  void Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
+  void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `waits` as StepConnection::OnFrame.
+  absl::Status TakeFrame(bool* leave, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
+  void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  std::array<Tag, kNumOperations> tags_;
+  // The pump decides which of the stream's operations are under way.
+  StepRoute route_;
+  grpc::Alarm wake_;            // for a frame that waits; set by whoever makes room for it
+  StepFrameReceiver receiver_;  // accessed between a read and the next
+  Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
+  grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler
+  grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the write that is under way
+
+  Mutex mutex_;
+  StepPump pump_ ABSL_GUARDED_BY(mutex_);
+  grpc::Alarm timer_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<StepConnection> connection_ ABSL_GUARDED_BY(mutex_);
+  // Until the stream is over.
+  std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_STEP_STEP_CALL_H_

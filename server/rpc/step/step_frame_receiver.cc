@@ -1,0 +1,46 @@
+#include "lockstep/server/rpc/step/step_frame_receiver.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+
+namespace lockstep {
+namespace {
+
+// A few numbers and the name of some memory.
+constexpr size_t kMaxFirstFrameBytes = 4096;
+
+}  // namespace
+
+absl::Status StepFrameReceiver::Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const {
+  if (!connected() && message.Length() > kMaxFirstFrameBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a first frame of ", message.Length(), " bytes; it takes ", kMaxFirstFrameBytes));
+  }
+  return DecodeStepRequest(message, limits_, decoded);
+}
+
+absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const StepFrame& first,
+                                                                           std::shared_ptr<StepListener> listener) {
+  // Check before anything that the frame asks for is done.
+  RETURN_IF_ERROR(chief_->CheckSession(first.session_id, first.generation));
+  if (first.gradient_memory && chief_->shares_memory()) {
+    const absl::Status mapped = memory_.Map(*first.gradient_memory);
+    if (!mapped.ok()) LOG(INFO) << "a worker's memory is not shared: " << mapped.message();
+  }
+  const ValuePath path = memory_.exists() ? ValuePath::kShared : ValuePath::kStreamed;
+  ASSIGN_OR_RETURN(connection_, chief_->OpenStep(first.session_id, first.generation, path, std::move(listener)));
+  limits_ = connection_->frame_limits();
+  return connection_;
+}
+
+absl::Status StepFrameReceiver::Deliver(StepFrame* frame, bool* waits) {
+  RETURN_IF_ERROR(memory_.FindGradients(frame));
+  return connection_->OnFrame(*frame, waits);
+}
+
+size_t StepFrameReceiver::WorkBytes(const grpc::ByteBuffer& message) const { return message.Length() + memory_.size(); }
+
+}  // namespace lockstep

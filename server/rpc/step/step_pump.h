@@ -1,0 +1,121 @@
+#ifndef LOCKSTEP_SERVER_RPC_STEP_STEP_PUMP_H_
+#define LOCKSTEP_SERVER_RPC_STEP_STEP_PUMP_H_
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// Decides the next actions on one Step stream of the server. Pure: each event returns the effects for its caller.
+// Life: OnStarted first, the stream's operations, `over` last; other threads may report a reply or an end at any time.
+//
+//   reader      event                  then        effects
+//   kNew        OnStarted              kFirst      start_timer, start_read; kStopped without either if ending
+//   kFirst      OnRead(ok)             kHandling   cancel_timer, handle_frame; kStopped without handling if ending
+//   kReading    OnRead(ok)             kHandling   handle_frame; kStopped without it if ending
+//   kFirst/kReading  OnRead(!ok)       kStopped    ends the stream, OK; cancel_timer in kFirst
+//   kHandling   OnConnected            kHandling   close_connection if ending; once
+//   kHandling   OnHandled(OK, stays)   kReading    start_read; kStopped if ending
+//   kHandling   OnHandled(else)        kStopped    ends the stream with the status
+//   kHandling   OnWaits                kWaiting    kStopped if ending
+//   kHandling   OnResume               kResumed
+//   kResumed    OnWaits                kWaking     wake; kStopped if ending
+//   kWaiting    OnResume               kWaking     wake
+//   kWaiting    the stream ends        kStopped
+//   kWaking     OnWoken                kHandling   handle_frame; kStopped without it if ending
+//   else        OnResume               unchanged
+//
+//   writer      event                  then        effects
+//   kResting    OnReplyReady           kFetching   fetch_reply; nothing before OnConnected or if ending
+//   kFetching   OnReplyReady           kRefetching
+//   kRefetching, kWriting OnReplyReady unchanged
+//   kFetching   OnFetched(none)        kResting
+//   kRefetching OnFetched(none)        kFetching   fetch_reply; kResting if ending
+//   kFetching/kRefetching OnFetched(a reply without a token)  kWriting  start_write; kResting if ending
+//   kFetching   OnFetched(a token)     kWritingToken  start_write; kResting if ending
+//   kRefetching OnFetched(a token)     kWriting   start_write; kResting if ending
+//   kWritingToken OnReplyReady         kWriting
+//   kWritingToken OnWritten            kResting
+//   kWriting    OnWritten(ok)          kFetching   fetch_reply; kResting if ending
+//   kWriting    OnWritten(!ok)         kResting
+//
+//   end         event                  then        effects
+//   kOpen       the stream ends        kEnding     close_connection if connected; start_timer if a write is pending
+//   kEnding     the stream ends        kEnding     none
+//   kEnding     the timer expires      kEnding     cancel_call if a write is pending
+//   kEnding     the writer rests       kFinishing  finish; cancel_timer if it is pending
+//   kFinishing  OnFinished             kFinished
+//   kFinished, the reader kStopped and no timer pending: over, once.
+//
+// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends the stream from outside. With `cancel` it cancels
+// a call whose write is pending, or whose end was being sent before. Any other event is a bug of the caller and fails a
+// CHECK.
+//
+// A peer that does not read thus keeps a reply, and the memory that the reply refers to, for one period of the timer
+// after its stream has ended, or until OnEnd(cancel).
+class StepPump {
+ public:
+  // The effects, in the order in which the caller carries them out.
+  struct Effects {
+    // The timer of the first frame, later of the write that the end waits for.
+    bool start_timer = false;
+    bool cancel_timer = false;
+    bool start_read = false;
+    // Handle the message that was read, perhaps again; then OnHandled, or OnWaits.
+    bool handle_frame = false;
+    // Have OnWoken called soon, from a thread of the stream's own.
+    bool wake = false;
+    // Ask the connection for a reply; then OnFetched.
+    bool fetch_reply = false;
+    bool start_write = false;
+    bool close_connection = false;
+    // End the stream with this.
+    absl::optional<absl::Status> finish;
+    bool cancel_call = false;
+    // No operation is pending and none will start.
+    bool over = false;
+  };
+
+  Effects OnStarted();
+  Effects OnRead(bool ok);
+  // The stream's first frame has opened a connection.
+  Effects OnConnected();
+  // `leave`: the frame was the worker's last.
+  Effects OnHandled(const absl::Status& status, bool leave);
+  // The frame is not taken yet (StepConnection::OnFrame); the caller must keep it.
+  Effects OnWaits();
+  // StepListener.
+  Effects OnResume();
+  Effects OnWoken();
+  // Called once for each timer: `expired`, with the status that ends the stream, or cancelled.
+  Effects OnTimer(bool expired, const absl::Status& why);
+  Effects OnReplyReady();
+  enum class Fetched { kNothing, kReply, kToken };  // kToken: after it there is nothing more before OnReplyReady
+  Effects OnFetched(Fetched fetched);
+  Effects OnWritten(bool ok);
+  Effects OnEnd(const absl::Status& why, bool cancel);
+  Effects OnFinished();
+
+ private:
+  enum class Reader { kNew, kFirst, kReading, kHandling, kResumed, kWaiting, kWaking, kStopped };
+  enum class Writer { kResting, kFetching, kRefetching, kWriting, kWritingToken };
+  enum class End { kOpen, kEnding, kFinishing, kFinished };
+
+  bool is_open() const { return end_ == End::kOpen; }
+  bool is_writing() const { return writer_ == Writer::kWriting || writer_ == Writer::kWritingToken; }
+  void EndStream(const absl::Status& why, Effects* effects);
+  void Rest(Effects* effects);
+  void StartTimer(Effects* effects);
+  void SetOver(Effects* effects) const;
+
+  Reader reader_ = Reader::kNew;
+  Writer writer_ = Writer::kResting;
+  End end_ = End::kOpen;
+  bool timer_pending_ = false;
+  bool connected_ = false;
+  absl::Status why_;  // the stream has ended
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_STEP_STEP_PUMP_H_

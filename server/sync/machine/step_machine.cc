@@ -1,0 +1,433 @@
+#include "lockstep/server/sync/machine/step_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+
+namespace lockstep {
+
+StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step)
+    : options_(options),
+      policy_(std::move(policy)),
+      total_steps_(options.total_steps),
+      limits_({options.limit, kNoLimit}),
+      state_(step >= total_steps_ ? State::kComplete
+             : step > limit()     ? State::kHeld
+                                  : State::kRunning),
+      step_(step),
+      admission_(options.slots, options.max_partial_sums) {}
+
+void StepMachine::Update(uint64_t session, const WorkerState& worker) {
+  using Phase = WorkerState::Phase;
+  assigned_.Set(session, worker.phase() == Phase::kAssigned);
+  silent_.Set(session, worker.silent());
+  const bool takes_values = worker.phase() == Phase::kWaiting || worker.phase() == Phase::kPushing;
+  contributors_.Set(session, takes_values && worker.contributed_step() == step_);
+  policy_->Update(session, worker);
+}
+
+void StepMachine::Remove(uint64_t session) {
+  admission_.End(session, SlotBlock(), /*covers=*/false);
+  policy_->Remove(session);
+  assigned_.erase(session);
+  silent_.erase(session);
+  contributors_.erase(session);
+  workers_.erase(session);
+}
+
+void StepMachine::Assign(absl::Time now, StepEffects* effects) {
+  if (!running()) return;
+  for (const StepPolicy::Assignment& assignment : policy_->Assign(now)) {
+    WorkerState& worker = workers_.at(assignment.session);
+    worker.OnAssigned(assignment.token, now);
+    Update(assignment.session, worker);
+    effects->wake.push_back(assignment.session);
+  }
+}
+
+void StepMachine::RestartAdmission(StepEffects* effects) {
+  for (const uint64_t session : admission_.Restart()) effects->resume.push_back(session);
+}
+
+void StepMachine::Admit(absl::Time now, StepEffects* effects) {
+  if (!admission_.any_waiting() || effects->commit) return;
+  if (!running()) return RestartAdmission(effects);
+  for (const uint64_t session : admission_.Admit()) {
+    policy_->Resume(session, now);
+    effects->resume.push_back(session);
+  }
+}
+
+void StepMachine::EndStall(absl::Time now, StepEffects* effects) {
+  if (!running() || effects->commit || !admission_.any_waiting() || policy_->AnyInTime(now)) return;
+  const uint64_t session = admission_.last_waiting();
+  const WorkerState& worker = workers_.at(session);
+  effects->warnings.push_back(absl::StrCat(worker.name(), " drops ", worker.last_token()->ToString(),
+                                           ", which wait for slots that nobody brings, and computes those"));
+  admission_.Drop(session);
+  policy_->Resume(session, now);
+  effects->resume.push_back(session);
+}
+
+void StepMachine::VoidAssigned() {
+  for (const uint64_t session : FlatSet<uint64_t>(assigned_)) {
+    WorkerState& worker = workers_.at(session);
+    worker.OnVoided();
+    Update(session, worker);
+  }
+}
+
+StepEffects StepMachine::OnConnected(uint64_t session, std::string name, absl::Time now) {
+  StepEffects effects;
+  if (connected(session)) {
+    Remove(session);
+    effects.close.push_back(
+        {session,
+         absl::AbortedError(absl::StrCat("session ", ShortSessionId(session), " has opened another Step stream")),
+         /*at_once=*/true});
+  }
+  const auto it = workers_.emplace(session, WorkerState(std::move(name), now)).first;
+  Update(session, it->second);
+  CommitOrAssign(now, &effects);
+  return effects;
+}
+
+StepEffects StepMachine::OnDisconnected(uint64_t session, absl::Time now) {
+  StepEffects effects;
+  Remove(session);
+  CommitOrAssign(now, &effects);
+  return effects;
+}
+
+void StepMachine::OnHeartbeat(uint64_t session, absl::Time now) {
+  policy_->Renew(session, now);
+  const auto it = workers_.find(session);
+  if (it == workers_.end()) return;
+  it->second.OnHeard(now);
+  Update(session, it->second);
+}
+
+StepEffects StepMachine::OnTick(absl::Time now) {
+  StepEffects effects;
+  for (const StepPolicy::Lease& lease : policy_->Expire(now)) {
+    WorkerState& worker = workers_.at(lease.session);
+    effects.warnings.push_back(absl::StrCat(worker.name(), " was silent for ", absl::FormatDuration(options_.lease),
+                                            ": ", lease.token.ToString(), " go to another worker"));
+    worker.OnLeaseEnded();
+    Update(lease.session, worker);
+    if (!admission_.waits(lease.session)) continue;
+    // Reading on shows whether the worker is still there.
+    admission_.Drop(lease.session);
+    effects.resume.push_back(lease.session);
+  }
+  for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
+    const WorkerState& worker = workers_.at(session);
+    // A token that was still here when its lease ended waits behind a reply that the worker does not take.
+    if (!worker.awaits_token() || now - worker.heard() < options_.unread_limit) continue;
+    const std::string limit = absl::FormatDuration(options_.unread_limit);
+    effects.warnings.push_back(
+        absl::StrCat(worker.name(), " has not read its replies for ", limit, ": its stream is ended"));
+    effects.close.push_back(
+        {session, absl::AbortedError(absl::StrCat("no reply was read for ", limit)), /*at_once=*/true});
+    Remove(session);
+  }
+  CommitOrAssign(now, &effects);
+  EndStall(now, &effects);
+  return effects;
+}
+
+absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, const StepFrame& frame, absl::Time now,
+                                                             bool resumed) {
+  if (frame.generation != options_.generation) {
+    return absl::AbortedError(
+        absl::StrCat("generation ", frame.generation, " is over, the chief's is ", options_.generation));
+  }
+  if (frame.session_id != session) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", session));
+  }
+  WorkerState& worker = workers_.at(session);
+  resumed ? worker.OnWaited(now) : worker.OnHeard(now);
+  if (worker.not_before_step() == WorkerState::kNever) {
+    worker.SetStart(std::min(frame.startup_delay_steps, total_steps_));
+  }
+  FrameStart start;
+  if (frame.block.count == 0) {
+    if (worker.phase() == WorkerState::Phase::kPushing) {
+      return absl::InvalidArgumentError("the previous contribution was not finished");
+    }
+  } else {
+    start.begins = worker.phase() != WorkerState::Phase::kPushing;
+    RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
+    if (!resumed) policy_->Renew(session, now);
+    start.wanted = running() && worker.contributed_step() == step_;
+    if (start.wanted && (!frame.gradients.empty() || admission_.drops(session))) {
+      const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
+      start.wanted = verdict == SumAdmission::Verdict::kSum;
+      start.waits = verdict == SumAdmission::Verdict::kWait;
+      if (start.waits) {
+        worker.OnWait(now);
+        policy_->Suspend(session, now);
+      }
+    }
+    if (start.wanted) ++progress_.summing;
+  }
+  Update(session, worker);
+  return start;
+}
+
+void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
+  if (failure.ok() || state_ == State::kFailed || state_ == State::kFinished) return;  // several may meet the same loss
+  state_ = State::kFailed;
+  effects->failure = failure;
+}
+
+void StepMachine::GiveUpIfDeserted(StepEffects* effects) {
+  if (!running() || effects->commit || progress_.summed || progress_.summing > 0 || policy_->AnyLease()) return;
+  if (end_asked_) {
+    effects->warnings.push_back(absl::StrCat("the run ends at step ", step_, ": no worker is at the next step"));
+    Complete(effects);
+  } else if (limits_[static_cast<size_t>(Limiter::kChange)] < step_) {
+    state_ = State::kHeld;
+    progress_.given_up = true;
+    contributors_.clear();
+    effects->give_up = true;
+  }
+}
+
+void StepMachine::ForgetGivenUp(StepEffects* effects) {
+  for (const auto& [session, worker] : workers_) {
+    const bool was_at_it = worker.last_token() && worker.last_token()->step == step_;
+    if (!was_at_it || worker.phase() == WorkerState::Phase::kLeft) continue;
+    effects->close.push_back({session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/true});
+  }
+  for (const StepEffects::Close& close : effects->close) Remove(close.session);
+  RestartAdmission(effects);
+  policy_->RestartStep();
+  progress_.given_up = false;
+}
+
+void StepMachine::Complete(StepEffects* effects) {
+  state_ = State::kComplete;
+  total_steps_ = step_;
+  effects->complete = true;
+}
+
+bool StepMachine::TakeRoom() {
+  if (!room_ || (state_ == State::kComplete && step_ < options_.total_steps)) return false;
+  room_ = !options_.await_room;
+  return true;
+}
+
+StepEffects StepMachine::OnRoomForSnapshot(absl::Time now) {
+  StepEffects effects;
+  room_ = true;
+  if (state_ == State::kHeld) Proceed(now, &effects);
+  return effects;
+}
+
+void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
+  if (step_ >= total_steps_) {
+    Complete(effects);
+    // Else whoever ends the run saves it; before its last step once that is on record.
+    effects->snapshot = snapshot_due() && TakeRoom();
+    return;
+  }
+  // That of a step which begins anew was taken before.
+  const bool snapshot = snapshot_due() && !progress_.given_up;
+  if (step_ > limit() || (snapshot && !room_)) {
+    state_ = State::kHeld;
+    return;
+  }
+  state_ = State::kRunning;
+  effects->begin = true;
+  effects->snapshot = snapshot && TakeRoom();
+  if (progress_.given_up) ForgetGivenUp(effects);
+  Assign(now, effects);
+  GiveUpIfDeserted(effects);
+}
+
+StepEffects StepMachine::SetLimit(Limiter limiter, int64_t limit, absl::Time now) {
+  StepEffects effects;
+  limits_[static_cast<size_t>(limiter)] = limit;
+  if (state_ == State::kHeld) Proceed(now, &effects);
+  GiveUpIfDeserted(&effects);
+  return effects;
+}
+
+StepEffects StepMachine::EndAt(int64_t step, absl::Time now) {
+  StepEffects effects;
+  if (step > total_steps_ || (state_ != State::kRunning && state_ != State::kHeld)) return effects;
+  total_steps_ = std::max(step, next_boundary());
+  if (total_steps_ <= step_ + 1) end_asked_ = true;
+  if (state_ == State::kHeld && step_ >= total_steps_) Proceed(now, &effects);
+  GiveUpIfDeserted(&effects);
+  return effects;
+}
+
+void StepMachine::OnSums(const FrameResult& result) {
+  if (!running() || !result.wanted) return;
+  if (progress_.summing > 0) --progress_.summing;
+  if (result.summed) progress_.summed = true;
+}
+
+void StepMachine::CommitIfComplete(absl::Time now, StepEffects* effects) {
+  if (!running() || !policy_->CanCommit(progress_.summed, now)) return;
+  Fail(policy_->CheckCommit(), effects);
+  effects->commit = running();
+  progress_.summed = false;  // once
+}
+
+void StepMachine::CommitOrAssign(absl::Time now, StepEffects* effects) {
+  CommitIfComplete(now, effects);
+  if (effects->commit) return;
+  Assign(now, effects);
+  GiveUpIfDeserted(effects);
+  Admit(now, effects);
+}
+
+StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time now) {
+  StepEffects effects;
+  Fail(result.failure, &effects);
+  if (running() && result.wanted && result.input_ended) Complete(&effects);
+  OnSums(result);
+  CommitIfComplete(now, &effects);
+  GiveUpIfDeserted(&effects);
+  Admit(now, &effects);
+  return effects;
+}
+
+void StepMachine::EndContribution(uint64_t session, const FrameResult& result, absl::Time now, StepEffects* effects) {
+  WorkerState& worker = workers_.at(session);
+  const StepToken token = *worker.last_token();
+  const std::vector<uint64_t> digests = result.digests == nullptr ? std::vector<uint64_t>() : *result.digests;
+  // A contribution that is wanted no more may break off, and one that does not is compared even then. One that the end
+  // of the input breaks off has nothing to compare.
+  if (token.digest && !result.input_ended && (!digests.empty() || (running() && result.wanted))) {
+    StepPolicy::Compared compared = policy_->Compare({session, worker.name(), token, digests});
+    effects->status = compared.status;
+    effects->warnings = std::move(compared.warnings);
+    Fail(compared.failure, effects);
+    if (!effects->status.ok()) return;
+  }
+  const bool covers = running() && result.wanted;
+  if (covers) policy_->Cover(session, token, now);
+  admission_.End(session, token.block, covers);
+  const absl::Duration took = now - worker.token_time();
+  const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new(), took});
+  effects->status = worker.OnContributed(worth);
+  effects->contributed = StepEffects::Contributed{token, worth, took};
+}
+
+StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, absl::Time now) {
+  StepEffects effects;
+  Fail(result.failure, &effects);
+  const bool ends = running() && result.wanted && result.input_ended;
+  OnSums(result);
+  WorkerState& worker = workers_.at(session);
+  if (result.any_new) worker.MarkNew();
+  if (result.leave) {
+    policy_->Release(session);
+    worker.OnLeave();
+  } else if (result.end) {
+    if (worker.phase() == WorkerState::Phase::kPushing) {
+      EndContribution(session, result, now, &effects);
+    } else {
+      effects.status = worker.OnAsk();
+    }
+    if (effects.status.ok()) policy_->Release(session);
+  }
+  Update(session, worker);
+  if (ends && running()) Complete(&effects);
+  CommitIfComplete(now, &effects);
+  if (effects.commit) {
+    // Its time counts; the commit voids all tokens.
+    if (!result.end && !result.leave && result.wanted) policy_->Cover(session, *worker.last_token(), now);
+  } else {
+    Assign(now, &effects);
+    GiveUpIfDeserted(&effects);
+    Admit(now, &effects);
+  }
+  if (worker.awaits_token() && state_ == State::kFinished) effects.wake.push_back(session);
+  return effects;
+}
+
+StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
+  StepEffects effects;
+  RestartAdmission(&effects);
+  ++step_;
+  progress_ = Progress();
+  contributors_.clear();
+  policy_->OnCommit(step_);
+  VoidAssigned();
+  if (last) total_steps_ = std::min(total_steps_, step_);
+  if (running()) Proceed(now, &effects);
+  return effects;
+}
+
+absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl::Time now) {
+  WorkerState& worker = workers_.at(session);
+  Reply reply;
+  reply.takes_values = contributors_.contains(session);
+  if (!worker.awaits_token()) {
+    if (!reply.takes_values) return absl::nullopt;
+    return reply;
+  }
+  reply.result = worker.result();
+  reply.finished = state_ == State::kFinished;
+  // Who is heard of, or told the end, stands elsewhere in the policy's line.
+  const bool moves = worker.silent() || reply.finished;
+  if (worker.silent()) worker.OnHeard(now);  // the previous reply was taken at last
+  if (reply.finished) {
+    worker.OnFinishSent();
+  } else if (worker.phase() == WorkerState::Phase::kAssigned) {
+    reply.token = worker.last_token();
+    reply.takes_values = true;
+  }
+  if (moves) Update(session, worker);
+  if (state_ == State::kFailed) return absl::nullopt;
+  return reply;
+}
+
+void StepMachine::OnReplySent(uint64_t session, bool with_token) {
+  WorkerState& worker = workers_.at(session);
+  if (worker.awaits_token()) worker.OnResultSent();
+  if (!with_token) return;
+  worker.OnTokenSent();
+  Update(session, worker);
+}
+
+StepEffects StepMachine::Stop() {
+  StepEffects effects;
+  if (running() || state_ == State::kHeld) state_ = State::kStopped;
+  RestartAdmission(&effects);
+  policy_->OnCommit(step_);
+  VoidAssigned();
+  return effects;
+}
+
+StepEffects StepMachine::Finish() {
+  state_ = State::kFinished;
+  StepEffects effects;
+  RestartAdmission(&effects);
+  for (const auto& entry : workers_) {
+    if (entry.second.awaits_token()) effects.wake.push_back(entry.first);
+  }
+  return effects;
+}
+
+void StepMachine::FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const {
+  const WorkerState& worker = workers_.at(session);
+  status->set_silent_seconds(absl::ToDoubleSeconds(now - worker.heard()));
+  const auto lease = policy_->FindLease(session);
+  if (!lease) return;
+  status->set_step(lease->token.step);
+  status->set_first_slot(lease->token.block.first);
+  status->set_slot_count(lease->token.block.count);
+  status->set_lease_seconds(absl::ToDoubleSeconds(lease->deadline - now));
+  status->set_backup(lease->backup);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#ifndef LOCKSTEP_SERVER_SYNC_MACHINE_SUM_ADMISSION_H_
+#define LOCKSTEP_SERVER_SYNC_MACHINE_SUM_ADMISSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/workers/flat_set.h"
+
+namespace lockstep {
+
+// Which contributions to a step may be summed now, so that the partial sums of its tree (SlotTree) stay within a bound
+// whatever the order of arrival. A contribution that is admitted arrives piece by piece: each segment may have it or
+// not, also when its sender is gone. So a state of the tree is a set of whole blocks and a set of blocks that may be
+// there, and it is safe if neither these, in the worst case for every segment, nor the slots that are left, summed one
+// after the other in their order, exceed the bound. A contribution is admitted if the state stays safe. The one to the
+// first slot that is not whole, and one that completes a pair with a whole block, always are: they change nothing.
+// Admitting costs O(log R). Pure; not thread-safe.
+class SumAdmission {
+ public:
+  enum class Verdict { kSum, kDrop, kWait };
+
+  // `bound`: LeastPartialSums(slots) or more.
+  SumAdmission(int64_t slots, int64_t bound);
+
+  // The sums begin anew. Nobody waits any more: returns those that did, whose contributions to it are unwanted.
+  std::vector<uint64_t> Restart();
+
+  // What is to be done with the contribution of `session`, which holds a token for `block`. Once it is kSum or kDrop it
+  // stays so until End.
+  Verdict Ask(uint64_t session, const SlotBlock& block);
+  // The contribution is over: it is whole (`covers`), or broken off, or its worker is gone.
+  void End(uint64_t session, const SlotBlock& block, bool covers);
+  // Those that waited and can be summed now.
+  std::vector<uint64_t> Admit();
+  // The contribution, which waits, is to be dropped: its worker does something else.
+  void Drop(uint64_t session);
+
+  bool waits(uint64_t session) const { return HasVerdict(session, Verdict::kWait); }
+  bool drops(uint64_t session) const { return HasVerdict(session, Verdict::kDrop); }
+  bool any_waiting() const { return !waiting_.empty(); }
+  size_t num_waiting() const { return waiting_.size(); }
+  // Of those that wait, the one whose slots come last; any_waiting().
+  uint64_t last_waiting() const { return std::get<2>(*(waiting_.end() - 1)); }
+
+ private:
+  // What the blocks below a node of the tree may have in memory. A node is complete when one sum stands for all of it.
+  struct Node {
+    bool begun = false;  // it was admitted itself
+    bool whole = false;  // it is complete for every segment
+    bool may_be_complete = false;
+    // The most partial sums while it is not complete.
+    int64_t most = 0;
+    // The same while its slots are summed in order from here on.
+    int64_t most_in_order = 0;
+  };
+  struct Contribution {
+    SlotBlock block;
+    Verdict verdict = Verdict::kWait;
+  };
+
+  bool HasVerdict(uint64_t session, Verdict verdict) const;
+  bool bounded() const { return !nodes_.empty(); }
+  // Whether the contribution is admitted.
+  bool TryAdmit(const SlotBlock& block);
+  size_t IndexOf(const SlotBlock& block) const;
+  // After a change of the node itself.
+  void Update(size_t node);
+  void UpdateNode(size_t node);
+  static std::tuple<int64_t, int64_t, uint64_t> OrderOf(uint64_t session, const SlotBlock& block) {
+    return {block.first, block.count, session};
+  }
+
+  const int64_t slots_;
+  const int64_t bound_;
+  const int64_t width_;  // the least power of two that is at least slots_
+  // The root is 1, the children of n are 2n and 2n + 1. Empty when no order of arrival can exceed the bound.
+  std::vector<Node> nodes_;
+  absl::flat_hash_map<uint64_t, Contribution> contributions_;  // by session
+  FlatSet<std::tuple<int64_t, int64_t, uint64_t>> waiting_;    // first slot, slots, session
+  // A block has become whole since the last Admit.
+  bool room_ = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_MACHINE_SUM_ADMISSION_H_

@@ -1,0 +1,331 @@
+#include "lockstep/server/sync/policy/slot_leases.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/base/philox.h"
+
+namespace lockstep {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+SlotLeases MakeQueue(int64_t slots) {
+  SlotLeases::Options options;
+  options.slots = slots;
+  options.lease = absl::Seconds(5);
+  options.slow_factor = 4;
+  return SlotLeases(options);
+}
+
+TEST(SlotLeasesTest, GivesEachWorkerOneSlotWhenThereAreAsManyWorkersAsSlots) {
+  SlotLeases queue = MakeQueue(4);
+  for (int64_t worker = 0; worker < 4; ++worker) {
+    EXPECT_EQ(queue.Take(worker, 4, kStart), (SlotBlock{worker, 1}));
+  }
+}
+
+TEST(SlotLeasesTest, GivesLargerAlignedBlocksToFewerWorkers) {
+  SlotLeases one = MakeQueue(7);
+  EXPECT_EQ(one.Take(1, 1, kStart), (SlotBlock{0, 7}));
+  SlotLeases two = MakeQueue(4);
+  EXPECT_EQ(two.Take(1, 2, kStart), (SlotBlock{0, 2}));
+  EXPECT_EQ(two.Take(2, 2, kStart), (SlotBlock{2, 2}));
+  SlotLeases three = MakeQueue(8);
+  EXPECT_EQ(three.Take(1, 3, kStart), (SlotBlock{0, 2}));
+  EXPECT_EQ(three.Take(2, 3, kStart), (SlotBlock{2, 2}));
+  EXPECT_EQ(three.Take(3, 3, kStart), (SlotBlock{4, 2}));
+  three.Cover({0, 2}, 1, kStart);
+  EXPECT_EQ(three.Take(1, 3, kStart), (SlotBlock{6, 2}));
+}
+
+TEST(SlotLeasesTest, EveryTokenIsANodeOfTheTree) {
+  for (int64_t slots = 1; slots <= 17; ++slots) {
+    for (int64_t workers = 1; workers <= 20; ++workers) {
+      SlotLeases queue = MakeQueue(slots);
+      int64_t covered = 0;
+      for (uint64_t session = 1; covered < slots; ++session) {
+        const auto block = queue.Take(session, workers, kStart);
+        ASSERT_TRUE(block.has_value());
+        EXPECT_TRUE(IsTreeNode(*block, slots)) << block->ToString() << " of " << slots;
+        queue.Cover(*block, session, kStart);
+        covered += block->count;
+      }
+      EXPECT_FALSE(queue.Take(99, workers, kStart).has_value());
+    }
+  }
+}
+
+TEST(SlotLeasesTest, AnHourOfPauseDoesNotHideASlowWorker) {
+  SlotLeases queue = MakeQueue(4);
+  absl::Time now = kStart;
+  for (const absl::Duration took : {absl::Seconds(1), absl::Hours(1)}) {
+    const auto block = queue.Take(1, 4, now);
+    now += took;
+    queue.Cover(*block, 1, now);
+  }
+  ASSERT_EQ(queue.Take(1, 4, now), (SlotBlock{2, 1}));
+  EXPECT_FALSE(queue.AnyBackup(/*single=*/false, now + absl::Seconds(4)));
+  EXPECT_TRUE(queue.AnyBackup(/*single=*/false, now + absl::Minutes(1)));
+}
+
+TEST(SlotLeasesTest, ReissuesTheSlotWhenItsLeaseExpires) {
+  SlotLeases queue = MakeQueue(2);
+  ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 1}));
+  ASSERT_EQ(queue.Take(2, 2, kStart), (SlotBlock{1, 1}));
+  EXPECT_TRUE(queue.Renew(2, kStart + absl::Seconds(3)));
+  EXPECT_TRUE(queue.Expire(kStart + absl::Seconds(4.9)).empty());
+  const auto expired = queue.Expire(kStart + absl::Seconds(5));
+  ASSERT_EQ(expired.size(), 1u);
+  EXPECT_EQ(expired[0].session, 1u);
+  EXPECT_FALSE(queue.Renew(1, kStart + absl::Seconds(5)));
+  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(5)), (SlotBlock{0, 1}));
+}
+
+TEST(SlotLeasesTest, ALeaseEndsByItsOwnDeadlineWhateverTheSessionHadBefore) {
+  SlotLeases queue = MakeQueue(2);
+  const absl::Time later = kStart + absl::Seconds(3);
+  queue.Take(1, 2, kStart);
+  queue.Take(2, 2, kStart);
+  queue.Cover({0, 1}, 1, later);
+  queue.Cover({1, 1}, 2, later);
+  queue.StartStep();
+  queue.Take(1, 2, later);
+  EXPECT_TRUE(queue.Expire(kStart + absl::Seconds(6)).empty());
+  const auto expired = queue.Expire(later + absl::Seconds(5));
+  ASSERT_EQ(expired.size(), 1u) << "the other has none";
+  EXPECT_EQ(expired[0].session, 1u);
+}
+
+TEST(SlotLeasesTest, AWorkerThatLeavesFreesItsSlotsAtOnce) {
+  SlotLeases queue = MakeQueue(4);
+  ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));
+  queue.Release(1);
+  EXPECT_EQ(queue.FindLease(1), nullptr);
+  EXPECT_EQ(queue.Take(2, 2, kStart), (SlotBlock{0, 2}));
+}
+
+TEST(SlotLeasesTest, MoreWorkersThanSlotsComputeBackups) {
+  SlotLeases queue = MakeQueue(2);
+  ASSERT_EQ(queue.Take(1, 4, kStart), (SlotBlock{0, 1}));
+  ASSERT_EQ(queue.Take(2, 4, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
+  EXPECT_EQ(queue.Take(3, 4, kStart + absl::Seconds(1)), (SlotBlock{0, 1}));
+  EXPECT_TRUE(queue.FindLease(3)->backup);
+  EXPECT_EQ(queue.Take(4, 4, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
+  EXPECT_FALSE(queue.Take(5, 5, kStart + absl::Seconds(1)).has_value()) << "a third copy helps nobody";
+}
+
+TEST(SlotLeasesTest, ASlowSlotIsGivenOutASecondTime) {
+  SlotLeases queue = MakeQueue(2);
+  ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 1}));
+  ASSERT_EQ(queue.Take(2, 2, kStart), (SlotBlock{1, 1}));
+  queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
+  EXPECT_FALSE(queue.Take(1, 2, kStart + absl::Seconds(1.9)).has_value());
+  EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
+}
+
+TEST(SlotLeasesTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSomeLeases) {
+  SlotLeases queue = MakeQueue(4);
+  ASSERT_EQ(queue.Take(1, 1, kStart), (SlotBlock{0, 4}));
+  // The heartbeats go on.
+  for (double second = 1; second <= 24; ++second) ASSERT_TRUE(queue.Renew(1, kStart + absl::Seconds(second)));
+  EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
+  EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
+  EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
+  // What is timed counts from then on.
+  queue.Cover({0, 4}, 2, kStart + absl::Seconds(20.5));
+  queue.StartStep();
+  ASSERT_EQ(queue.Take(1, 2, kStart + absl::Seconds(30)), (SlotBlock{0, 2}));
+  ASSERT_EQ(queue.Take(2, 2, kStart + absl::Seconds(30)), (SlotBlock{2, 2}));
+  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(31)), (SlotBlock{0, 2}))
+      << "four times 0.1 s for each of two slots";
+}
+
+TEST(SlotLeasesTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
+  SlotLeases queue = MakeQueue(4);
+  for (const uint64_t session : {1, 2, 3, 4}) ASSERT_TRUE(queue.Take(session, 4, kStart).has_value());
+  for (const uint64_t session : {1, 2, 3}) {
+    queue.Cover({static_cast<int64_t>(session) - 1, 1}, session, kStart + absl::Seconds(0.5));
+  }
+  EXPECT_FALSE(queue.Take(1, 4, kStart + absl::Seconds(1.9)).has_value());
+  EXPECT_EQ(queue.Take(1, 4, kStart + absl::Seconds(2.1)), (SlotBlock{3, 1})) << "four times the half second";
+}
+
+TEST(SlotLeasesTest, AContributionThatWaitsIsNotComputedAgain) {
+  SlotLeases queue = MakeQueue(2);
+  queue.Take(1, 2, kStart);
+  queue.Take(2, 2, kStart);
+  queue.Suspend(2, kStart + absl::Seconds(1));
+  queue.Suspend(1, kStart + absl::Seconds(1));
+  EXPECT_FALSE(queue.AnyInTime(kStart + absl::Seconds(1)));
+  EXPECT_EQ(queue.Take(3, 3, kStart + absl::Seconds(100)), absl::nullopt) << "no backup";
+  queue.Resume(1, kStart + absl::Seconds(101));
+  EXPECT_TRUE(queue.AnyInTime(kStart + absl::Seconds(101)));
+  EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(101)), absl::nullopt) << "the wait was not its own";
+  EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(121)), (SlotBlock{0, 1})) << "it is slow by itself";
+  queue.Cover({0, 1}, 3, kStart + absl::Seconds(121));
+  queue.Release(2);
+  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(121)), (SlotBlock{1, 1})) << "free";
+}
+
+TEST(SlotLeasesTest, TheFirstSlotComesFirst) {
+  SlotLeases queue = MakeQueue(4);
+  EXPECT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));
+  EXPECT_EQ(queue.TakeFirst(2, 2, kStart), absl::nullopt) << "somebody is at it";
+  EXPECT_EQ(queue.TakeFirst(2, 2, kStart + absl::Seconds(21)), (SlotBlock{0, 2})) << "who is slow";
+  queue.Release(1);
+  queue.Release(2);
+  EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 1}), (SlotBlock{2, 1}));
+  EXPECT_EQ(queue.TakeFirst(2, 1, kStart), (SlotBlock{0, 2})) << "what is free beside it";
+  queue.Cover({0, 2}, 2, kStart);
+  queue.Release(1);
+  EXPECT_EQ(queue.TakeFirst(1, 4, kStart), (SlotBlock{2, 1}));
+  queue.Cover({2, 1}, 1, kStart);
+  queue.Cover({3, 1}, 1, kStart);
+  EXPECT_EQ(queue.TakeFirst(1, 4, kStart), absl::nullopt);
+}
+
+TEST(SlotLeasesTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
+  SlotLeases queue = MakeQueue(2);
+  ASSERT_EQ(queue.Take(1, 3, kStart), (SlotBlock{0, 1}));
+  queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
+  ASSERT_EQ(queue.Take(2, 3, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
+  ASSERT_EQ(queue.Take(3, 3, kStart + absl::Seconds(2)), (SlotBlock{1, 1}));
+  EXPECT_FALSE(queue.Take(1, 3, kStart + absl::Seconds(3.9)).has_value()) << "the second copy is not slow yet";
+  // The heartbeats of two workers that hang keep their leases; the first of them loses its token at last.
+  queue.Release(2);
+  queue.Renew(3, kStart + absl::Seconds(3.9));
+  EXPECT_EQ(queue.Take(1, 3, kStart + absl::Seconds(4.1)), (SlotBlock{1, 1}));
+  EXPECT_FALSE(queue.Take(4, 3, kStart + absl::Seconds(4.2)).has_value());
+  EXPECT_EQ(queue.Take(4, 3, kStart + absl::Seconds(6.2)), (SlotBlock{1, 1})) << "a third copy";
+}
+
+TEST(SlotLeasesTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
+  SlotLeases queue = MakeQueue(4);
+  EXPECT_EQ(queue.Take(1, 2, kStart, SlotBlock{2, 2}), (SlotBlock{2, 2}));
+  EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));
+  queue.StartStep();
+  EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 2}), (SlotBlock{0, 1})) << "a larger block than its share";
+}
+
+TEST(SlotLeasesTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
+  SlotLeases queue = MakeQueue(2);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(1, 2, kStart);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(2, 2, kStart);
+  EXPECT_TRUE(queue.AnythingDue(kStart)) << "a backup, if there were more workers";
+  queue.Take(3, 4, kStart);
+  queue.Take(4, 4, kStart);
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Seconds(20))) << "nobody knows yet what is slow";
+  EXPECT_TRUE(queue.AnythingDue(kStart + absl::Seconds(20.1))) << "four leases";
+  queue.Release(3);
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+  queue.Take(3, 4, kStart);
+  queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Seconds(2)));
+  EXPECT_TRUE(queue.AnythingDue(kStart + absl::Seconds(2.1))) << "both copies of slot 1 are slow";
+  queue.Cover({1, 1}, 2, kStart + absl::Seconds(2.1));
+  EXPECT_FALSE(queue.AnythingDue(kStart + absl::Hours(1)));
+  queue.StartStep();
+  EXPECT_TRUE(queue.AnythingDue(kStart));
+}
+
+// What is free and what may have a backup, worked out from the leases alone at every call.
+class PlainQueue {
+ public:
+  explicit PlainQueue(int64_t slots) : covered_(slots, false) {}
+
+  bool IsFree(const SlotBlock& block) const {
+    for (int64_t slot = block.first; slot < block.end(); ++slot) {
+      if (covered_[slot]) return false;
+      for (const auto& lease : leases_) {
+        if (lease.second.first <= slot && slot < lease.second.end()) return false;
+      }
+    }
+    return true;
+  }
+  bool AnyFree() const {
+    for (int64_t slot = 0; slot < static_cast<int64_t>(covered_.size()); ++slot) {
+      if (IsFree({slot, 1})) return true;
+    }
+    return false;
+  }
+  int CopiesOf(const SlotBlock& block) const {
+    return static_cast<int>(
+        std::count_if(leases_.begin(), leases_.end(), [&](const auto& lease) { return lease.second == block; }));
+  }
+  void Take(uint64_t session, const SlotBlock& block) { leases_[session] = block; }
+  void Release(uint64_t session) { leases_.erase(session); }
+  void Cover(const SlotBlock& block, uint64_t session) {
+    for (int64_t slot = block.first; slot < block.end(); ++slot) covered_[slot] = true;
+    Release(session);
+  }
+  const std::map<uint64_t, SlotBlock>& leases() const { return leases_; }
+
+ private:
+  std::vector<bool> covered_;
+  std::map<uint64_t, SlotBlock> leases_;
+};
+
+TEST(SlotLeasesTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
+  constexpr uint64_t kSessions = 24;
+  const Philox random(1, StableHash("events"));
+  uint64_t draws = 0;
+  const auto draw = [&](uint64_t below) { return random.At(draws++)[0] % below; };
+  for (const int64_t slots : {1, 2, 5, 8, 13}) {
+    for (const int64_t workers : {2, 5, 24}) {
+      SlotLeases queue = MakeQueue(slots);
+      PlainQueue plain(slots);
+      int taken = 0, backups = 0;
+      for (int event = 0; event < 2000; ++event) {
+        const uint64_t session = draw(kSessions);
+        const auto held = plain.leases().find(session);
+        if (held == plain.leases().end()) {
+          const bool free = plain.AnyFree();
+          const auto block = queue.Take(session, workers, kStart);
+          if (!block) {
+            EXPECT_FALSE(free);
+            continue;
+          }
+          ++taken;
+          EXPECT_EQ(plain.IsFree(*block), free) << "first what nobody computes";
+          if (!free) {
+            ++backups;
+            EXPECT_EQ(plain.CopiesOf(*block), 1);
+            EXPECT_GT(workers, slots);
+          }
+          plain.Take(session, *block);
+        } else if (draw(8) == 0) {
+          queue.Release(session);
+          plain.Release(session);
+        } else {
+          const SlotBlock block = held->second;
+          queue.Cover(block, session, kStart);  // in no time: nothing is ever slow
+          plain.Cover(block, session);
+        }
+        if (!plain.AnyFree() && plain.leases().empty()) {
+          EXPECT_FALSE(queue.AnythingDue(kStart));
+          queue.StartStep();
+          plain = PlainQueue(slots);
+        }
+      }
+      EXPECT_GT(taken, 50);
+      EXPECT_EQ(backups > 0, workers > slots) << slots << " slots, " << workers << " workers";
+    }
+  }
+}
+
+TEST(SlotLeasesTest, ANewStepVoidsAllTokens) {
+  SlotLeases queue = MakeQueue(2);
+  queue.Take(1, 2, kStart);
+  queue.Cover({1, 1}, 2, kStart);
+  queue.StartStep();
+  EXPECT_EQ(queue.FindLease(1), nullptr);
+  EXPECT_EQ(queue.Take(3, 1, kStart), (SlotBlock{0, 2}));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,113 @@
+#include "lockstep/server/sync/shard/local_shard.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/base/mutex.h"
+
+namespace lockstep {
+
+class LocalShard::Sums : public StepSums {
+ public:
+  Sums(VariableStore* store, int64_t slots, bool skips_non_finite)
+      : skips_non_finite_(skips_non_finite), set_(store, slots, skips_non_finite) {}
+
+  void AddReports(absl::Span<const v1::SlotReport> reports) override { set_.AddReports(reports); }
+  bool AddPiece(const SlotBlock& block, const StepPiece& piece) override { return set_.AddPiece(block, piece); }
+  bool complete() const override { return set_.complete(); }
+  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override {
+    auto found = set_.FindNonFinite(block);
+    if (!found) return absl::nullopt;
+    return NonFinite{std::move(found->what), found->slot};
+  }
+  size_t num_finished_segments() const override { return skips_non_finite_ ? 0 : set_.num_finished_segments(); }
+
+  ContributionSet& set() { return set_; }
+
+ private:
+  const bool skips_non_finite_;
+  ContributionSet set_;
+};
+
+// The sums of steps that are over, to be used again: making them takes longer than a small step adds.
+struct LocalShard::Shelf {
+  // A frame of a step that is over may still hold its sums when the next step but one begins.
+  static constexpr size_t kMaxSpare = 2;
+  Mutex mutex;
+  std::vector<std::unique_ptr<Sums>> spare ABSL_GUARDED_BY(mutex);
+};
+
+LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options)
+    : store_(store), slots_(slots), options_(options), shelf_(std::make_shared<Shelf>()) {
+  for (size_t i = 0; i < layout().segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
+}
+
+std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
+  std::unique_ptr<Sums> sums;
+  {
+    MutexLock lock(&shelf_->mutex);
+    if (!shelf_->spare.empty()) {
+      sums = std::move(shelf_->spare.back());
+      shelf_->spare.pop_back();
+    }
+  }
+  if (sums == nullptr) {
+    sums = std::make_unique<Sums>(store_, slots_, options_.skips_non_finite);
+  } else {
+    sums->set().Restart();
+  }
+  return std::shared_ptr<Sums>(sums.release(), [shelf = shelf_](Sums* returned) {
+    std::unique_ptr<Sums> owned(returned);
+    if (!owned->complete()) owned->set().ReleaseMemory();
+    MutexLock lock(&shelf->mutex);
+    if (shelf->spare.size() < Shelf::kMaxSpare) shelf->spare.push_back(std::move(owned));
+  });
+}
+
+std::shared_ptr<StepSums> LocalShard::Begin(int64_t step, float learning_rate) {
+  CHECK_EQ(step, store_->step());
+  const int64_t every = options_.norms_every_steps;
+  store_->BeginUpdate(learning_rate, every > 0 && (step + 1) % every == 0);
+  sums_ = NewSums();
+  return sums_;
+}
+
+StepShard::Committed LocalShard::Commit() {
+  CHECK(sums_ != nullptr && sums_->complete()) << "step " << store_->step() << " is not complete";
+  ContributionSet& set = sums_->set();
+  const auto updates = set.TakeUpdates();
+  Committed committed;
+  committed.mean_loss = set.MeanLoss();
+  committed.stop = set.stop();
+  committed.summaries = set.TakeSummaries();
+  set.TakeFinishedSegments(&segment_order_);
+  for (size_t i = 0; i < layout().segments().size(); ++i) {
+    const bool trainable = layout().variables()[layout().segments()[i].variable].spec.trainable();
+    if (!trainable) segment_order_.push_back(static_cast<int>(i));
+  }
+  if (options_.skips_non_finite) committed.skipped = sums_->FindNonFinite({0, slots_});
+  if (committed.skipped) {
+    store_->SkipUpdate();
+  } else {
+    committed.norms = store_->CommitUpdate(updates);
+  }
+  sums_.reset();
+  return committed;
+}
+
+void LocalShard::GiveUp() {
+  sums_.reset();
+  store_->DropUpdate();
+}
+
+std::shared_ptr<const PublishedValues> LocalShard::next_values() const {
+  return sums_ == nullptr || options_.skips_non_finite ? nullptr : store_->next_published();
+}
+
+std::vector<int> LocalShard::finished_segments() const {
+  return sums_ == nullptr || options_.skips_non_finite ? std::vector<int>() : sums_->set().finished_segments();
+}
+
+size_t LocalShard::num_finished_segments() const { return sums_ == nullptr ? 0 : sums_->num_finished_segments(); }
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#ifndef LOCKSTEP_SERVER_SYNC_WORKERS_DEADLINE_QUEUE_H_
+#define LOCKSTEP_SERVER_SYNC_WORKERS_DEADLINE_QUEUE_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/server/sync/workers/flat_set.h"
+
+namespace lockstep {
+
+// When to look at which session again. For deadlines most of which are moved before they are reached: the owner keeps
+// the deadlines, moves them as it likes, and watches a session again when it was looked at too early. Pure; not
+// thread-safe.
+class DeadlineQueue {
+ public:
+  // PopDue returns the session at `time`, or at an earlier one that is pending.
+  void Watch(uint64_t session, absl::Time time) {
+    const auto added = times_.try_emplace(session, time);
+    if (added.second) order_.insert({time, session});
+  }
+  void Forget(uint64_t session) {
+    const auto it = times_.find(session);
+    if (it == times_.end()) return;
+    order_.erase({it->second, session});
+    times_.erase(it);
+  }
+  // A session whose time is not after `now`; it is no longer watched. The earliest first.
+  absl::optional<uint64_t> PopDue(absl::Time now) {
+    if (order_.empty() || order_.front().first > now) return absl::nullopt;
+    const uint64_t session = order_.front().second;
+    Forget(session);
+    return session;
+  }
+
+ private:
+  absl::flat_hash_map<uint64_t, absl::Time> times_;
+  FlatSet<std::pair<absl::Time, uint64_t>> order_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_WORKERS_DEADLINE_QUEUE_H_
