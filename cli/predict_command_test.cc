@@ -11,7 +11,7 @@
 #include "lockstep/common/checkpoint/formats/npz_writer.h"
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/v1/example.pb.h"
-#include "lockstep/worker/data/formats/idx_encoder.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
 namespace lockstep {
 namespace {

@@ -18,7 +18,7 @@
 #include "lockstep/worker/data/formats/open_dataset.h"
 #include "lockstep/worker/evaluation/metrics.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
-#include "lockstep/worker/session/gradient_transforms.h"
+#include "lockstep/worker/session/block/gradient_transforms.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/kernels/portable_math.h"
-#include "lockstep/worker/data/dataset_registry.h"
+#include "lockstep/worker/data/registry/dataset_registry.h"
 #include "lockstep/worker/evaluation/metric_registry.h"
 
 namespace lockstep {

@@ -15,8 +15,8 @@
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/process/chief_process.h"
 #include "lockstep/train/worker_threads.h"
-#include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/training_worker.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {

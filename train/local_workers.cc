@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train {
 

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/nn/model.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep::train {
 

@@ -15,7 +15,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/session_options.h"
-#include "lockstep/worker/session/block_observer.h"
+#include "lockstep/worker/session/block/block_observer.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep::train {

@@ -17,7 +17,7 @@
 #include "lockstep/tests/benchmark/mlp_products.h"
 #include "lockstep/tests/benchmark/processor.h"
 #include "lockstep/tests/benchmark/spread.h"
-#include "lockstep/worker/nn/layers/conv2d.h"
+#include "lockstep/worker/nn/layers/images/conv2d.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -34,8 +34,8 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
 #include "lockstep/tests/benchmark/child.h"
-#include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/session.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {

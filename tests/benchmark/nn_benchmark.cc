@@ -13,12 +13,12 @@
 #include "lockstep/tests/benchmark/model_exchange.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/layers/activation_layer.h"
-#include "lockstep/worker/nn/layers/batch_norm.h"
-#include "lockstep/worker/nn/layers/conv2d.h"
 #include "lockstep/worker/nn/layers/dense.h"
 #include "lockstep/worker/nn/layers/dropout.h"
-#include "lockstep/worker/nn/layers/layer_norm.h"
-#include "lockstep/worker/nn/layers/pool.h"
+#include "lockstep/worker/nn/layers/images/conv2d.h"
+#include "lockstep/worker/nn/layers/images/pool.h"
+#include "lockstep/worker/nn/layers/normalization/batch_norm.h"
+#include "lockstep/worker/nn/layers/normalization/layer_norm.h"
 #include "lockstep/worker/nn/testing/gradient_check.h"
 
 namespace lockstep {

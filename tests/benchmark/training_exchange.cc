@@ -16,11 +16,11 @@
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_chief_client.h"
 #include "lockstep/tests/benchmark/lockstep_session.h"
-#include "lockstep/worker/data/formats/idx_encoder.h"
-#include "lockstep/worker/session/block_computer.h"
-#include "lockstep/worker/session/block_gradients.h"
-#include "lockstep/worker/session/configured_workload.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
+#include "lockstep/worker/session/block/block_computer.h"
+#include "lockstep/worker/session/block/block_gradients.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 namespace benchmark {

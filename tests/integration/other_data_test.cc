@@ -13,7 +13,7 @@
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/tests/testing/test_cluster.h"
-#include "lockstep/worker/data/dataset_registry.h"
+#include "lockstep/worker/data/registry/dataset_registry.h"
 
 namespace lockstep {
 namespace {

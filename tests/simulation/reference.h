@@ -20,7 +20,7 @@
 #include "lockstep/v1/session_state.pb.h"
 #include "lockstep/v1/variable.pb.h"
 #include "lockstep/worker/nn/model.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 namespace simulation {

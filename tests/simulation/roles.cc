@@ -17,7 +17,7 @@
 #include "lockstep/tests/simulation/reference.h"
 #include "lockstep/tests/simulation/world.h"
 #include "lockstep/train/read_variables.h"
-#include "lockstep/worker/session/block_observer.h"
+#include "lockstep/worker/session/block/block_observer.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {

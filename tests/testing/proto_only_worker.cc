@@ -8,8 +8,8 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/contract/build_info.h"
-#include "lockstep/worker/session/configured_workload.h"
-#include "lockstep/worker/session/model_parts.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
+#include "lockstep/worker/session/workload/model_parts.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "grpcpp/support/sync_stream.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/v1/chief.grpc.pb.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 

@@ -14,7 +14,7 @@
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/server/local/local_chief_client.h"
-#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {

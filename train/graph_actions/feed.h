@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "lockstep/worker/data/batch.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep::train::graph_actions {
 

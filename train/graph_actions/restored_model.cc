@@ -9,7 +9,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/server/ps/initializer.h"
-#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train::graph_actions {
 namespace {

@@ -26,7 +26,7 @@
 #include "lockstep/train/testing/jumping_clock.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/nn/model.h"
-#include "lockstep/worker/session/configured_workload.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train::graph_actions {
 namespace {

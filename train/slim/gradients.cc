@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/worker/session/gradient_norm.h"
+#include "lockstep/worker/session/block/gradient_norm.h"
 
 namespace lockstep::train::slim {
 namespace {

@@ -12,8 +12,8 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/worker/data/addressable_batches.h"
 #include "lockstep/worker/data/formats/idx.h"
-#include "lockstep/worker/data/formats/idx_encoder.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/worker/session/gradient_transforms.h"
+#include "lockstep/worker/session/block/gradient_transforms.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/chief.pb.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 

@@ -11,8 +11,8 @@
 #include "lockstep/common/client/testing/fake_chief_client.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/gradient_digest.h"
-#include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/worker/session/canary.h"
-#include "lockstep/worker/session/model_parts.h"
+#include "lockstep/worker/session/workload/model_parts.h"
 
 namespace lockstep {
 namespace {

@@ -22,7 +22,7 @@
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/session_retries.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 

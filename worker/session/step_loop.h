@@ -9,8 +9,8 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/v1/chief.pb.h"
-#include "lockstep/worker/session/block_computer.h"
-#include "lockstep/worker/session/block_observer.h"
+#include "lockstep/worker/session/block/block_computer.h"
+#include "lockstep/worker/session/block/block_observer.h"
 #include "lockstep/worker/session/worker_protocol.h"
 
 namespace lockstep {

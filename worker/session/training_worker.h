@@ -17,10 +17,10 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
-#include "lockstep/worker/session/block_computer.h"
+#include "lockstep/worker/session/block/block_computer.h"
 #include "lockstep/worker/session/session.h"
 #include "lockstep/worker/session/step_loop.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 

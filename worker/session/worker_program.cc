@@ -21,8 +21,8 @@
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/grpc_connector.h"
-#include "lockstep/worker/session/configured_workload.h"
 #include "lockstep/worker/session/training_worker.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/v1/data.pb.h"
-#include "lockstep/worker/data/formats/idx_encoder.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,6 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/file_pattern.h"
 #include "lockstep/common/tensor/dtype.h"
-#include "lockstep/worker/data/dataset_registry.h"
 #include "lockstep/worker/data/formats/csv.h"
 #include "lockstep/worker/data/formats/idx.h"
 #include "lockstep/worker/data/formats/libsvm.h"
@@ -20,6 +19,7 @@
 #include "lockstep/worker/data/formats/tf_example.h"
 #include "lockstep/worker/data/normalization.h"
 #include "lockstep/worker/data/records/record_dataset.h"
+#include "lockstep/worker/data/registry/dataset_registry.h"
 
 namespace lockstep {
 namespace {

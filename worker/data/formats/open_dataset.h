@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "lockstep/config/v1/input.pb.h"
 #include "lockstep/worker/data/dataset.h"
-#include "lockstep/worker/data/dataset_options.h"
+#include "lockstep/worker/data/registry/dataset_options.h"
 
 namespace lockstep {
 

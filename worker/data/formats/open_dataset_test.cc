@@ -4,7 +4,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
-#include "lockstep/worker/data/formats/idx_encoder.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
 namespace lockstep {
 namespace {

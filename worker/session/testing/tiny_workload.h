@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/nn/model.h"
-#include "lockstep/worker/session/workload.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 

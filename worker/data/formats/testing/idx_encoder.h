@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_WORKER_DATA_FORMATS_TESTING_IDX_ENCODER_H_
+#define LOCKSTEP_WORKER_DATA_FORMATS_TESTING_IDX_ENCODER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+// For tests: the bytes of an IDX file of unsigned bytes.
+std::string EncodeIdx(absl::Span<const uint32_t> dims, absl::string_view elements);
+
+// For tests: one gzip member.
+std::string Gzip(absl::string_view contents);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_FORMATS_TESTING_IDX_ENCODER_H_

@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_IMAGES_FLATTEN_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_IMAGES_FLATTEN_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// [batch, ...] to [batch, elements of an example]: the same memory.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeFlatten(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_IMAGES_FLATTEN_H_

@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_IMAGES_POOL_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_IMAGES_POOL_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// The largest element, or the mean, of each window (window.h) of [height, width, channels], channel by channel.
+// Padding counts as absent: it is never the largest, and the mean is that of the positions inside the input.
+// The gradient of a maximum goes to the first element, row by row, that equals it; a NaN is larger than everything.
+// InvalidArgument for other inputs, for windows or strides out of range, and for windows with padding alone.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeMaxPool(LayerBuilder* builder);
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeAveragePool(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_IMAGES_POOL_H_

@@ -1,0 +1,27 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_IMAGES_WINDOW_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_IMAGES_WINDOW_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "google/protobuf/repeated_field.h"
+#include "lockstep/config/v1/model.pb.h"
+#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// From a layer's configuration, as TensorFlow defines it: VALID has ceil((input - size + 1) / stride) windows and no
+// padding; SAME has ceil(input / stride) windows, and pads max((output - 1) stride + size - input, 0)
+// positions, the smaller half of them before the first one.
+// A list has one number for both dimensions, or two; without numbers `strides` are `otherwise`, or `size` when that is
+// 0. InvalidArgument for inputs that are neither [height, width, channels] nor [height, width], and for windows that
+// are larger than the input without padding.
+absl::StatusOr<WindowGeometry> MakeWindowGeometry(const LayerBuilder& builder,
+                                                  const google::protobuf::RepeatedField<int64_t>& size,
+                                                  const google::protobuf::RepeatedField<int64_t>& strides,
+                                                  int64_t otherwise, config::v1::Padding padding);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_IMAGES_WINDOW_H_

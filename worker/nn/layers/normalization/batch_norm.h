@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_WORKER_NN_LAYERS_NORMALIZATION_BATCH_NORM_H_
+#define LOCKSTEP_WORKER_NN_LAYERS_NORMALIZATION_BATCH_NORM_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/nn/layers/layer_op.h"
+
+namespace lockstep {
+
+// Batch normalisation (Ioffe and Szegedy 2015) over all dimensions but the last:
+//   y = f(gamma (x - mean) / sqrt(variance + epsilon) + beta)
+// In training with the mean and the biased variance of the batch, sum((x - mean)^2) / n. The same two numbers are
+// what the update ops of "<layer>/moving_mean" and "<layer>/moving_variance" report (TensorFlow's fused kernel
+// would report the unbiased variance there); in evaluation these two variables take their place.
+// Variables "<layer>/gamma", "<layer>/beta" [channels], trainable; the moving ones start at 0 and 1.
+// InvalidArgument for a scalar input, and for decay or epsilon out of range.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeBatchNorm(LayerBuilder* builder);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_NN_LAYERS_NORMALIZATION_BATCH_NORM_H_

@@ -1,0 +1,101 @@
+#include "lockstep/worker/session/block/block_computer.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/base/process/floating_point_mode.h"
+#include "lockstep/common/base/process/trace_recorder.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/compression.h"
+
+namespace lockstep {
+
+void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches) {
+  int64_t step = token.step();
+  for (int i = 0; i < 3; ++i) {
+    if (++slot == token.first_slot() + token.slot_count()) {
+      slot = token.first_slot();
+      ++step;
+    }
+    batches->Prefetch(step, slot);
+  }
+}
+
+BlockComputer::BlockComputer(Workload workload, ParameterLayout layout, uint64_t seed, const std::atomic<bool>* wanted,
+                             std::atomic<int64_t>* slots)
+    : workload_(std::move(workload)), layout_(std::move(layout)), seed_(seed), wanted_(*wanted), slots_(*slots) {}
+
+absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const config::v1::RunSpec& config,
+                                                                     Workload workload, const std::atomic<bool>* wanted,
+                                                                     std::atomic<int64_t>* slots) {
+  ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(workload.model->spec()));
+  std::unique_ptr<BlockComputer> computer(
+      new BlockComputer(std::move(workload), std::move(layout), config.training().seed(), wanted, slots));
+  computer->gradients_ =
+      std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()),
+                                       // Otherwise a NaN ends the run.
+                                       config.training().skip_non_finite() ? NaNs::kAlike : NaNs::kAsTheyAre);
+  ASSIGN_OR_RETURN(
+      computer->transforms_,
+      GradientTransforms::Create(config.optimizer(), computer->workload_.model->spec(), computer->gradients_.get()));
+  return computer;
+}
+
+BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
+                                             const BlockAdditions& additions) {
+  // A model may load what changes it as late as in its first slot.
+  absl::Status mode = CheckFloatingPointMode();
+  if (!mode.ok()) return {std::move(mode), /*own=*/true};
+  const v1::Token& token = assignment.token;
+  gradients_->BeginBlock(channel, token, assignment.estimates);
+  for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
+    Result result = ComputeSlot(assignment, slot, slot == token.first_slot() ? &additions : nullptr);
+    if (result.own && absl::IsOutOfRange(result.status)) {
+      LOG(INFO) << "the input ends before slot " << slot << " of step " << token.step() << ": "
+                << result.status.message();
+      return {channel->SendEndOfInput()};
+    }
+    if (!result.status.ok()) return result;
+  }
+  gradients_->EndBlock();
+  return {gradients_->status()};
+}
+
+double BlockComputer::mean_loss() const {
+  double sum = 0;
+  for (const v1::SlotReport& report : gradients_->reports()) sum += report.loss();
+  return gradients_->reports().empty() ? 0 : sum / static_cast<double>(gradients_->reports().size());
+}
+
+BlockComputer::Result BlockComputer::ComputeSlot(const StepChannel::Assignment& assignment, int64_t slot,
+                                                 const BlockAdditions* additions) {
+  const v1::Token& token = assignment.token;
+  const auto batch = [&] {
+    TraceSpan span("input");
+    return workload_.batches->Get(token.step(), slot);
+  }();
+  if (!batch.ok()) return {batch.status(), /*own=*/true};
+  if (!wanted_.load()) return {absl::CancelledError("the block is not wanted")};
+  PrefetchFollowing(token, slot, workload_.batches.get());
+  gradients_->BeginSlot(slot);
+  if (additions != nullptr) {
+    if (additions->stop) gradients_->RequestStop();
+    for (const v1::Summary& summary : additions->summaries) gradients_->OnSummary(summary);
+  }
+  SlotKey key;
+  key.seed = seed_;
+  key.step = token.step();
+  key.slot = slot;
+  absl::Status status;
+  {
+    TraceSpan span("compute");
+    status = workload_.model->ComputeGradients(assignment.values, *batch, key, transforms_.get());
+  }
+  // The channel's error comes first: a broken stream is why the model was asked to stop, or will be tried again.
+  if (!gradients_->status().ok()) return {gradients_->status()};
+  if (!status.ok()) return {status, /*own=*/!absl::IsCancelled(status)};
+  slots_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+#include "lockstep/worker/session/block/block_gradients.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/base/process/trace_recorder.h"
+#include "lockstep/common/step/report_parts.h"
+#include "lockstep/common/tensor/float_chunks.h"
+#include "lockstep/common/tensor/rounding.h"
+
+namespace lockstep {
+namespace {
+
+size_t PopulationCount(int64_t n) {
+  size_t count = 0;
+  for (; n > 0; n &= n - 1) ++count;
+  return count;
+}
+
+}  // namespace
+
+BlockGradients::BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted,
+                               const Compression& compression, NaNs nans)
+    : layout_(*layout),
+      wanted_(wanted),
+      type_(compression.gradients),
+      nans_(nans),
+      encoder_(compression.top_k > 0 ? std::make_unique<DifferenceEncoder>(compression.top_k) : nullptr),
+      differences_(layout->variables().size()) {}
+
+void BlockGradients::BeginBlock(StepChannel* channel, const v1::Token& token, absl::Span<float* const> estimates) {
+  channel_ = channel;
+  token_ = token;
+  estimates_ = estimates;
+  for (auto& differences : differences_) differences.clear();
+  reports_.clear();
+  reports_sent_ = false;
+  digests_.assign(token.digest() ? layout_.variables().size() : 0, 0);
+  status_ = absl::OkStatus();
+}
+
+void BlockGradients::EndBlock() {
+  if (digests_.empty() || !status_.ok()) return;
+  std::vector<uint64_t> trainable;
+  for (size_t i = 0; i < digests_.size(); ++i) {
+    if (layout_.variables()[i].spec.trainable()) trainable.push_back(digests_[i]);
+  }
+  status_ = channel_->SendDigests(trainable);
+}
+
+void BlockGradients::BeginSlot(int64_t slot) {
+  reports_.emplace_back();
+  CHECK_EQ(slot, token_.first_slot() + index());
+  reports_.back().set_slot(slot);
+}
+
+bool BlockGradients::OnLoss(float loss) {
+  reports_.back().set_loss(loss);
+  return wanted_->load(std::memory_order_relaxed);
+}
+
+void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
+  v1::SlotReport& report = reports_.back();
+  while (report.update_size() <= index) report.add_update();
+  report.mutable_update(index)->assign(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(float));
+}
+
+void BlockGradients::OnSummary(const v1::Summary& summary) {
+  // Serialized messages one behind the other are one that has the values of both.
+  std::string* const bytes = reports_.back().mutable_summary();
+  const size_t added = summary.ByteSizeLong();
+  if (bytes->size() + added > static_cast<size_t>(kMaxSummaryBytes)) {
+    LOG_EVERY_N(WARNING, 100) << "a summary of slot " << reports_.back().slot()
+                              << " is dropped: with it the slot would have " << bytes->size() + added
+                              << " bytes of summaries, at most " << kMaxSummaryBytes << " are allowed";
+    return;
+  }
+  summary.AppendToString(bytes);
+}
+
+float* BlockGradients::Partial(size_t depth, int variable) {
+  if (depth == 0) return channel_->GradientBuffer(variable);
+  while (partial_.size() < depth) partial_.emplace_back(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+  return partial_[depth - 1].as<float>() + layout_.variables()[variable].flat_offset;
+}
+
+float* BlockGradients::GradientBuffer(int variable) {
+  return Partial(encoder_ != nullptr ? 0 : PopulationCount(index()), variable);
+}
+
+void BlockGradients::OnGradient(int variable) {
+  const bool last = index() + 1 == token_.slot_count();
+  if (last && !reports_sent_) {
+    reports_sent_ = true;
+    status_.Update(channel_->SendReports(reports_));
+  }
+  if (!digests_.empty()) {
+    const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);
+    digests_[variable] = GradientDigest({GradientBuffer(variable), elements}, nans_);
+  }
+  encoder_ != nullptr ? CompressAndSend(variable, last) : SumAndSend(variable, last);
+}
+
+void BlockGradients::CompressAndSend(int variable, bool last) {
+  const auto& place = layout_.variables()[variable];
+  const float* const gradient = GradientBuffer(variable);
+  float* const estimate = estimates_[index()] + place.flat_offset;
+  for (int i = 0; i < place.num_segments; ++i) {
+    const auto& segment = layout_.segments()[place.first_segment + i];
+    std::string bytes = encoder_->Encode(gradient + segment.offset, estimate + segment.offset, segment.elements);
+    AddDifferences(bytes, estimate + segment.offset);
+    differences_[variable].push_back({token_.first_slot() + index(), segment.offset, std::move(bytes)});
+  }
+  if (!last) return;
+  for (const Differences& differences : differences_[variable]) {
+    if (!status_.ok()) return;
+    TraceSpan span("send");
+    status_.Update(channel_->SendDifferences(differences.slot, variable, differences.offset, differences.bytes));
+  }
+}
+
+void BlockGradients::SumAndSend(int variable, bool last) {
+  // As a binary counter carries: equal halves join; after the last slot everything does, right to left.
+  const int64_t elements = layout_.variables()[variable].elements;
+  RoundTo(type_, elements, GradientBuffer(variable));
+  int64_t rest = index();
+  for (size_t depth = PopulationCount(index()); depth > 0 && (last || rest % 2 == 1); --depth, rest /= 2) {
+    FloatChunks(Partial(depth, variable), elements).AddTo(0, elements, Partial(depth - 1, variable));
+    RoundTo(type_, elements, Partial(depth - 1, variable));
+  }
+  if (last && status_.ok()) {
+    TraceSpan span("send");
+    status_.Update(channel_->SendGradient(variable));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#ifndef LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_GRADIENTS_H_
+#define LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_GRADIENTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/gradient_digest.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/common/step/sparse_differences.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/v1/chief.pb.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+// Collects what a model computes for the slots of one block, one slot after the other, sums the gradients
+// along the tree over slot numbers, each gradient and each sum rounded to the run's type for gradients, and sends each
+// variable's sum to the chief as soon as the last slot's gradient of it is final. With top-k compression nothing is
+// summed: each slot's differences from its estimate are sent then. When the token asks for digests, they are those of
+// the slot's gradients before any rounding. Reused for block after block. For one thread.
+class BlockGradients : public GradientSink {
+ public:
+  // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false. `nans`: of digests.
+  BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, const Compression& compression = {},
+                 NaNs nans = NaNs::kAlike);
+
+  // The next block goes to `channel`, which must outlive it. `estimates` as in StepChannel::Assignment.
+  void BeginBlock(StepChannel* channel, const v1::Token& token, absl::Span<float* const> estimates = {});
+  void BeginSlot(int64_t slot);
+
+  bool OnLoss(float loss) override;
+  void OnUpdate(int index, absl::Span<const float> value) override;
+  void OnSummary(const v1::Summary& summary) override;
+  void RequestStop() override { reports_.back().set_stop(true); }
+  float* GradientBuffer(int variable) override;
+  void OnGradient(int variable) override;
+
+  // After the last slot: sends the digests, if the token asks for them.
+  void EndBlock();
+
+  // The first error of the channel since BeginBlock.
+  const absl::Status& status() const { return status_; }
+  // The reports of the slots of the block so far.
+  const std::vector<v1::SlotReport>& reports() const { return reports_; }
+
+ private:
+  // Differences of one segment of one slot's gradient, to be sent with the last slot's.
+  struct Differences {
+    int64_t slot = 0;
+    int64_t offset = 0;
+    std::string bytes;
+  };
+
+  // Of the slot in its block.
+  int64_t index() const { return static_cast<int64_t>(reports_.size()) - 1; }
+  float* Partial(size_t depth, int variable);
+  void SumAndSend(int variable, bool last);
+  void CompressAndSend(int variable, bool last);
+
+  const ParameterLayout& layout_;
+  const std::atomic<bool>* const wanted_;
+  const v1::DataType type_;
+  const NaNs nans_;
+  // For top-k compression; null without.
+  const std::unique_ptr<DifferenceEncoder> encoder_;
+  absl::Span<float* const> estimates_;
+  std::vector<std::vector<Differences>> differences_;  // by variable
+  StepChannel* channel_ = nullptr;
+  v1::Token token_;
+  std::vector<v1::SlotReport> reports_;
+  bool reports_sent_ = false;
+  std::vector<uint64_t> digests_;  // by variable, when the token asks for them
+  absl::Status status_;
+  // Partial sums that wait for their right sibling: one for each one-bit of index(). The lowest lies in the
+  // channel's buffer, the others here (flat arrays).
+  std::vector<AlignedBuffer> partial_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_GRADIENTS_H_

@@ -1,0 +1,38 @@
+#ifndef LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_OBSERVER_H_
+#define LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_OBSERVER_H_
+
+#include <vector>
+
+#include "lockstep/v1/chief.pb.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep {
+
+// What a program adds to the report of a block's first slot.
+struct BlockAdditions {
+  std::vector<v1::Summary> summaries;
+  // The run is to end when the block's step is committed.
+  bool stop = false;
+};
+
+// Sees the blocks of a worker. Called by the thread of TrainingWorker::Run, but for OnRunOver.
+class BlockObserver {
+ public:
+  virtual ~BlockObserver() = default;
+
+  // A session is open, with a stream: the first one, or after the one before was lost. `goes_on`: that one was with the
+  // same life of the chief, which ended it itself, as it does when variables or settings are set.
+  virtual void OnSession(bool goes_on) = 0;
+  // Before a block is computed; may block. False: it is given up, as a stop was requested.
+  virtual bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
+  // The block was computed and sent. Mean over its slots.
+  virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
+  // What became of it, and of nothing else since.
+  virtual void OnResult(v1::ContributionResult result) = 0;
+  // From any thread: the run is over, says the chief; what is being computed is not wanted.
+  virtual void OnRunOver() = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_OBSERVER_H_

@@ -1,0 +1,35 @@
+#ifndef LOCKSTEP_WORKER_SESSION_WORKLOAD_CONFIGURED_WORKLOAD_H_
+#define LOCKSTEP_WORKER_SESSION_WORKLOAD_CONFIGURED_WORKLOAD_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/session/workload/workload.h"
+
+namespace lockstep {
+
+struct WorkloadOptions {
+  // Must outlive the workload.
+  FileSystem* fs = FileSystem::Real();
+  // 0: cluster.compute_threads of the configuration.
+  int compute_threads = 0;
+  // Where the indexes of CSV, libsvm and TFRecord files are kept; empty: they are rebuilt at every start.
+  std::string index_directory;
+  Executor* executor = Executor::Threads();  // must outlive the task
+  // Batches are prepared in a thread of their own.
+  bool prefetch = true;
+};
+
+// How many threads compute a model: at least one.
+int ComputeThreads(const config::v1::RunSpec& config, const WorkloadOptions& options);
+
+// The input (split "train") and the model that a configuration describes.
+// Errors: those of OpenDataset, CreateBatchSource and CreateModel.
+absl::StatusOr<Workload> LoadWorkload(const config::v1::RunSpec& config, const WorkloadOptions& options);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_WORKLOAD_CONFIGURED_WORKLOAD_H_

@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_WORKER_SESSION_WORKLOAD_MODEL_PARTS_H_
+#define LOCKSTEP_WORKER_SESSION_WORKLOAD_MODEL_PARTS_H_
+
+#include <vector>
+
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/contract.pb.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+// What a worker's gradients are a function of besides the variables, their values and the data, for
+// OpenSessionRequest.model_part: the model's own parts, its name and parameters if it is a registered one, and what the
+// configuration has the worker do: how a batch is put together, random numbers, multipliers, clips, compression.
+std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const Model& model);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_WORKLOAD_MODEL_PARTS_H_

@@ -1,0 +1,31 @@
+#ifndef LOCKSTEP_WORKER_SESSION_WORKLOAD_WORKLOAD_H_
+#define LOCKSTEP_WORKER_SESSION_WORKLOAD_WORKLOAD_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/contract.pb.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+// What a worker computes with, made from the run's configuration.
+struct Workload {
+  std::unique_ptr<BatchSource> batches;
+  std::unique_ptr<Model> model;
+  // Identifies what the batches are made of: the chief compares it with the run's. Absent: they are read from nowhere.
+  absl::optional<v1::DataDigest> data;
+  // What computes, if the model is not made of Lockstep's own arithmetic; all workers of a run need the same.
+  absl::optional<v1::Framework> framework;
+};
+using WorkloadFactory = std::function<absl::StatusOr<Workload>(const config::v1::RunSpec&)>;
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_SESSION_WORKLOAD_WORKLOAD_H_
