@@ -32,7 +32,7 @@
 #include "lockstep/common/transport/grpc_chief_client.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/train/evaluation/background_evaluation.h"
-#include "lockstep/train/local_run.h"
+#include "lockstep/train/program/local_run.h"
 
 namespace lockstep {
 namespace {

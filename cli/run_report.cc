@@ -15,8 +15,8 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/summary/event_writer.h"
-#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/evaluation/run_watcher.h"
+#include "lockstep/train/events/event_writer_cache.h"
 
 namespace lockstep {
 namespace {

@@ -17,7 +17,7 @@
 #include "lockstep/common/config/config_flags.h"
 #include "lockstep/train/learn/learn_runner.h"
 #include "lockstep/train/learn/train_op_estimator.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/program/program.h"
 
 using lockstep::AbsolutePath;
 using lockstep::train::CreateTrainOp;

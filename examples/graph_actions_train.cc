@@ -11,7 +11,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/config_flags.h"
 #include "lockstep/train/graph_actions/graph_actions.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/program/program.h"
 #include "lockstep/train/saver/checkpoints.h"
 
 using lockstep::AbsolutePath;

@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/hooks/stop_at_step_hook.h"
-#include "lockstep/train/monitored_training_session.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
+#include "lockstep/train/monitored/monitored_training_session.h"
+#include "lockstep/train/program/program.h"
 
 using lockstep::train::CreateTrainOp;
 using lockstep::train::MonitoredSession;

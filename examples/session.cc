@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/open_session.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/program/program.h"
+#include "lockstep/train/session/open_session.h"
 
 using lockstep::train::CreateTrainOp;
 using lockstep::train::OpenSession;

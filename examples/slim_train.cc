@@ -12,7 +12,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/config/text/text_proto.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/program/program.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/evaluation.h"

@@ -4,12 +4,12 @@
 //   ./lockstep exec //examples:supervisor --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which computes as
 //   well
 //   ./lockstep exec //examples:supervisor --master=grpc://127.0.0.1:2222               a worker
-#include "lockstep/train/supervisor.h"
+#include "lockstep/train/supervisor/supervisor.h"
 
 #include <iostream>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/program.h"
+#include "lockstep/train/program/program.h"
 
 using lockstep::train::CreateTrainOp;
 using lockstep::train::Program;

@@ -38,7 +38,7 @@ pure=(
   worker/session/worker_protocol
 )
 
-own='mutex|clock|executor|periodic_task|thread_pool|coordinator|process|system_random|trace_recorder'
+own='mutex|clock|executor|periodic_task|thread_pool|process|system_random|trace_recorder'
 forbidden="^(lockstep/)?common/(base/([a-z]+/)?(${own})|io/[a-z_]*file[a-z_]*)\\.h\$"
 forbidden+='|^(functional|thread|mutex|shared_mutex|condition_variable|future|semaphore|latch|barrier|stop_token)$'
 forbidden+='|^(chrono|c?time|time\.h|cstdio|stdio\.h|filesystem|fstream|iostream|syncstream)$'

@@ -8,14 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/hooks/checkpoint_saver_hook.h"
-#include "lockstep/train/hooks/early_stopping_hook.h"
 #include "lockstep/train/hooks/final_ops_hook.h"
 #include "lockstep/train/hooks/global_step_waiter_hook.h"
 #include "lockstep/train/hooks/logging_tensor_hook.h"
-#include "lockstep/train/hooks/nan_tensor_hook.h"
 #include "lockstep/train/hooks/profiler_hook.h"
 #include "lockstep/train/hooks/step_counter_hook.h"
-#include "lockstep/train/hooks/stop_at_step_hook.h"
+#include "lockstep/train/hooks/stop/early_stopping_hook.h"
+#include "lockstep/train/hooks/stop/nan_tensor_hook.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/hooks/summary_saver_hook.h"
 
 namespace lockstep::train {

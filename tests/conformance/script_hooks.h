@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/tests/conformance/script_line.h"
-#include "lockstep/train/hook.h"
-#include "lockstep/train/hooks/second_or_step_timer.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/base/second_or_step_timer.h"
 
 namespace lockstep::train {
 

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "lockstep/tests/conformance/script_line.h"
-#include "lockstep/train/train_op.h"
+#include "lockstep/train/session/train_op.h"
 
 namespace lockstep::train {
 

@@ -21,7 +21,7 @@
 #include "lockstep/tests/conformance/script_hooks.h"
 #include "lockstep/tests/conformance/script_line.h"
 #include "lockstep/tests/conformance/script_op.h"
-#include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/monitored/monitored_training_session.h"
 
 namespace lockstep::train {
 namespace {

@@ -25,7 +25,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/tests/conformance/script_line.h"
 #include "lockstep/tests/conformance/script_op.h"
-#include "lockstep/train/supervisor.h"
+#include "lockstep/train/supervisor/supervisor.h"
 
 namespace lockstep::train {
 namespace {

@@ -15,8 +15,8 @@
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/summary/event_writer.h"
-#include "lockstep/common/summary/summary_builder.h"
 #include "lockstep/server/chief/checkpoint/checkpoint_manager.h"
+#include "lockstep/train/events/summary_builder.h"
 
 namespace lockstep {
 namespace {

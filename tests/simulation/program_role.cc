@@ -16,12 +16,12 @@
 #include "lockstep/tests/simulation/chief_server.h"
 #include "lockstep/tests/simulation/roles.h"
 #include "lockstep/tests/simulation/world.h"
-#include "lockstep/train/chief_session.h"
-#include "lockstep/train/hook.h"
-#include "lockstep/train/hooks/early_stopping_hook.h"
-#include "lockstep/train/monitored_session.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/stop/early_stopping_hook.h"
+#include "lockstep/train/monitored/monitored_session.h"
 #include "lockstep/train/saver/named_tensor.h"
-#include "lockstep/train/stop_signal.h"
+#include "lockstep/train/session/chief_session.h"
+#include "lockstep/train/session/end/stop_signal.h"
 
 namespace lockstep {
 namespace simulation {

@@ -16,7 +16,7 @@
 #include "lockstep/tests/simulation/chief_server.h"
 #include "lockstep/tests/simulation/reference.h"
 #include "lockstep/tests/simulation/world.h"
-#include "lockstep/train/read_variables.h"
+#include "lockstep/train/session/read_variables.h"
 #include "lockstep/worker/session/block/block_observer.h"
 #include "lockstep/worker/session/training_worker.h"
 

@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "glog/logging.h"
-#include "lockstep/train/pause.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/end/pause.h"
 
 namespace lockstep::train {
 

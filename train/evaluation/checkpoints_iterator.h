@@ -9,7 +9,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/train/stop_signal.h"
+#include "lockstep/train/session/end/stop_signal.h"
 
 namespace lockstep::train {
 

@@ -4,7 +4,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/train/evaluation/run_watcher.h"
-#include "lockstep/train/pause.h"
+#include "lockstep/train/session/end/pause.h"
 
 namespace lockstep::train {
 

@@ -9,7 +9,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
-#include "lockstep/common/summary/event_writer_cache.h"
+#include "lockstep/train/events/event_writer_cache.h"
 
 namespace lockstep {
 

@@ -12,9 +12,9 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
-#include "lockstep/common/summary/event_writer_cache.h"
-#include "lockstep/common/summary/summary_builder.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
+#include "lockstep/train/events/event_writer_cache.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
 #include "lockstep/worker/evaluation/metrics.h"
 

@@ -14,7 +14,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/train/graph_actions/restored_model.h"
-#include "lockstep/train/train_op.h"
+#include "lockstep/train/session/train_op.h"
 #include "lockstep/worker/data/batch.h"
 
 namespace lockstep::train::graph_actions {

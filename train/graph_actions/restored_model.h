@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/tensor/tensor.h"
-#include "lockstep/train/train_op.h"
+#include "lockstep/train/session/train_op.h"
 #include "lockstep/worker/data/batch.h"
 #include "lockstep/worker/evaluation/model_values.h"
 #include "lockstep/worker/nn/model.h"

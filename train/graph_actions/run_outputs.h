@@ -13,7 +13,7 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/train/graph_actions/restored_model.h"
-#include "lockstep/train/train_op.h"
+#include "lockstep/train/session/train_op.h"
 #include "lockstep/worker/data/batch.h"
 
 namespace lockstep::train::graph_actions {

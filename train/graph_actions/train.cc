@@ -13,11 +13,11 @@
 #include "lockstep/server/chief/run/run_target.h"
 #include "lockstep/train/hooks/logging_tensor_hook.h"
 #include "lockstep/train/hooks/loss_summary_hook.h"
-#include "lockstep/train/hooks/monitor_hook_adapter.h"
+#include "lockstep/train/hooks/monitors/monitor_hook_adapter.h"
 #include "lockstep/train/hooks/step_counter_hook.h"
-#include "lockstep/train/local_workers.h"
-#include "lockstep/train/monitored_session.h"
+#include "lockstep/train/monitored/monitored_session.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/local_workers.h"
 
 namespace lockstep::train::graph_actions {
 namespace {

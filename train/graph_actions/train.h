@@ -10,10 +10,10 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/train/graph_actions/feed.h"
-#include "lockstep/train/held_session.h"
-#include "lockstep/train/hooks/monitor.h"
-#include "lockstep/train/recovery_policy.h"
-#include "lockstep/train/session_options.h"
+#include "lockstep/train/hooks/monitors/monitor.h"
+#include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/recovery_policy.h"
+#include "lockstep/train/session/session_options.h"
 
 namespace lockstep::train::graph_actions {
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/base/hook.h"
 
 namespace lockstep::train {
 

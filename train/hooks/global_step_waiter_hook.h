@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/base/hook.h"
 
 namespace lockstep::train {
 

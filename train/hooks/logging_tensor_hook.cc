@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/hooks/fetched_value.h"
+#include "lockstep/train/hooks/base/fetched_value.h"
 
 namespace lockstep::train {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/train/hook.h"
-#include "lockstep/train/hooks/second_or_step_timer.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/base/second_or_step_timer.h"
 
 namespace lockstep::train {
 

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
-#include "lockstep/common/summary/summary_builder.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/testing/fake_session.h"
 #include "lockstep/train/testing/hooked_run.h"
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
-#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/checkpoint_saver_hook.h"
 
 namespace lockstep::train {

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/train/learn/checkpoint_evaluation.h"
 #include "lockstep/train/learn/experiment.h"
-#include "lockstep/train/learn/fake_estimator.h"
+#include "lockstep/train/learn/testing/fake_estimator.h"
 
 namespace lockstep::train {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/train/hook.h"
+#include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/checkpoint_saver_hook.h"
 #include "lockstep/train/learn/run_config.h"
 

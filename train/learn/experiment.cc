@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/pause.h"
+#include "lockstep/train/session/end/pause.h"
 
 namespace lockstep::train {
 namespace {

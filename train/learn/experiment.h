@@ -15,7 +15,7 @@
 #include "lockstep/train/learn/checkpoint_evaluation.h"
 #include "lockstep/train/learn/estimator.h"
 #include "lockstep/train/learn/export_strategy.h"
-#include "lockstep/train/stop_signal.h"
+#include "lockstep/train/session/end/stop_signal.h"
 
 namespace lockstep::train {
 

@@ -2,8 +2,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/train/hooks/stop_at_step_hook.h"
-#include "lockstep/train/learn/fake_estimator.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
+#include "lockstep/train/learn/testing/fake_estimator.h"
 
 namespace lockstep::train {
 namespace {

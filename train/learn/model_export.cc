@@ -18,7 +18,7 @@
 #include "lockstep/common/config/text/first_difference.h"
 #include "lockstep/common/report/json_text.h"
 #include "lockstep/common/tensor/tensor.h"
-#include "lockstep/train/pause.h"
+#include "lockstep/train/session/end/pause.h"
 
 namespace lockstep::train {
 namespace {

@@ -7,7 +7,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/train/learn/estimator.h"
-#include "lockstep/train/stop_signal.h"
+#include "lockstep/train/session/end/stop_signal.h"
 
 namespace lockstep::train {
 

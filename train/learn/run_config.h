@@ -12,8 +12,8 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/cluster/cluster_role.h"
 #include "lockstep/common/cluster/tf_config.h"
-#include "lockstep/train/choice.h"
-#include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/monitored/monitored_training_session.h"
+#include "lockstep/train/session/choice.h"
 
 namespace lockstep::train {
 

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/train/learn/fake_estimator.h"
+#include "lockstep/train/learn/testing/fake_estimator.h"
 
 namespace lockstep::train {
 namespace {

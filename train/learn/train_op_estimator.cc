@@ -10,11 +10,11 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/common/summary/event_writer_cache.h"
-#include "lockstep/train/await_run_end.h"
-#include "lockstep/train/hooks/stop_at_step_hook.h"
+#include "lockstep/train/events/event_writer_cache.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/end/await_run_end.h"
 #include "lockstep/worker/evaluation/model_values.h"
 
 namespace lockstep::train {

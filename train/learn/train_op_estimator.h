@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
-#include "lockstep/train/held_session.h"
 #include "lockstep/train/learn/estimator.h"
-#include "lockstep/train/scaffold.h"
-#include "lockstep/train/session_options.h"
+#include "lockstep/train/monitored/scaffold.h"
+#include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/session_options.h"
 
 namespace lockstep::train {
 

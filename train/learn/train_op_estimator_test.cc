@@ -17,9 +17,9 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/learn/experiment.h"
-#include "lockstep/train/learn/fake_estimator.h"
 #include "lockstep/train/learn/model_export.h"
-#include "lockstep/train/local_workers.h"
+#include "lockstep/train/learn/testing/fake_estimator.h"
+#include "lockstep/train/session/local_workers.h"
 
 namespace lockstep::train {
 namespace {

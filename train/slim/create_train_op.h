@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "lockstep/config/v1/run_spec.pb.h"
-#include "lockstep/train/choice.h"
+#include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/train_op.h"
 #include "lockstep/train/slim/gradients.h"
-#include "lockstep/train/train_op.h"
 
 namespace lockstep::train::slim {
 

@@ -8,9 +8,9 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
-#include "lockstep/common/summary/event_writer_cache.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_watcher.h"
+#include "lockstep/train/events/event_writer_cache.h"
 #include "lockstep/train/saver/checkpoints.h"
 
 namespace lockstep::train::slim {

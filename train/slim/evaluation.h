@@ -12,10 +12,10 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/train/choice.h"
 #include "lockstep/train/evaluation/checkpoints_iterator.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
-#include "lockstep/train/stop_signal.h"
+#include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train::slim {

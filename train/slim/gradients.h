@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lockstep/common/summary/summary_builder.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep::train::slim {

@@ -11,15 +11,15 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "lockstep/train/choice.h"
-#include "lockstep/train/recovery_policy.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/saver/saver.h"
-#include "lockstep/train/session_manager.h"
-#include "lockstep/train/session_options.h"
+#include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/recovery_policy.h"
+#include "lockstep/train/session/session_options.h"
 #include "lockstep/train/slim/train_step.h"
-#include "lockstep/train/supervisor.h"
+#include "lockstep/train/supervisor/session_manager.h"
+#include "lockstep/train/supervisor/supervisor.h"
 
 namespace lockstep::train::slim {
 

@@ -7,10 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "lockstep/train/held_session.h"
-#include "lockstep/train/hook.h"
-#include "lockstep/train/hooked_session.h"
-#include "lockstep/train/session.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/base/hooked_session.h"
+#include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/session.h"
 #include "lockstep/train/slim/train_step.h"
 
 namespace lockstep::train::slim {

@@ -18,11 +18,11 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/evaluation.h"
 #include "lockstep/train/slim/learning.h"
 #include "lockstep/train/slim/training.h"
-#include "lockstep/train/stop_signal.h"
 
 namespace lockstep::train::slim {
 namespace {

@@ -8,7 +8,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/report/chrome_trace.h"
+#include "lockstep/train/slim/chrome_trace.h"
 
 namespace lockstep::train::slim {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/train/session.h"
+#include "lockstep/train/session/session.h"
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train::slim {

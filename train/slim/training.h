@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/train/choice.h"
-#include "lockstep/train/monitored_training_session.h"
+#include "lockstep/train/monitored/monitored_training_session.h"
+#include "lockstep/train/session/choice.h"
 
 namespace lockstep::train::slim::training {
 

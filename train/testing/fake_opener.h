@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_replace.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/train/held_session.h"
+#include "lockstep/train/session/held_session.h"
 #include "lockstep/train/testing/fake_session.h"
 
 namespace lockstep::train {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "lockstep/train/session.h"
-#include "lockstep/train/step_gate.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/step_gate.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/session_state.pb.h"
 

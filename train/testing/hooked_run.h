@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/hooked_session.h"
+#include "lockstep/train/hooks/base/hooked_session.h"
 #include "lockstep/train/testing/fake_session.h"
 
 namespace lockstep::train {

@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_TRAIN_EVENTS_PNG_H_
+#define LOCKSTEP_TRAIN_EVENTS_PNG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace lockstep {
+
+// A PNG file (ISO/IEC 15948) of 8 bits a channel: `pixels` is [height, width, channels], row-major, with 1 (grey), 2
+// (grey, alpha), 3 (RGB) or 4 (RGBA) channels. The same pixels give the same file with the same zlib. InvalidArgument
+// names what is out of range, and both numbers where the pixels are too many or too few.
+absl::StatusOr<std::string> EncodePng(int64_t height, int64_t width, int64_t channels,
+                                      absl::Span<const uint8_t> pixels);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_EVENTS_PNG_H_

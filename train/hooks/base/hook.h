@@ -1,0 +1,89 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_BASE_HOOK_H_
+#define LOCKSTEP_TRAIN_HOOKS_BASE_HOOK_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/train/session/session.h"
+
+namespace lockstep::train {
+
+// One run of a session, as hooks see it.
+class RunContext {
+ public:
+  explicit RunContext(Session* session) : session_(session) {}
+
+  Session& session() { return *session_; }
+  // The global step before the run.
+  int64_t global_step() const { return global_step_; }
+
+  // In BeforeRun: values to be read after the run, at its step (Session::Read). Where the hook gates the step they are
+  // those of that step; else of it or a later one.
+  void Fetch(const std::string& name) { fetches_.push_back(name); }
+  // The loop ends after all hooks' AfterRun; on the chief the run ends, at this step if a hook gates it.
+  void RequestStop(absl::string_view reason) {
+    if (stop_reason_.empty()) stop_reason_ = reason.empty() ? "a hook asked for the end" : std::string(reason);
+  }
+  bool stop_requested() const { return !stop_reason_.empty(); }
+
+  // For those who call hooks.
+  void set_global_step(int64_t step) { global_step_ = step; }
+  const std::vector<std::string>& fetches() const { return fetches_; }
+  const std::string& stop_reason() const { return stop_reason_; }
+
+ private:
+  Session* const session_;
+  int64_t global_step_ = 0;
+  std::vector<std::string> fetches_;
+  std::string stop_reason_;
+};
+
+// What came of it.
+struct RunValues {
+  StepResult result;
+  // What hooks have fetched, by name, and the global step of it.
+  std::map<std::string, NamedTensor> fetched;
+  int64_t fetched_step = 0;
+};
+
+// Called around each run of a session: on the chief around each global step, in order, once per life of the chief,
+// after a restart from the restored step; on a worker around each block. All calls come from the thread that calls
+// Session::Run, and may block: no thread of the server waits for them. An error of a call ends the run as the
+// original's exceptions do: no later hook is called for the step, the chief saves, and the error names the hook. Run of
+// the session that a call is given is FailedPrecondition.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+
+  // Distinguishes hooks that keep a state, and names them in errors. UTF-8.
+  virtual std::string name() const = 0;
+
+  // Once, before there is a session.
+  virtual absl::Status Begin() { return absl::OkStatus(); }
+  // Each time that there is a session: at the start, and after each recovery. What it assigns is assigned each time.
+  virtual absl::Status AfterCreateSession(Session& session) { return absl::OkStatus(); }
+  // These two may assign (RunContext::session, from their own thread): a life that shows them a step again, as the one
+  // before was killed before its state was saved, skips what is in the values already.
+  virtual absl::Status BeforeRun(RunContext& context) { return absl::OkStatus(); }
+  virtual absl::Status AfterRun(RunContext& context, const RunValues& values) { return absl::OkStatus(); }
+  // Once, when the loop has ended well.
+  virtual absl::Status End(Session& session) { return absl::OkStatus(); }
+
+  // On the chief: whether the next step waits until AfterRun of the run that made `step`, and BeforeRun of the next
+  // one, have returned. A hook that may stop, assign or skip must gate where it may do so; one that only looks may lag
+  // behind by up to 64 steps. A function of the step alone.
+  virtual bool GatesAt(int64_t step) const { return true; }
+
+  // What the hook has come to after AfterRun. It is in every checkpoint, and given back before AfterCreateSession of
+  // the life that continues from it. Empty: nothing is kept. All hooks together may have 1 GiB.
+  virtual std::string State() const { return ""; }
+  virtual absl::Status SetState(absl::string_view state) { return absl::OkStatus(); }
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_BASE_HOOK_H_

@@ -1,0 +1,315 @@
+#include "lockstep/train/hooks/base/hooked_session.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
+
+namespace lockstep::train {
+namespace {
+
+absl::Status Named(const Hook& hook, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("hook ", hook.name(), ": ", status.message()));
+}
+
+// Of all hooks together: a checkpoint holds them in one message of protobuf.
+constexpr size_t kMaxStateBytes = size_t{1} << 30;
+
+// The loop is over, and nothing went wrong.
+bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfRange(status); }
+
+}  // namespace
+
+absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
+  for (Hook* hook : hooks) RETURN_IF_ERROR(Named(*hook, hook->Begin()));
+  return absl::OkStatus();
+}
+
+HookedSession::HookedSession(Session* session, Options options)
+    : SessionDecorator(session),
+      base_(session),
+      outside_(session),
+      view_(session, this),
+      options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<HookedSession>> HookedSession::Open(Session* session, Options options) {
+  std::unique_ptr<HookedSession> hooked(new HookedSession(session, std::move(options)));
+  RETURN_IF_ERROR(hooked->Start());
+  return hooked;
+}
+
+absl::Status HookedSession::Start() {
+  v1::SessionState restored;
+  if (options_.gate != nullptr) restored = options_.gate->restored();
+  if (restored.hook_size() > 0) {
+    RETURN_IF_ERROR(RestoreStates(restored));
+    step_ = restored.step();
+    repeated_ = restored.assignments_by_hooks();
+    options_.gate->SeekTo(step_);
+  } else {
+    ASSIGN_OR_RETURN(step_, base_->GlobalStep());
+    if (options_.gate != nullptr) RETURN_IF_ERROR(ResetStates());
+  }
+  for (Hook* hook : options_.hooks) RETURN_IF_ERROR(Named(*hook, hook->AfterCreateSession(outside_)));
+  if (options_.gate == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto states, States());
+  options_.gate->SetState(step_, std::move(states));
+  AllowBeforeRun();
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::RestoreStates(const v1::SessionState& restored) {
+  std::map<std::string, std::string> states;
+  for (const auto& hook : restored.hook()) {
+    std::string& state = states[hook.name()];
+    if (!hook.state().empty()) state = hook.state();
+  }
+  std::set<std::string> present;
+  std::vector<std::string> without_state, without_hook;
+  for (Hook* hook : options_.hooks) {
+    const std::string name = hook->name();
+    if (!present.insert(name).second && !states[name].empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two hooks are named ", name, ", and the checkpoint has one state"));
+    }
+    const auto state = states.find(name);
+    if (state == states.end()) {
+      if (!hook->State().empty()) without_state.push_back(name);
+    } else if (!state->second.empty()) {
+      RETURN_IF_ERROR(Named(*hook, hook->SetState(state->second)));
+    }
+  }
+  for (const auto& [name, state] : states) {
+    if (!state.empty() && present.count(name) == 0) without_hook.push_back(name);
+  }
+  if (without_state.empty() && without_hook.empty()) return absl::OkStatus();
+  std::string message = absl::StrCat("the checkpoint of global step ", restored.step(), " belongs to other hooks:");
+  if (!without_hook.empty()) {
+    absl::StrAppend(&message, " it has a state of ", absl::StrJoin(without_hook, ", "), ", not here now.");
+  }
+  if (!without_state.empty()) {
+    absl::StrAppend(&message, " It has no state of ", absl::StrJoin(without_state, ", "), ", which need one.");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(message, " Run with the hooks of before, or start a new run from its variables"));
+}
+
+absl::Status HookedSession::ResetStates() {
+  for (size_t i = 0; i < options_.initial_states.size(); ++i) {
+    Hook* const hook = options_.hooks[i];
+    const std::string& state = options_.initial_states[i];
+    if (!state.empty() && hook->State() != state) RETURN_IF_ERROR(Named(*hook, hook->SetState(state)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() const {
+  std::vector<v1::SessionState::Hook> states;
+  size_t bytes = 0;
+  // Whether hooks of that name keep a state.
+  std::map<std::string, bool> keeps;
+  for (const Hook* hook : options_.hooks) {
+    v1::SessionState::Hook entry;
+    entry.set_name(hook->name());
+    entry.set_state(hook->State());
+    if (!IsUtf8(entry.name())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a hook's name is not UTF-8: \"", absl::CHexEscape(entry.name()), "\""));
+    }
+    bytes += entry.state().size();
+    if (bytes > kMaxStateBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("the states of the hooks up to ", entry.name(), " have ", bytes,
+                                                     " bytes; a checkpoint takes ", kMaxStateBytes));
+    }
+    const auto [same_name, is_new] = keeps.emplace(entry.name(), !entry.state().empty());
+    if (!is_new && (same_name->second || !entry.state().empty())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two hooks are named ", entry.name(), ", and one keeps a state: give them different names"));
+    }
+    states.push_back(std::move(entry));
+  }
+  return states;
+}
+
+int64_t HookedSession::Limit() const {
+  for (int64_t step = step_ + 1; step <= step_ + kMaxLag; ++step) {
+    for (const Hook* hook : options_.hooks) {
+      if (hook->GatesAt(step)) return step - 1;
+    }
+  }
+  return step_ + kMaxLag;
+}
+
+void HookedSession::AllowBeforeRun() {
+  held_ =
+      options_.gate_loop || absl::c_any_of(options_.hooks, [this](const Hook* hook) { return hook->GatesAt(step_); });
+  if (!held_) AllowThrough(Limit());
+}
+
+void HookedSession::AllowThrough(int64_t limit) {
+  const bool ungated = limit == step_ + kMaxLag;
+  if (ungated && allowed_ && *allowed_ > limit - kMaxLag / 4) return;
+  allowed_ = limit;
+  options_.gate->AllowThrough(limit);
+}
+
+void HookedSession::NoteStop(const RunContext& context, const Hook& hook) {
+  if (context.stop_requested() && stop_reason_.empty()) {
+    stop_reason_ = absl::StrCat("hook ", hook.name(), ": ", context.stop_reason());
+  }
+}
+
+absl::Status HookedSession::CallBeforeRun(RunContext* context) {
+  fetched_by_.clear();
+  for (Hook* hook : options_.hooks) {
+    RETURN_IF_ERROR(Named(*hook, hook->BeforeRun(*context)));
+    fetched_by_.resize(context->fetches().size(), hook);
+    NoteStop(*context, *hook);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::Fetch(const RunContext& context, RunValues* values) {
+  if (context.fetches().empty()) return absl::OkStatus();
+  const std::set<std::string> distinct(context.fetches().begin(), context.fetches().end());
+  const std::vector<std::string> names(distinct.begin(), distinct.end());
+  absl::StatusOr<ReadResult> read = base_->Read(names);
+  if (!read.ok()) {
+    std::set<std::string> hooks;
+    for (const Hook* hook : fetched_by_) hooks.insert(hook->name());
+    return absl::Status(read.status().code(), absl::StrCat("reading ", absl::StrJoin(names, ", "), " for hook ",
+                                                           absl::StrJoin(hooks, ", "), ": ", read.status().message()));
+  }
+  values->fetched_step = read->global_step;
+  for (NamedTensor& value : read->values) {
+    std::string name = value.name;
+    values->fetched.emplace(std::move(name), std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::CallAfterRun(RunContext* context, const RunValues& values) {
+  for (Hook* hook : options_.hooks) {
+    RETURN_IF_ERROR(Named(*hook, hook->AfterRun(*context, values)));
+    NoteStop(*context, *hook);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::Advance() {
+  if (options_.gate == nullptr) return absl::OkStatus();
+  repeated_ = 0;
+  ASSIGN_OR_RETURN(auto states, States());
+  if (!stop_reason_.empty()) {
+    options_.gate->SetStateAtEnd(step_, std::move(states));
+    return EndRun();
+  }
+  options_.gate->SetState(step_, std::move(states));
+  AllowBeforeRun();
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::EndRun() {
+  absl::Status status = base_->RequestStop(stop_reason_);
+  return absl::IsUnknown(status) ? absl::OkStatus() : status;
+}
+
+absl::Status HookedSession::Fail(const absl::Status& error) {
+  if (absl::IsOutOfRange(error)) {
+    stop_reason_ = std::string(error.message());
+    if (base_->is_chief()) RETURN_IF_ERROR(EndRun());
+    return error;
+  }
+  failure_ = error;
+  const bool recoverable = absl::IsUnavailable(error) || absl::IsAborted(error);
+  if (recoverable && (options_.recover || !base_->is_chief())) return error;
+  // The hook's error is what the caller has to know; the run's own end is in its log.
+  if (base_->is_chief()) base_->RequestStop(std::string(error.message())).IgnoreError();
+  base_->Close().IgnoreError();
+  base_closed_ = true;
+  return error;
+}
+
+absl::Status HookedSession::AssignByHook(absl::Span<const NamedTensor> values) {
+  if (options_.gate == nullptr) return base_->Assign(values);
+  if (repeated_ == 0) return options_.gate->AssignByHook(values);
+  --repeated_;
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::CheckRun() const {
+  if (closed_ || base_closed_) return absl::FailedPreconditionError("Run of a session that is closed");
+  if (stop_reason_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("Run after a stop was requested by ", stop_reason_));
+}
+
+absl::StatusOr<StepResult> HookedSession::RunWithoutHooks(const TrainOp& op) {
+  RETURN_IF_ERROR(CheckRun());
+  if (options_.gate != nullptr) AllowThrough(step_);
+  ASSIGN_OR_RETURN(const StepResult result, base_->Run(op));
+  step_ = result.global_step;
+  RETURN_IF_ERROR(Advance());
+  return result;
+}
+
+absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
+  RETURN_IF_ERROR(CheckRun());
+  if (options_.gate == nullptr) {
+    // A worker's hooks see the block that it holds: what they ask of the session travels with it.
+    const absl::StatusOr<int64_t> step = base_->NextStep();
+    if (!step.ok()) {
+      SetLoopStatus(step.status());
+      return step.status();
+    }
+    step_ = *step;
+  }
+  RunContext context(&view_);
+  context.set_global_step(step_);
+  absl::Status status = CallBeforeRun(&context);
+  if (!status.ok()) return Fail(status);
+  if (held_) AllowThrough(options_.gate_loop ? step_ : Limit());
+  RunValues values;
+  absl::StatusOr<StepResult> result = base_->Run(op);
+  if (!result.ok()) {
+    SetLoopStatus(result.status());
+    return result.status();
+  }
+  values.result = *result;
+  status = Fetch(context, &values);
+  if (status.ok()) status = CallAfterRun(&context, values);
+  if (!status.ok()) return Fail(status);
+  step_ = result->global_step;
+  status = Advance();
+  if (!status.ok()) return Fail(status);
+  return result;
+}
+
+bool HookedSession::ShouldStop() { return closed_ || base_closed_ || !stop_reason_.empty() || base_->ShouldStop(); }
+
+void HookedSession::SetLoopStatus(const absl::Status& status) {
+  if (failure_.ok() && !EndsWell(status)) failure_ = status;
+}
+
+absl::Status HookedSession::Close() {
+  if (closed_) return absl::FailedPreconditionError("Close of a session that is closed already");
+  closed_ = true;
+  if (base_closed_) return failure_;
+  absl::Status ended;
+  if (failure_.ok()) {
+    for (Hook* hook : options_.hooks) {
+      ended = Named(*hook, hook->End(outside_));
+      if (!ended.ok()) break;
+    }
+  }
+  const absl::Status closed = base_->Close();
+  return ended.ok() ? closed : ended;
+}
+
+}  // namespace lockstep::train

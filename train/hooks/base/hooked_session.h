@@ -1,0 +1,143 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_BASE_HOOKED_SESSION_H_
+#define LOCKSTEP_TRAIN_HOOKS_BASE_HOOKED_SESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/step_gate.h"
+#include "lockstep/v1/session_state.pb.h"
+
+namespace lockstep::train {
+
+// Calls Begin of each, in order: once for a program's life, before there is a session. The first error, which names the
+// hook, ends it.
+absl::Status BeginHooks(absl::Span<Hook* const> hooks);
+
+// Calls hooks around each Run of a session. Life: Open, Run until ShouldStop, Close. On a worker that recovers, each
+// recovery has a session and a HookedSession of its own, with the same hooks. Nothing of it runs in another thread than
+// the caller's. Thread-safety: that of Session.
+//
+// An error of a hook ends it all, named: no later hook is called; the chief asks for the end of the run, saves and
+// closes, a worker leaves the run; Run and Close return the error. Two kinds are not such: OutOfRange from a hook is a
+// clean end; and Unavailable and Aborted, where a recovery is to follow, as on every worker.
+class HookedSession : public SessionDecorator {
+ public:
+  // Steps by which hooks that do not gate may lag behind before tokens wait for them.
+  static constexpr int64_t kMaxLag = 64;
+
+  struct Options {
+    // In the order in which they are called. They outlive the session.
+    std::vector<Hook*> hooks;
+    // State() of each before it had a session: where the run has none of theirs, those that have come to another one
+    // get it back, as they saw another life of the run. Empty: they have seen none.
+    std::vector<std::string> initial_states;
+    // The chief's; null on a worker. Outlives the session.
+    StepGate* gate = nullptr;
+    // The loop's own code between two Runs decides before the next step's tokens are given, as a hook that gates every
+    // step does.
+    bool gate_loop = false;
+    // The chief: Unavailable and Aborted of a hook do not end the run; another session is to follow.
+    bool recover = false;
+  };
+
+  // Gives the hooks the state of the checkpoint that the run continues from, calls AfterCreateSession of each, and lets
+  // the first steps through. `session` must outlive the result, and stays open when this fails.
+  // Errors: InvalidArgument names the hooks whose state the checkpoint has and that are not there, those that keep a
+  // state and were not there, and two of one name of which one keeps a state; those of the hooks and the session.
+  static absl::StatusOr<std::unique_ptr<HookedSession>> Open(Session* session, Options options);
+
+  // FailedPrecondition after a hook has requested the stop, and after Close. When the run fails, or is over, AfterRun
+  // is not called. What hooks fetch is read after the run; an error of that is one of the hook that asked for it.
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
+  // The same, but the hooks never see the step.
+  absl::StatusOr<StepResult> RunWithoutHooks(const TrainOp& op);
+  bool ShouldStop() override;
+
+  // The loop's own code has failed: Close does not call End. OK and OutOfRange change nothing.
+  void SetLoopStatus(const absl::Status& status);
+
+  // Calls End of each hook when the loop has ended well: OK, or OutOfRange. Then closes the session, whatever End said.
+  // Returns the first error. FailedPrecondition when it is closed already.
+  absl::Status Close() override;
+
+ private:
+  HookedSession(Session* session, Options options);
+  absl::Status Start();
+  absl::Status RestoreStates(const v1::SessionState& restored);
+  // To the initial ones.
+  absl::Status ResetStates();
+  // Of all hooks; those that keep nothing are named, too.
+  absl::StatusOr<std::vector<v1::SessionState::Hook>> States() const;
+  // Through which step the tokens may be given after the hooks have seen `step_`.
+  int64_t Limit() const;
+  // Lets steps through already before the next Run, unless the loop or a hook gates the step that was seen last.
+  void AllowBeforeRun();
+  // The gate's AllowThrough, but while no hook gates not for each step: it takes a lock that the steps need.
+  void AllowThrough(int64_t limit);
+  absl::Status CheckRun() const;
+  // An Assign of a hook. One that an earlier life has made, and that is in the values, is not made again.
+  absl::Status AssignByHook(absl::Span<const NamedTensor> values);
+  absl::Status CallBeforeRun(RunContext* context);
+  absl::Status Fetch(const RunContext& context, RunValues* values);
+  absl::Status CallAfterRun(RunContext* context, const RunValues& values);
+  // The hooks have seen `step_`: keeps what they have come to, and ends the run or lets it go on.
+  absl::Status Advance();
+  // Asks for the end of the run. Whether that is on record may be known only when the run has ended: Close says it.
+  absl::Status EndRun();
+  // Notes who has asked for the stop first.
+  void NoteStop(const RunContext& context, const Hook& hook);
+  // An error of a hook, already named.
+  absl::Status Fail(const absl::Status& error);
+
+  // The session that hooks are given: the step that a Run of theirs would wait for waits for them.
+  class NoRuns : public SessionDecorator {
+   public:
+    explicit NoRuns(Session* base) : SessionDecorator(base) {}
+    absl::StatusOr<StepResult> Run(const TrainOp&) override {
+      return absl::FailedPreconditionError("Run of a session by a hook, for which the session's own run waits");
+    }
+  };
+  // The same around a run.
+  class HooksView : public NoRuns {
+   public:
+    HooksView(Session* base, HookedSession* owner) : NoRuns(base), owner_(owner) {}
+    absl::Status Assign(absl::Span<const NamedTensor> values) override { return owner_->AssignByHook(values); }
+
+   private:
+    HookedSession* const owner_;
+  };
+
+  Session* const base_;
+  NoRuns outside_;  // before the first run, and after the last one
+  HooksView view_;
+  const Options options_;
+  // The newest global step that the hooks have seen.
+  int64_t step_ = 0;
+  // The hook that asked for the stop, and its reason.
+  std::string stop_reason_;
+  // On the chief: no step is let through before BeforeRun of the next one has returned.
+  bool held_ = false;
+  // Assignments of the hooks that they make once more, as the run continues from a checkpoint that has them.
+  int64_t repeated_ = 0;
+  // Of the newest AllowThrough.
+  absl::optional<int64_t> allowed_;
+  // Why the loop did not end well.
+  absl::Status failure_;
+  // Of the present run: the hook that asked for each of the context's fetches.
+  std::vector<const Hook*> fetched_by_;
+  bool base_closed_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_BASE_HOOKED_SESSION_H_

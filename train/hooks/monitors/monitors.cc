@@ -1,0 +1,141 @@
+#include "lockstep/train/hooks/monitors/monitors.h"
+
+#include <cmath>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/hooks/base/fetched_value.h"
+#include "lockstep/train/hooks/base/hook_state.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep::train {
+
+absl::StatusOr<std::unique_ptr<StopAtStepMonitor>> StopAtStepMonitor::Create(const StopAtStepOptions& options) {
+  RETURN_IF_ERROR(CheckStopAtStep("StopAtStepMonitor", options));
+  return absl::WrapUnique(new StopAtStepMonitor(options));
+}
+
+absl::StatusOr<std::vector<std::string>> StopAtStepMonitor::StepBegin(int64_t step) {
+  RETURN_IF_ERROR(Monitor::StepBegin(step).status());
+  if (!last_step_) last_step_ = step + *options_.num_steps - 1;
+  return std::vector<std::string>();
+}
+
+absl::StatusOr<bool> StopAtStepMonitor::StepEnd(int64_t step, const RunValues& values) {
+  RETURN_IF_ERROR(Monitor::StepEnd(step, values).status());
+  reached_ = reached_ || step >= *last_step_;
+  return reached_;
+}
+
+std::string StopAtStepMonitor::State() const {
+  if (!options_.num_steps || !last_step_ || reached_) return "";
+  return StopAtStepState{*options_.num_steps, *last_step_}.Serialize();
+}
+
+absl::Status StopAtStepMonitor::SetState(absl::string_view text) {
+  ASSIGN_OR_RETURN(const StopAtStepState state, StopAtStepState::Parse(text));
+  if (options_.num_steps == state.num_steps) last_step_ = state.last_step;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> CheckpointSaverMonitor::Create(const Period& period,
+                                                                                       Clock* clock) {
+  const auto timer = SecondOrStepTimer::Create(period, clock);
+  if (!timer.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("CheckpointSaverMonitor: ", timer.status().message()));
+  }
+  return absl::WrapUnique(new CheckpointSaverMonitor(period, *timer));
+}
+
+absl::Status CheckpointSaverMonitor::Begin(absl::optional<int64_t> max_steps) {
+  timer_.Reset();
+  last_step_.reset();
+  return Monitor::Begin(max_steps);
+}
+
+absl::Status CheckpointSaverMonitor::PostStep(int64_t step, Session& session) {
+  RETURN_IF_ERROR(Monitor::PostStep(step, session));
+  last_step_ = step;
+  if (!timer_.ShouldTrigger(step)) return absl::OkStatus();
+  timer_.Update(step);
+  return session.Save().status();
+}
+
+absl::Status CheckpointSaverMonitor::End(Session& session) {
+  RETURN_IF_ERROR(Monitor::End(session));
+  if (!last_step_ || timer_.last_triggered_step() == last_step_) return absl::OkStatus();
+  return session.Save().status();
+}
+
+absl::Status StepCounterMonitor::EveryNPostStep(int64_t step, Session& session) {
+  const absl::Time now = clock_->Now();
+  const auto last = last_;
+  last_ = {step, now};
+  if (!last || now <= last->second || !session.is_chief()) return absl::OkStatus();
+  v1::Summary summary;
+  v1::Summary::Value* value = summary.add_value();
+  value->set_tag("global_step/sec");
+  const double seconds = absl::ToDoubleSeconds(now - last->second);
+  value->set_simple_value(static_cast<float>(static_cast<double>(step - last->first) / seconds));
+  return session.AddSummary(summary, step);
+}
+
+absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> SummarySaverMonitor::Create(SummaryProvider provider,
+                                                                                 int64_t every_n_steps) {
+  if (!provider) {
+    return absl::InvalidArgumentError("SummarySaverMonitor has no provider: give the function that makes the summary");
+  }
+  return absl::WrapUnique(new SummarySaverMonitor(std::move(provider), every_n_steps));
+}
+
+absl::Status SummarySaverMonitor::EveryNPostStep(int64_t step, Session& session) {
+  ASSIGN_OR_RETURN(const v1::Summary summary, provider_(session, step));
+  return session.AddSummary(summary, step);
+}
+
+absl::StatusOr<bool> NanLossMonitor::EveryNStepEnd(int64_t step, const RunValues& values) {
+  if (!std::isnan(values.result.loss)) return false;
+  const std::string what = absl::StrCat("the loss is NaN at global step ", step);
+  if (fail_on_nan_loss_) return absl::InvalidArgumentError(what);
+  LOG(WARNING) << what << ": the run is to end";
+  return true;
+}
+
+absl::StatusOr<std::vector<std::string>> CaptureVariableMonitor::EveryNStepBegin(int64_t step) {
+  if (IsOfEveryRun(variable_)) return std::vector<std::string>();
+  return std::vector<std::string>{variable_};
+}
+
+absl::StatusOr<bool> CaptureVariableMonitor::EveryNStepEnd(int64_t step, const RunValues& values) {
+  ASSIGN_OR_RETURN(values_[step], FetchedValue(values, variable_));
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<ExportMonitor>> ExportMonitor::Create(const ExportOptions& options) {
+  if (options.directory.empty()) {
+    return absl::InvalidArgumentError("ExportMonitor's directory is empty: give the directory of the exports");
+  }
+  SaverOptions saver_options;
+  saver_options.max_to_keep = options.exports_to_keep;
+  saver_options.basename = "export";
+  saver_options.fs = options.fs;
+  saver_options.clock = options.clock;
+  ASSIGN_OR_RETURN(std::unique_ptr<Saver> saver, Saver::Create(std::move(saver_options)));
+  return absl::WrapUnique(new ExportMonitor(options, std::move(saver)));
+}
+
+absl::Status ExportMonitor::Begin(absl::optional<int64_t> max_steps) {
+  RETURN_IF_ERROR(LookingEveryN::Begin(max_steps));
+  RETURN_IF_ERROR(options_.fs->CreateDirectory(options_.directory));
+  return saver_->RecoverHistory(options_.directory);
+}
+
+absl::Status ExportMonitor::EveryNPostStep(int64_t step, Session& session) {
+  ASSIGN_OR_RETURN(const ReadResult read, session.Read(options_.variables));
+  // At the end the run may have gone on; the name is of the step that was read.
+  return saver_->Save(absl::StrCat(options_.directory, "/"), read.global_step, read.values).status();
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,184 @@
+#ifndef LOCKSTEP_TRAIN_HOOKS_MONITORS_MONITORS_H_
+#define LOCKSTEP_TRAIN_HOOKS_MONITORS_MONITORS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/train/hooks/base/second_or_step_timer.h"
+#include "lockstep/train/hooks/monitors/monitor.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
+#include "lockstep/train/hooks/summary_saver_hook.h"
+#include "lockstep/train/saver/saver.h"
+
+namespace lockstep::train {
+
+// The ready-made ones of the older protocol (monitor.h). New programs use hooks: StopAtStepHook, CheckpointSaverHook,
+// StepCounterHook, SummarySaverHook, NanTensorHook, ValidationMonitor (which is a hook here).
+
+// Stops after num_steps, the first included, or at last_step. Each worker has its own.
+class StopAtStepMonitor : public Monitor {
+ public:
+  // InvalidArgument for both or neither, and for numbers below 1.
+  static absl::StatusOr<std::unique_ptr<StopAtStepMonitor>> Create(const StopAtStepOptions& options);
+
+  std::string name() const override { return "StopAtStep"; }
+  bool run_on_all_workers() const override { return true; }
+  absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step) override;
+  absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values) override;
+  bool GatesAt(int64_t step) const override { return !last_step_ || step >= *last_step_; }
+  // With num_steps alone: as of StopAtStepHook.
+  std::string State() const override;
+  absl::Status SetState(absl::string_view state) override;
+
+ private:
+  explicit StopAtStepMonitor(const StopAtStepOptions& options) : options_(options), last_step_(options.last_step) {}
+
+  const StopAtStepOptions options_;
+  absl::optional<int64_t> last_step_;
+  bool reached_ = false;
+};
+
+// Saves after the first step, with the period, and at the end if the last step is not saved.
+class CheckpointSaverMonitor : public Monitor {
+ public:
+  // InvalidArgument for a wrong period.
+  static absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> Create(const Period& period,
+                                                                        Clock* clock = Clock::Real());
+
+  std::string name() const override { return "CheckpointSaver"; }
+  absl::Status Begin(absl::optional<int64_t> max_steps) override;
+  absl::Status PostStep(int64_t step, Session& session) override;
+  absl::Status End(Session& session) override;
+  bool GatesAt(int64_t step) const override { return !period_.time && timer_.MayTriggerAt(step); }
+
+ private:
+  CheckpointSaverMonitor(const Period& period, const SecondOrStepTimer& timer) : period_(period), timer_(timer) {}
+
+  const Period period_;
+  SecondOrStepTimer timer_;
+  absl::optional<int64_t> last_step_;
+};
+
+// Only looks: keeps no state.
+class LookingEveryN : public EveryN {
+ public:
+  using EveryN::EveryN;
+  std::string State() const override { return ""; }
+  absl::Status SetState(absl::string_view state) override { return absl::OkStatus(); }
+};
+
+// Writes "global_step/sec" into the chief's event file, measured between two active steps.
+class StepCounterMonitor : public LookingEveryN {
+ public:
+  explicit StepCounterMonitor(int64_t every_n_steps = 100, Clock* clock = Clock::Real())
+      : LookingEveryN(every_n_steps), clock_(clock) {}
+  std::string name() const override { return "StepCounter"; }
+  bool GatesAt(int64_t step) const override { return false; }
+
+ protected:
+  absl::Status EveryNPostStep(int64_t step, Session& session) override;
+
+ private:
+  Clock* const clock_;
+  absl::optional<std::pair<int64_t, absl::Time>> last_;
+};
+
+// Writes what the provider makes at each active step.
+class SummarySaverMonitor : public LookingEveryN {
+ public:
+  // InvalidArgument without a provider.
+  static absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> Create(SummaryProvider provider,
+                                                                     int64_t every_n_steps = 100);
+  std::string name() const override { return "SummarySaver"; }
+
+ protected:
+  absl::Status EveryNPostStep(int64_t step, Session& session) override;
+
+ private:
+  SummarySaverMonitor(SummaryProvider provider, int64_t every_n_steps)
+      : LookingEveryN(every_n_steps), provider_(std::move(provider)) {}
+
+  const SummaryProvider provider_;
+};
+
+// Looks at the loss of the active steps: a NaN is an error (InvalidArgument), or a warning and a stop. The chief looks
+// at every loss itself, as NanTensorHook says.
+class NanLossMonitor : public EveryN {
+ public:
+  explicit NanLossMonitor(int64_t every_n_steps = 100, bool fail_on_nan_loss = true)
+      : EveryN(every_n_steps), fail_on_nan_loss_(fail_on_nan_loss) {}
+  std::string name() const override { return "NanLoss"; }
+  bool run_on_all_workers() const override { return true; }
+
+ protected:
+  absl::StatusOr<bool> EveryNStepEnd(int64_t step, const RunValues& values) override;
+
+ private:
+  const bool fail_on_nan_loss_;
+};
+
+// Keeps the values of a variable, or of "loss", at the active steps of this life.
+class CaptureVariableMonitor : public LookingEveryN {
+ public:
+  explicit CaptureVariableMonitor(std::string variable, int64_t every_n_steps = 100, int64_t first_n_steps = 1)
+      : LookingEveryN(every_n_steps, first_n_steps), variable_(std::move(variable)) {}
+  std::string name() const override { return "CaptureVariable"; }
+
+  // By step.
+  const std::map<int64_t, Tensor>& values() const { return values_; }
+
+ protected:
+  absl::StatusOr<std::vector<std::string>> EveryNStepBegin(int64_t step) override;
+  absl::StatusOr<bool> EveryNStepEnd(int64_t step, const RunValues& values) override;
+
+ private:
+  const std::string variable_;
+  std::map<int64_t, Tensor> values_;
+};
+
+struct ExportOptions {
+  // Is created.
+  std::string directory;
+  // Empty: all that the session reads.
+  std::vector<std::string> variables;
+  int64_t every_n_steps = 100;
+  // The newest so many stay; 0 keeps all.
+  int64_t exports_to_keep = 5;
+  FileSystem* fs = FileSystem::Real();
+  Clock* clock = Clock::Real();
+};
+
+// Writes the values of the active steps, and at the end, as checkpoints "export-<step>": values without a graph, which
+// a model's code restores or serves.
+class ExportMonitor : public LookingEveryN {
+ public:
+  // InvalidArgument for an empty directory, and names what is out of range.
+  static absl::StatusOr<std::unique_ptr<ExportMonitor>> Create(const ExportOptions& options);
+  std::string name() const override { return "Export"; }
+  absl::Status Begin(absl::optional<int64_t> max_steps) override;
+
+ protected:
+  absl::Status EveryNPostStep(int64_t step, Session& session) override;
+
+ private:
+  ExportMonitor(const ExportOptions& options, std::unique_ptr<Saver> saver)
+      : LookingEveryN(options.every_n_steps), options_(options), saver_(std::move(saver)) {}
+
+  const ExportOptions options_;
+  const std::unique_ptr<Saver> saver_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_HOOKS_MONITORS_MONITORS_H_

@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_TRAIN_MONITORED_SCAFFOLD_H_
+#define LOCKSTEP_TRAIN_MONITORED_SCAFFOLD_H_
+
+#include "absl/types/optional.h"
+#include "lockstep/train/hooks/summary_saver_hook.h"
+#include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/session/choice.h"
+#include "lockstep/train/supervisor/session_manager.h"
+
+namespace lockstep::train {
+
+// What a monitored session needs beyond the run's configuration to begin: how it is initialized, when it is ready, what
+// it writes. A value.
+struct Scaffold {
+  // Default: SessionOptions::init_fn. None: nothing but the seed or a warm start initializes.
+  Choice<InitFunction> init_fn;
+  // SessionManager::PrepareOptions.
+  bool initialize = true;
+  // Default: the variables have values. None: no check.
+  Choice<ReadyFunction> ready;
+  // Default: the variables have values, where there is a local_init to wait with. None: no check.
+  Choice<ReadyFunction> ready_for_local_init;
+  // Default and none: there is no local state.
+  Choice<LocalInitFunction> local_init;
+  // Default: the loss. None: no summaries.
+  Choice<SummaryProvider> summary;
+
+  // What is left to its default here is as in `other`.
+  Scaffold Else(const Scaffold& other) const {
+    Scaffold both = *this;
+    both.init_fn = init_fn.Else(other.init_fn);
+    both.initialize = initialize && other.initialize;
+    both.ready = ready.Else(other.ready);
+    both.ready_for_local_init = ready_for_local_init.Else(other.ready_for_local_init);
+    both.local_init = local_init.Else(other.local_init);
+    both.summary = summary.Else(other.summary);
+    return both;
+  }
+
+  // With the defaults filled in.
+  SessionManager::Options ManagerOptions() const {
+    SessionManager::Options manager;
+    manager.ready = ready.Or(ReadyFunction(UninitializedVariables)).value_or(ReadyFunction());
+    manager.local_init = local_init.Or(absl::nullopt).value_or(LocalInitFunction());
+    absl::optional<ReadyFunction> variables_ready;
+    if (manager.local_init) variables_ready = UninitializedVariables;
+    manager.ready_for_local_init = ready_for_local_init.Or(variables_ready).value_or(ReadyFunction());
+    return manager;
+  }
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_MONITORED_SCAFFOLD_H_

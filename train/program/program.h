@@ -1,0 +1,79 @@
+#ifndef LOCKSTEP_TRAIN_PROGRAM_PROGRAM_H_
+#define LOCKSTEP_TRAIN_PROGRAM_PROGRAM_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/train/program/cluster_flags.h"
+#include "lockstep/train/session/end/stop_signal.h"
+#include "lockstep/train/session/session_options.h"
+
+namespace lockstep::train {
+
+// The main of a program that trains: its flags, its signals and its exit code. What the process is, chief, worker,
+// parameter server or evaluator, its flags say, or the environment: LOCKSTEP_ variables, or TF_CONFIG, as Kubeflow sets
+// it. Make it first in main, before any thread.
+//
+//   int main(int argc, char** argv) {
+//     lockstep::train::Program program(argc, argv, "Trains a softmax regression.");
+//     return program.Run([&]() -> absl::Status { ... OpenSession(program.Options(op)) ... });
+//   }
+class Program {
+ public:
+  // Declares the flags that every program has: --steps, --seed, --port_file and those of ClusterFlags.
+  Program(int argc, char** argv, std::string summary);
+
+  // For flags of the program's own, before Run.
+  CommandLine& command_line() { return command_line_; }
+
+  // Parses the flags, runs `body` and returns the exit code: 0 done, also when the body returns OutOfRange, as an input
+  // or a run that has ended does; 1 the run failed; 2 wrong arguments; 138 starting again may help; 143 stopped by a
+  // signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions of the body; at SIGUSR1 and
+  // SIGUSR2 the chief's save now, and the body continues. The body is that of the chief and the workers. A parameter
+  // server waits for the end of the run; an evaluator evaluates each checkpoint as the run's configuration says, until
+  // that of the last step.
+  int Run(const std::function<absl::Status()>& body);
+  // The same with a body for every role, such as one that calls learn::Run.
+  int RunEveryRole(const std::function<absl::Status()>& body);
+
+  // In the body: what the flags say. A chief of a cluster answers for two seconds when the run is over, unless `op`
+  // says otherwise, so that all others learn of it.
+  SessionOptions Options(TrainOp op);
+  bool is_chief() const { return process_.task.role == Role::kChief; }
+  int task_index() const { return process_.task.index; }
+  const ProcessRole& process() const { return process_; }
+  StopSignal* stop() { return &stop_; }
+  // --steps and --seed in place of those of the configuration.
+  config::v1::RunSpec WithFlags(config::v1::RunSpec spec) const;
+
+ private:
+  // InvalidArgument for flags that contradict each other; settles what the process is.
+  absl::Status Resolve();
+  // The same for those that are the chief's.
+  absl::Status CheckChiefFlags() const;
+  TerminationWatch::Options WatchOptions();
+  // What a process does that neither trains nor has a body of its own.
+  absl::Status WaitOrEvaluate();
+
+  const int argc_;
+  char** const argv_;
+  ClusterFlags cluster_;
+  ProcessRole process_;
+  // Flags of the chief's.
+  struct Listening {
+    std::string port_file, address_file, advertise;
+  } chief_;
+  absl::optional<int64_t> steps_;
+  absl::optional<uint64_t> seed_;
+  StopSignal stop_;
+  CommandLine command_line_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_PROGRAM_PROGRAM_H_

@@ -1,0 +1,278 @@
+#include "lockstep/train/session/chief_session.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/server/local/local_connector.h"
+#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/train/session/read_variables.h"
+
+namespace lockstep::train {
+namespace {
+
+void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
+
+absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options, const std::string& machine) {
+  AddressFile::Options file;
+  file.fs = options.fs;
+  file.path = options.address_file;
+  file.advertise = options.advertise;
+  file.listen = options.listen;
+  file.machine = machine;
+  return AddressFile::Create(std::move(file));
+}
+
+class GrpcServedChief : public ServedChief {
+ public:
+  explicit GrpcServedChief(std::unique_ptr<ChiefServer> server) : server_(std::move(server)) {}
+  std::string address() const override { return server_->address(); }
+  int port() const override { return server_->port(); }
+  std::string listening() const override { return server_->listening(); }
+
+ private:
+  const std::unique_ptr<ChiefServer> server_;
+};
+
+ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefMachine& machine,
+                                     const std::unique_ptr<AddressFile>* address_file) {
+  ChiefProcess::Options process;
+  process.chief.on_accepted = [address_file] { return (*address_file)->Prepare(); };
+  process.watch_signals = false;
+  process.predecessor_limit = options.predecessor_limit;
+  process.chief.fs = options.fs;
+  process.chief.clock = options.clock;
+  process.chief.host = machine.host;
+  process.chief.build = machine.build;
+  process.chief.executor = machine.executor;
+  process.chief.draw_session_id = machine.draw_session_id;
+  process.chief.logdir = options.logdir;
+  process.chief.write_events = options.write_events;
+  process.chief.config = options.op.spec;
+  process.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
+  process.chief.followed = true;
+  process.chief.change_settings = options.change_settings;
+  process.chief.program = options.program;
+  config::v1::ClusterConfig* const cluster = process.chief.config.mutable_cluster();
+  if (options.listen.empty()) {
+    cluster->clear_linger_seconds();  // no other process can come
+  } else if (cluster->linger_seconds() <= 0) {
+    cluster->set_linger_seconds(absl::ToDoubleSeconds(options.linger));
+  }
+  if (options.init_fn) {
+    process.chief.initialize =
+        [init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {
+      ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
+      if (!initial.report.empty()) LOG(INFO) << initial.report;
+      std::vector<AssignedValue> values;
+      for (NamedTensor& tensor : initial.values) values.push_back({std::move(tensor.name), std::move(tensor.value)});
+      return values;
+    };
+  }
+  return process;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief) {
+  ChiefServer::Options options;
+  options.address = listen;
+  ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
+  return std::unique_ptr<ServedChief>(new GrpcServedChief(std::move(server)));
+}
+
+absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options, const ChiefMachine& machine) {
+  std::unique_ptr<ChiefSession> session(new ChiefSession(std::move(options), machine));
+  RETURN_IF_ERROR(session->Start(machine));
+  return session;
+}
+
+ChiefSession::ChiefSession(SessionOptions options, const ChiefMachine& machine)
+    : options_(std::move(options)), process_(ProcessOptions(options_, machine, &address_file_)) {}
+
+absl::Status ChiefSession::Serve(const ChiefMachine& machine) {
+  ASSIGN_OR_RETURN(server_, machine.serve(options_.listen, process_.chief()));
+  LOG(INFO) << "chief: listening on " << server_->address();
+  RETURN_IF_ERROR(address_file_->Write(server_->address()));
+  if (options_.port_file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(server_->port(), "\n"));
+}
+
+absl::Status ChiefSession::Create() {
+  if (options_.stop == nullptr) return process_.Create();
+  // Until there is a chief, as when a large checkpoint is restored, all that there is lies on the disk.
+  options_.stop->set_loses_nothing(true);
+  const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
+  return process_.Create();
+}
+
+absl::Status ChiefSession::Start(const ChiefMachine& machine) {
+  ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
+  address_file_ = std::make_unique<AddressFile>(std::move(address_file));
+  if (options_.stop != nullptr)
+    stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); }, [this] { process_.RequestSave(); });
+  const absl::Status created = Create();
+  if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
+  finisher_ = machine.executor->Start("finisher", [this] {
+    const absl::Status ended = process_.Wait();
+    // Also where the program does not end in time.
+    if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
+    ending_.End(ended);
+  });
+  client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
+  if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
+  workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
+                                            [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
+  RETURN_IF_ERROR(ending_.Explain(process_.chief()->AwaitModel()));
+  SeekTo(training()->sync()->step());
+  return absl::OkStatus();
+}
+
+ChiefSession::~ChiefSession() {
+  if (finisher_ != nullptr) {
+    ChiefSession::Abandon().IgnoreError();
+    finisher_->Join();
+  }
+  if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
+  // One that has not come to write its address leaves the file as it was.
+  if (address_file_ != nullptr) LogIfNot(address_file_->PutBack());
+  EndIfWorkerHangs();
+  workers_.reset();
+  server_.reset();
+}
+
+void ChiefSession::EndIfWorkerHangs() {
+  if (workers_ == nullptr || options_.stop == nullptr || !options_.stop->requested()) return;
+  const absl::Status ended = ending_.Explain(ending_.Await());
+  if (!ended.ok() && !absl::IsCancelled(ended)) return;
+  if (workers_->StopWithin(kHungWorkerLimit)) return;
+  LOG(ERROR) << "chief: the last step is saved; a worker of this process hangs, which ends without it";
+  std::_Exit(process_.ExitCode(ended));
+}
+
+void ChiefSession::OnWorkerFailure(absl::Status why) {
+  ending_.FailWorker(std::move(why));
+  process_.chief()->RequestStop();
+}
+
+absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
+  const auto next = training()->log()->Await(last_seen(), absl::InfiniteFuture());
+  if (!next.ok()) return ending_.Explain(next.status());
+  const v1::StepCommit& commit = *next;
+  SeekTo(commit.step());
+  StepResult result;
+  result.global_step = commit.step();
+  result.loss = commit.mean_loss();
+  result.fate = v1::CONTRIBUTION_ACCEPTED;
+  result.skipped = commit.skipped();
+  return result;
+}
+
+bool ChiefSession::ShouldStop() {
+  if (ending_.stop_requested()) return true;
+  // What is committed already is still to be seen.
+  const absl::Status next = training()->log()->Await(last_seen(), absl::InfinitePast()).status();
+  return !next.ok() && !absl::IsDeadlineExceeded(next);
+}
+
+absl::StatusOr<int64_t> ChiefSession::GlobalStep() { return training()->sync()->step(); }
+
+absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> names) {
+  // Not as other processes read: of the newest step, whoever reads besides.
+  return ReadSnapshot(training()->sync()->TakeSnapshot(), names);
+}
+
+absl::Status ChiefSession::AssignAs(AssignedBy by, absl::Span<const NamedTensor> tensors) {
+  std::vector<AssignedValue> values;
+  for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
+  return process_.chief()->Assign(values, by);
+}
+
+absl::Status ChiefSession::ChangeSettings(const SettingsChange& change) {
+  return process_.chief()->ChangeSettings(change);
+}
+
+absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
+
+absl::StatusOr<std::string> ChiefSession::Save() {
+  RETURN_IF_ERROR(training()->Save());
+  return training()->checkpoint();
+}
+
+absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  training()->AddSummary(summary, global_step ? *global_step : last_seen());
+  return absl::OkStatus();
+}
+
+void ChiefSession::TakeStop() {
+  // A signal may have told others of the process first: what they do then is no wish for the run's end.
+  if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->RequestStop();
+}
+
+absl::Status ChiefSession::RequestStop(const std::string& reason) {
+  TakeStop();
+  std::function<void()> set_last_state;
+  {
+    MutexLock lock(&mutex_);
+    std::swap(set_last_state, set_last_state_);
+  }
+  absl::Status status = process_.chief()->End(reason, set_last_state);
+  if (status.ok() || absl::IsUnknown(status)) ending_.RequestStop();
+  return status;
+}
+
+absl::Status ChiefSession::AwaitEnd() {
+  absl::Status ended = ending_.Await();
+  process_.chief()->EndFollowersEvents();
+  // Once: later the file may be that of the next chief.
+  if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
+  address_file_.reset();
+  return ended;
+}
+
+absl::Status ChiefSession::Close() {
+  TakeStop();
+  const absl::Status ends = process_.chief()->End("the chief's program left its loop");
+  // A run whose end cannot be recorded is stopped instead: the next life continues it.
+  if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->RequestStop();
+  AllowThrough(StepMachine::kNoLimit);
+  const absl::Status status = ending_.Explain(AwaitEnd());
+  return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
+}
+
+absl::Status ChiefSession::Abandon() {
+  process_.chief()->RequestStop();
+  const absl::Status ended = AwaitEnd();
+  return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
+}
+
+void ChiefSession::AllowThrough(int64_t limit) {
+  training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, limit);
+}
+
+void ChiefSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  training()->log()->SetState(step, std::move(hooks));
+}
+
+void ChiefSession::SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+  MutexLock lock(&mutex_);
+  set_last_state_ = [this, step, hooks = std::move(hooks)] { SetState(step, hooks); };
+}
+
+void ChiefSession::SeekTo(int64_t step) {
+  MutexLock lock(&mutex_);
+  last_seen_ = step;
+}
+
+int64_t ChiefSession::last_seen() const {
+  MutexLock lock(&mutex_);
+  return last_seen_;
+}
+
+v1::SessionState ChiefSession::restored() const { return training()->log()->restored(); }
+
+}  // namespace lockstep::train

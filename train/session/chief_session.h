@@ -1,0 +1,133 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_CHIEF_SESSION_H_
+#define LOCKSTEP_TRAIN_SESSION_CHIEF_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/system_random.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/contract/build_info.h"
+#include "lockstep/server/process/address_file.h"
+#include "lockstep/server/process/chief_process.h"
+#include "lockstep/train/session/end/run_ending.h"
+#include "lockstep/train/session/local_workers.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/session_options.h"
+#include "lockstep/train/session/step_gate.h"
+
+namespace lockstep::train {
+
+// Serves a chief to other processes until it is destroyed.
+class ServedChief {
+ public:
+  virtual ~ServedChief() = default;
+  // What workers connect to.
+  virtual std::string address() const = 0;
+  virtual int port() const = 0;
+  // `listen` with that port in it.
+  virtual std::string listening() const = 0;
+};
+
+// Over gRPC at `listen`. Errors: Unavailable when an address cannot be bound.
+absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief);
+
+// What a chief's session has of its machine; the simulation has another.
+struct ChiefMachine {
+  // Chief::Options.
+  std::string host = HostName();
+  v1::BuildInfo build = ThisBuildInfo();
+  Executor* executor = Executor::Threads();
+  std::function<uint64_t()> draw_session_id = SystemRandom64;
+  // Called with SessionOptions::listen, unless that is empty.
+  std::function<absl::StatusOr<std::unique_ptr<ServedChief>>(const std::string& listen, Chief* chief)> serve =
+      ServeOverGrpc;
+};
+
+// The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
+// not to. Destroying it without Close stops the chief as SIGTERM does: the last step is saved, workers wait for a
+// successor. After SessionOptions::stop the destructor ends the process where a worker of its own hangs in a block and
+// the last step is saved.
+class ChiefSession : public Session, public StepGate {
+ public:
+  // Returns when the model is known and its variables have values. Nothing begins before AllowThrough. Errors: those of
+  // Chief::Create; Unavailable when an address cannot be bound; Cancelled when the process was told to stop; the error
+  // of the process's own worker, if it cannot compute.
+  static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const ChiefMachine& machine = {});
+  ~ChiefSession() override;
+
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> NextStep() override { return last_seen(); }
+  bool ShouldStop() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> GlobalStep() override;
+  bool is_chief() const override { return true; }
+  absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(AssignedBy::kProgram, values); }
+  absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::StatusOr<std::vector<std::string>> Uninitialized() override;
+  absl::StatusOr<std::string> Save() override;
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close() override;
+  absl::Status Abandon() override;
+
+  void AllowThrough(int64_t limit) override;
+  void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
+  void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
+    return AssignAs(AssignedBy::kHook, values);
+  }
+  v1::SessionState restored() const override;
+  void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Where workers connect; empty without a socket.
+  std::string address() const { return server_ == nullptr ? "" : server_->address(); }
+  // SessionOptions::listen with the port that was taken, so that the next session in this process takes the same.
+  std::string listening() const { return server_ == nullptr ? "" : server_->listening(); }
+  Chief* chief() const { return process_.chief(); }
+
+ private:
+  ChiefSession(SessionOptions options, const ChiefMachine& machine);
+  absl::Status Start(const ChiefMachine& machine);
+  absl::Status Create();
+  absl::Status Serve(const ChiefMachine& machine);
+  absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
+  // A worker of this process cannot go on: the run is stopped.
+  void OnWorkerFailure(absl::Status why);
+  // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.
+  void EndIfWorkerHangs();
+  // A stop of the process is the chief's before anything else.
+  void TakeStop();
+  // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.
+  absl::Status AwaitEnd();
+  Training* training() const { return process_.chief()->training(); }
+  int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const SessionOptions options_;
+  // From Start on.
+  std::unique_ptr<AddressFile> address_file_;
+  ChiefProcess process_;
+  int64_t stop_listener_ = StopSignal::kNone;
+  std::unique_ptr<ServedChief> server_;
+  std::unique_ptr<ChiefClient> client_;
+  std::unique_ptr<LocalWorkers> workers_;
+  mutable Mutex mutex_;
+  // Of SetStateAtEnd, until RequestStop: sets it.
+  std::function<void()> set_last_state_ ABSL_GUARDED_BY(mutex_);
+  // The global step that the caller has had.
+  int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
+  RunEnding ending_;
+  // Carries out the end of the run: waits for it, saves, tells the workers.
+  std::unique_ptr<Thread> finisher_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_CHIEF_SESSION_H_

@@ -1,0 +1,108 @@
+#include "lockstep/train/session/end/await_run_end.h"
+
+#include <deque>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/cluster/end_of_run.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/testing/jumping_clock.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AwaitRunEndTest : public ::testing::Test {
+ protected:
+  AwaitRunEndTest() {
+    options_.master = "grpc://chief:2222";
+    options_.clock = &clock_;
+    options_.get_status = [this]() -> absl::StatusOr<v1::RunStatus> {
+      ++asked_;
+      if (answers_.empty()) return absl::UnavailableError("connection refused");
+      v1::RunStatus status;
+      status.set_phase(answers_.front());
+      status.set_message("the loss of slot 1 is nan");
+      answers_.pop_front();
+      return status;
+    };
+  }
+
+  JumpingClock clock_;
+  // Of the chief, one by one; then it is gone.
+  std::deque<v1::RunStatus::Phase> answers_;
+  int asked_ = 0;
+  AwaitRunEndOptions options_;
+};
+
+TEST_F(AwaitRunEndTest, EndsWellWithTheRun) {
+  answers_ = {v1::RunStatus::WAITING_FOR_MODEL, v1::RunStatus::TRAINING, v1::RunStatus::FINISHED};
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+  EXPECT_EQ(asked_, 3);
+  EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(500));
+}
+
+TEST_F(AwaitRunEndTest, FailsWithTheRun) {
+  answers_ = {v1::RunStatus::TRAINING, v1::RunStatus::FAILED};
+  const absl::Status status = AwaitRunEnd(options_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the run has failed: the loss of slot 1 is nan"));
+}
+
+TEST_F(AwaitRunEndTest, AnAbsentChiefIsLookedForUntilItWasSilentForTooLong) {
+  answers_ = {v1::RunStatus::TRAINING, v1::RunStatus::TRAINING, v1::RunStatus::TRAINING};
+  const absl::Status status = AwaitRunEnd(options_);
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing was heard of the chief at grpc://chief:2222 for 10m"));
+  EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(500) + absl::Minutes(10) + absl::Milliseconds(250));
+}
+
+TEST_F(AwaitRunEndTest, TheRecordSaysWhatAChiefThatHasGoneDoesNot) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("run").ok());
+  options_.fs = &fs;
+  options_.logdir = "run";
+  ASSERT_TRUE(WriteFileAtomically(&fs, "run/lockstep.textproto", "finished: true").ok());
+  answers_ = {v1::RunStatus::TRAINING};
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250));
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250) + absl::Minutes(1)) << "a chief that continues it may come later";
+}
+
+// As with --master=file:FILE, whose file the last chief has marked.
+TEST_F(AwaitRunEndTest, TheAddressFileSaysWhatAChiefThatHasGoneDoesNot) {
+  absl::Status mark = EndOfRun(absl::StatusCode::kOutOfRange, "the run is over");
+  options_.get_status = [&]() -> absl::StatusOr<v1::RunStatus> { return mark; };
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Minutes(1)) << "a chief that continues it may come later";
+  mark = EndOfRun(absl::StatusCode::kFailedPrecondition, "the run has failed: a loss");
+  EXPECT_EQ(AwaitRunEnd(options_), mark);
+}
+
+TEST_F(AwaitRunEndTest, TheLimitEndsTheWaitWhateverTheChiefDoes) {
+  options_.limit = absl::Milliseconds(1100);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(AwaitRunEnd(options_)));
+  EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(1100));
+  answers_ = {v1::RunStatus::TRAINING, v1::RunStatus::FINISHED};
+  EXPECT_TRUE(AwaitRunEnd(options_).ok());
+}
+
+TEST_F(AwaitRunEndTest, AStopOfTheProcessEndsTheWait) {
+  StopSignal stop;
+  stop.Request();
+  options_.stop = &stop;
+  EXPECT_TRUE(absl::IsCancelled(AwaitRunEnd(options_)));
+}
+
+TEST_F(AwaitRunEndTest, RefusesAMasterThatLeadsNowhere) {
+  options_.get_status = nullptr;
+  options_.master = "";
+  EXPECT_TRUE(absl::IsInvalidArgument(AwaitRunEnd(options_)));
+  options_.master = "http://a:1";
+  EXPECT_TRUE(absl::IsInvalidArgument(AwaitRunEnd(options_)));
+}
+
+}  // namespace
+}  // namespace lockstep::train

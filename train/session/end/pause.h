@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_END_PAUSE_H_
+#define LOCKSTEP_TRAIN_SESSION_END_PAUSE_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/session/end/stop_signal.h"
+
+namespace lockstep::train {
+
+// Blocks until `duration` has passed on `clock`: OK; or until the process is to stop: Cancelled. `stop` may be null.
+absl::Status Pause(absl::Duration duration, Clock* clock, StopSignal* stop);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_END_PAUSE_H_

@@ -1,0 +1,75 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_END_RUN_END_CLIENT_H_
+#define LOCKSTEP_TRAIN_SESSION_END_RUN_END_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep::train {
+
+// Whether the record in a chief's logdir says that the run has ended well. One that cannot be read, or is being
+// replaced by a chief that starts, says nothing.
+bool RecordSaysFinished(FileSystem* fs, const std::string& logdir);
+
+// A chief's client that reads in the chief's logdir whether the run is over when the chief does not answer: GetRunSpec
+// returns EndOfRun (common/cluster/end_of_run.h) when the record says that it has ended well. A process that never had
+// a session believes that only after `kGrace` without an answer: a chief that is to continue the run may start later
+// than its workers. Thread-safe.
+class RunEndClient : public ChiefClient {
+ public:
+  static constexpr absl::Duration kGrace = absl::Minutes(1);
+
+  struct Options {
+    // They must outlive this.
+    FileSystem* fs = nullptr;
+    Clock* clock = nullptr;
+    // The chief's, as this machine sees it.
+    std::string logdir;
+  };
+  RunEndClient(Options options, std::unique_ptr<ChiefClient> chief);
+
+  absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
+    return chief_->GetCanaryValues(request);
+  }
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
+    return chief_->Heartbeat(request);
+  }
+  absl::StatusOr<v1::RunStatus> GetStatus() override { return chief_->GetStatus(); }
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
+    return chief_->RequestEnd(request);
+  }
+  absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
+    return chief_->ReadVariables(request);
+  }
+  absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
+                                                               const v1::ModelSpec& model) override {
+    return chief_->OpenStepChannel(options, model);
+  }
+  void StopConnecting() override { chief_->StopConnecting(); }
+
+ private:
+  // The chief has not answered: whether to look into its logdir.
+  bool MayBelieve() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  const std::unique_ptr<ChiefClient> chief_;
+  Mutex mutex_;
+  bool had_session_ ABSL_GUARDED_BY(mutex_) = false;
+  // The first of the calls, one after the other, that had no answer.
+  absl::optional<absl::Time> absent_since_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_END_RUN_END_CLIENT_H_

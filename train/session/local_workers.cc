@@ -1,0 +1,63 @@
+#include "lockstep/train/session/local_workers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
+
+namespace lockstep::train {
+
+namespace {
+
+WorkloadFactory BaseFactoryOf(const SessionOptions& options) {
+  if (options.op.make_workload) return options.op.make_workload;
+  WorkloadOptions workload;
+  workload.compute_threads = options.compute_threads;
+  if (options.is_chief && !options.logdir.empty()) workload.index_directory = JoinPath(options.logdir, "index");
+  return [workload](const config::v1::RunSpec& spec) { return LoadWorkload(spec, workload); };
+}
+
+}  // namespace
+
+WorkloadFactory WorkloadFactoryOf(const SessionOptions& options) {
+  if (!options.op.transform_model) return BaseFactoryOf(options);
+  return [make = BaseFactoryOf(options),
+          transform = options.op.transform_model](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
+    ASSIGN_OR_RETURN(Workload workload, make(spec));
+    ASSIGN_OR_RETURN(workload.model, transform(std::move(workload.model)));
+    return workload;
+  };
+}
+
+LocalWorkers::LocalWorkers(const SessionOptions& options, ChiefClient* client,
+                           std::function<void(absl::Status)> on_failure)
+    : threads_(options.clock) {
+  for (int i = 0; i < options.local_workers; ++i) {
+    TrainingWorker::Options worker;
+    worker.name = options.local_workers == 1 ? "chief" : absl::StrCat("chief-", i);
+    worker.clock = options.clock;
+    worker.chief_address = "this process";
+    worker.make_workload = WorkloadFactoryOf(options);
+    workers_.push_back(std::make_unique<TrainingWorker>(worker, client));
+  }
+  for (const auto& worker : workers_) {
+    threads_.Start("worker", [worker = worker.get(), on_failure] {
+      const absl::Status status = worker->Run();
+      if (!status.ok() && !absl::IsCancelled(status)) on_failure(status);
+    });
+  }
+}
+
+LocalWorkers::~LocalWorkers() {
+  for (const auto& worker : workers_) worker->RequestStop();
+  threads_.Join();
+}
+
+bool LocalWorkers::StopWithin(absl::Duration limit) {
+  for (const auto& worker : workers_) worker->RequestStop();
+  return threads_.AwaitEnd(limit);
+}
+
+}  // namespace lockstep::train

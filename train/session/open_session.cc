@@ -1,0 +1,67 @@
+#include "lockstep/train/session/open_session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/server/rpc/admission/listen_address.h"
+#include "lockstep/server/sync/machine/step_machine.h"
+#include "lockstep/train/session/chief_session.h"
+#include "lockstep/train/session/worker_session.h"
+
+namespace lockstep::train {
+namespace {
+
+absl::Status Wrong(absl::string_view option, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", why));
+}
+
+absl::Status CheckChief(const SessionOptions& options) {
+  if (!options.master.empty()) return Wrong("master", "is the chief itself, and empty; workers connect to `listen`");
+  if (!options.listen.empty()) {
+    const absl::Status listen = CheckListenAddresses(options.listen);
+    if (!listen.ok()) return Wrong("listen", listen.message());
+  }
+  if (!options.address_file.empty() && options.listen.empty()) {
+    return Wrong("address_file", "is for workers, and `listen` is empty: none can connect");
+  }
+  if (!options.advertise.empty() && options.address_file.empty()) {
+    return Wrong("advertise", "is written to `address_file`, which is empty");
+  }
+  if (options.local_workers < 0)
+    return Wrong("local_workers", absl::StrCat(options.local_workers, ", must be 0 or more"));
+  if (options.local_workers == 0 && options.listen.empty()) {
+    return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
+  }
+  if (options.init_fn && options.program.empty()) {
+    return Wrong("program", "is empty; with an init_fn it names the program that the run depends on");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWorker(const SessionOptions& options) {
+  if (options.master.empty())
+    return Wrong("master", "is empty; a worker's is its chief's, such as grpc://127.0.0.1:2222");
+  if (!options.listen.empty()) return Wrong("listen", "is the chief's; a worker only connects");
+  return ParseMasterAddress(options.master).status();
+}
+
+}  // namespace
+
+absl::Status CheckSessionOptions(const SessionOptions& options) {
+  if (options.compute_threads < 0) {
+    return Wrong("compute_threads", absl::StrCat(options.compute_threads, ", must be 0 or more"));
+  }
+  return options.is_chief ? CheckChief(options) : CheckWorker(options);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options) {
+  RETURN_IF_ERROR(CheckSessionOptions(options));
+  if (!options.is_chief) return WorkerSession::Open(std::move(options));
+  ASSIGN_OR_RETURN(auto session, ChiefSession::Open(std::move(options)));
+  session->AllowThrough(StepMachine::kNoLimit);
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,21 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_OPEN_SESSION_H_
+#define LOCKSTEP_TRAIN_SESSION_OPEN_SESSION_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/session_options.h"
+
+namespace lockstep::train {
+
+// A session without hooks: ChiefSession or WorkerSession. On the chief the first step may begin at once. Errors: those
+// of the two; InvalidArgument, before anything starts, for options that contradict each other.
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
+
+// InvalidArgument names the option that is wrong for what the process is.
+absl::Status CheckSessionOptions(const SessionOptions& options);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_OPEN_SESSION_H_

@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_READ_VARIABLES_H_
+#define LOCKSTEP_TRAIN_SESSION_READ_VARIABLES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/server/ps/versions/variable_snapshot.h"
+#include "lockstep/train/session/session.h"
+
+namespace lockstep::train {
+
+// Session::Read of a snapshot. InvalidArgument names what there is not.
+absl::StatusOr<ReadResult> ReadSnapshot(const VariableSnapshot& snapshot, absl::Span<const std::string> names);
+
+// Session::Read by calls of the chief.
+absl::StatusOr<ReadResult> ReadVariables(ChiefClient* client, absl::Span<const std::string> names);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_READ_VARIABLES_H_

@@ -1,0 +1,71 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
+#define LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/session/end/stop_signal.h"
+#include "lockstep/train/session/train_op.h"
+
+namespace lockstep::train {
+
+// What this process is in a run, and how it takes part.
+struct SessionOptions {
+  TrainOp op;
+  // The chief's process serves the run: it owns variables, steps, checkpoints and events.
+  bool is_chief = true;
+  // A worker: the chief's master string. The chief: empty.
+  std::string master;
+  // The chief: where workers connect, "HOST:PORT" (port 0: any) or "unix:/path", several separated by commas; empty:
+  // all is in this process, without a socket.
+  std::string listen;
+  // The chief: the port that it has taken is written to this file; empty: to none.
+  std::string port_file;
+  // The chief: this file gets the address at which workers reach it, for masters "file:PATH": they follow a chief that
+  // is started again elsewhere, and find there that the run is over. Empty: none. `advertise` is the host in it, or
+  // HOST:PORT; empty: that of `listen`, or this machine's name.
+  std::string address_file;
+  std::string advertise;
+  // The chief: checkpoints and events; empty: none are kept. A worker: the chief's, if this machine has it; there it
+  // finds that the run is over when the chief has gone (RunEndClient). It only reads.
+  std::string logdir;
+  // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
+  bool write_events = true;
+  // For people; ProcessName("worker") when empty.
+  std::string name;
+  // The chief: workers in threads of this process. 0: it only serves.
+  int local_workers = 1;
+  // Threads that compute in each; 0: as configured.
+  int compute_threads = 0;
+  // The chief: values to set when nothing was restored, after the seed and a warm start. Null: none. With it, or with
+  // hooks that gate, give `program` a name.
+  InitFunction init_fn;
+  // The chief: recorded with the run. A run of a program is resumed by no other program.
+  std::string program;
+  // The chief: a run that the logdir holds with another learning rate, other settings of its optimizer, its clips or
+  // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has
+  // changed itself since it was last started with the same settings is no such difference.
+  bool change_settings = false;
+  // A worker: how long an absent chief is looked for. The configuration's when absent.
+  absl::optional<absl::Duration> max_wait;
+  // A worker: computes nothing before this global step. The configuration's when absent.
+  absl::optional<int64_t> startup_delay_steps;
+  // The chief: how long to wait for another chief of the same logdir that is still ending.
+  absl::Duration predecessor_limit = absl::Seconds(30);
+  // The chief, where it listens and `op` has no cluster.linger_seconds: how long it answers after the end of the run,
+  // so that a process that starts late learns of the end.
+  absl::Duration linger;
+  // The process's; null: nothing is stopped from outside. Must outlive the session.
+  StopSignal* stop = nullptr;
+  Clock* clock = Clock::Real();
+  FileSystem* fs = FileSystem::Real();
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_

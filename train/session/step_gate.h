@@ -1,0 +1,47 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_STEP_GATE_H_
+#define LOCKSTEP_TRAIN_SESSION_STEP_GATE_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/v1/session_state.pb.h"
+
+namespace lockstep::train {
+
+// How whoever calls hooks holds the run and keeps what they have come to. The chief's session implements it. No call
+// blocks on the run.
+class StepGate {
+ public:
+  virtual ~StepGate() = default;
+
+  // Tokens of step s are given only if s <= `limit`: the run is held at global step `limit` + 1. No tokens are given
+  // before the first call. A smaller limit than before takes nothing back.
+  virtual void AllowThrough(int64_t limit) = 0;
+
+  // The hooks have seen all up to global step `step`, and this is what they have come to. It is in every checkpoint
+  // from now on, with the updates after `step`.
+  virtual void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) = 0;
+
+  // The same of the last step that hooks see: it counts once the RequestStop that follows is recorded, so that no life
+  // has seen the step and not the stop.
+  virtual void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
+    SetState(step, std::move(hooks));
+  }
+
+  // Session::Assign, called by a hook. Checkpoints hold how often that was since the newest SetState: the life that
+  // continues from one shows the hooks those steps again, and they make the same calls.
+  virtual absl::Status AssignByHook(absl::Span<const NamedTensor> values) = 0;
+
+  // What the checkpoint held from which the run continues; no hooks when there was none, or nothing in it.
+  virtual v1::SessionState restored() const = 0;
+  // The next Run returns the update after global step `step`.
+  virtual void SeekTo(int64_t step) = 0;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_STEP_GATE_H_

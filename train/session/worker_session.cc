@@ -1,0 +1,264 @@
+#include "lockstep/train/session/worker_session.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/transport/grpc_connector.h"
+#include "lockstep/train/session/end/run_end_client.h"
+#include "lockstep/train/session/local_workers.h"
+#include "lockstep/train/session/read_variables.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
+// RequestEndRequest.reason.
+constexpr size_t kMaxReasonBytes = 256;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Open(SessionOptions options) {
+  std::unique_ptr<WorkerSession> session(new WorkerSession(std::move(options)));
+  RETURN_IF_ERROR(session->Start());
+  return session;
+}
+
+WorkerSession::WorkerSession(SessionOptions options) : options_(std::move(options)) {}
+
+absl::Status WorkerSession::Start() {
+  ASSIGN_OR_RETURN(const MasterAddress master, ParseMasterAddress(options_.master));
+  if (master.in_process()) {
+    return absl::InvalidArgumentError("a worker's master is the address of its chief, such as grpc://127.0.0.1:2222");
+  }
+  ASSIGN_OR_RETURN(client_, GrpcConnector(options_.fs).Connect(master));
+  if (!options_.logdir.empty()) {
+    RunEndClient::Options end;
+    end.fs = options_.fs;
+    end.clock = options_.clock;
+    end.logdir = options_.logdir;
+    client_ = std::make_unique<RunEndClient>(std::move(end), std::move(client_));
+  }
+  TrainingWorker::Options worker;
+  worker.name = options_.name.empty() ? ProcessName("worker") : options_.name;
+  worker.clock = options_.clock;
+  worker.chief_address = options_.master;
+  worker.chief_wait = options_.max_wait;
+  worker.startup_delay_steps = options_.startup_delay_steps;
+  worker.make_workload = WorkloadFactoryOf(options_);
+  worker.observer = this;
+  worker_ = std::make_unique<TrainingWorker>(worker, client_.get());
+  if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { Leave(); });
+  thread_ = Executor::Threads()->Start("worker", [this] {
+    absl::Status status = worker_->Run();
+    MutexLock lock(&mutex_);
+    state_.ended = std::move(status);
+    changed_.SignalAll();
+  });
+  MutexLock lock(&mutex_);
+  while (state_.sessions == 0 && !state_.ended) changed_.Wait(&mutex_);
+  state_.known_sessions = state_.sessions;
+  if (!state_.ended) return absl::OkStatus();
+  return state_.ended->ok() ? absl::OutOfRangeError("the run is over") : *state_.ended;
+}
+
+WorkerSession::~WorkerSession() {
+  if (thread_ != nullptr) {
+    Leave();
+    thread_->Join();
+  }
+  if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
+}
+
+void WorkerSession::Leave() {
+  {
+    MutexLock lock(&mutex_);
+    state_.leaving = true;
+    changed_.SignalAll();
+  }
+  worker_->RequestStop();
+}
+
+absl::Status WorkerSession::WhyNot() {
+  if (state_.ended) return state_.ended->ok() ? absl::OutOfRangeError("the run is over") : *state_.ended;
+  state_.known_sessions = state_.sessions;
+  changed_.SignalAll();
+  return absl::AbortedError("the chief was restarted, or the connection with it was lost; the session is open again");
+}
+
+absl::StatusOr<int64_t> WorkerSession::NextStep() {
+  MutexLock lock(&mutex_);
+  while (!state_.step && !state_.ended && state_.sessions == state_.known_sessions) changed_.Wait(&mutex_);
+  if (state_.sessions != state_.known_sessions || !state_.step) return WhyNot();
+  return *state_.step;
+}
+
+absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
+  bool send_stop = false;
+  StepResult result;
+  {
+    MutexLock lock(&mutex_);
+    state_.result.reset();
+    state_.computed.reset();
+    state_.running = true;
+    changed_.SignalAll();
+    while (!state_.result && !state_.ended && state_.sessions == state_.known_sessions) changed_.Wait(&mutex_);
+    state_.running = false;
+    if (!state_.result) return WhyNot();
+    result = *state_.result;
+    send_stop = state_.stop_travels && result.fate != v1::CONTRIBUTION_ACCEPTED;
+  }
+  if (send_stop) {
+    // The slot keeps its first report, which was perhaps another worker's. What fails now travels with the next block.
+    const absl::Status sent = SendStop();
+    LOG_IF(WARNING, !sent.ok()) << "asking for the end of the run: " << sent.message();
+  }
+  return result;
+}
+
+absl::Status WorkerSession::SendStop() {
+  std::string reason;
+  {
+    MutexLock lock(&mutex_);
+    if (!state_.stop || state_.over || state_.ended) return absl::OkStatus();
+    reason = *state_.stop;
+  }
+  RETURN_IF_ERROR(worker_->RequestEnd(reason));
+  MutexLock lock(&mutex_);
+  state_.stop.reset();
+  return absl::OkStatus();
+}
+
+bool WorkerSession::ShouldStop() {
+  MutexLock lock(&mutex_);
+  return state_.leaving || state_.over || state_.ended.has_value();
+}
+
+void WorkerSession::DropSentSummaries() {
+  const auto begin = state_.summaries.begin();
+  state_.summaries.erase(begin, begin + static_cast<std::ptrdiff_t>(std::exchange(state_.sent_summaries, 0)));
+}
+
+void WorkerSession::OnSession(bool goes_on) {
+  MutexLock lock(&mutex_);
+  if (!goes_on) {
+    ++state_.sessions;
+    DropSentSummaries();
+  }
+  // The first token of this session says nothing about the block before. The chief that has only set something since
+  // has read it: Run returns it, and its summaries are reported. A block that was broken off is computed again.
+  if (goes_on && state_.computed) {
+    state_.result = std::exchange(state_.computed, absl::nullopt);
+    DropSentSummaries();
+  }
+  state_.computed.reset();
+  state_.sent_summaries = 0;
+  changed_.SignalAll();
+}
+
+bool WorkerSession::BeforeBlock(const v1::Token& token, BlockAdditions* additions) {
+  MutexLock lock(&mutex_);
+  state_.step = token.step();
+  changed_.SignalAll();
+  // A caller that has not heard of the new session is told first.
+  while (!(state_.running && state_.sessions == state_.known_sessions && !state_.result) && !state_.leaving &&
+         !state_.over) {
+    changed_.Wait(&mutex_);
+  }
+  state_.step.reset();
+  if (state_.leaving) return false;
+  additions->summaries = state_.summaries;
+  state_.sent_summaries = state_.summaries.size();
+  // Again, if it did before: a token shows that the run has not ended by it, because the slot had another report
+  // already, the stream broke, or the step is not committed yet. Not sooner, where a restored chief repeats steps.
+  additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
+  return true;
+}
+
+void WorkerSession::AfterBlock(const v1::Token& token, double mean_loss) {
+  MutexLock lock(&mutex_);
+  state_.computed.emplace();
+  state_.computed->global_step = token.step() + 1;
+  state_.computed->loss = mean_loss;
+}
+
+void WorkerSession::OnResult(v1::ContributionResult result) {
+  MutexLock lock(&mutex_);
+  if (!state_.computed) return;
+  state_.result = std::exchange(state_.computed, absl::nullopt);
+  state_.result->fate = result;
+  DropSentSummaries();
+  changed_.SignalAll();
+}
+
+void WorkerSession::OnRunOver() {
+  MutexLock lock(&mutex_);
+  state_.over = true;
+  changed_.SignalAll();
+}
+
+absl::StatusOr<int64_t> WorkerSession::GlobalStep() {
+  ASSIGN_OR_RETURN(const v1::RunStatus status, client_->GetStatus());
+  return status.global_step();
+}
+
+absl::StatusOr<ReadResult> WorkerSession::Read(absl::Span<const std::string> names) {
+  return ReadVariables(client_.get(), names);
+}
+
+absl::Status WorkerSession::Assign(absl::Span<const NamedTensor>) {
+  return absl::FailedPreconditionError("variables are set by the chief's program");
+}
+
+absl::Status WorkerSession::ChangeSettings(const SettingsChange&) {
+  return absl::FailedPreconditionError("settings are changed by the chief's program");
+}
+
+absl::StatusOr<std::vector<std::string>> WorkerSession::Uninitialized() { return std::vector<std::string>(); }
+
+absl::StatusOr<std::string> WorkerSession::Save() {
+  return absl::FailedPreconditionError("checkpoints are saved by the chief's program");
+}
+
+absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t>) {
+  MutexLock lock(&mutex_);
+  state_.summaries.push_back(summary);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerSession::RequestStop(const std::string& reason) {
+  const std::string sent = ToUtf8(reason, kMaxReasonBytes);
+  {
+    MutexLock lock(&mutex_);
+    if (state_.step) {
+      if (!state_.stop) state_.stop_step = *state_.step;
+      state_.stop = sent;
+      return absl::OkStatus();
+    }
+  }
+  return worker_->RequestEnd(sent);
+}
+
+absl::Status WorkerSession::Close() {
+  // No further block can carry it.
+  const absl::Status stopped = SendStop();
+  {
+    // How a run that is over has ended, the chief is about to say.
+    MutexLock lock(&mutex_);
+    const absl::Time deadline = options_.clock->Now() + kFarewellLimit;
+    while (state_.over && !state_.ended && !options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {
+    }
+  }
+  Leave();
+  thread_->Join();
+  MutexLock lock(&mutex_);
+  // To leave is what was asked for, unless the process was told to stop.
+  const bool left = absl::IsCancelled(*state_.ended) && (options_.stop == nullptr || !options_.stop->requested());
+  return left ? stopped : *state_.ended;
+}
+
+}  // namespace lockstep::train

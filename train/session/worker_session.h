@@ -1,0 +1,97 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_WORKER_SESSION_H_
+#define LOCKSTEP_TRAIN_SESSION_WORKER_SESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/session_options.h"
+#include "lockstep/worker/session/block/block_observer.h"
+#include "lockstep/worker/session/training_worker.h"
+
+namespace lockstep::train {
+
+// The session of a worker's process: each Run computes a block of slots. A thread of its own holds the connection with
+// the chief, finds a restarted one again, and computes while Run waits. A chief that was restarted is told by one Run
+// that returns Aborted; the next one goes on.
+class WorkerSession : public Session, private BlockObserver {
+ public:
+  // Returns when the chief has taken this worker. Errors: InvalidArgument for a wrong master; Unavailable when there
+  // was no chief for max_wait; FailedPrecondition when model or data are not the run's; Cancelled when the process was
+  // told to stop; OutOfRange when the run is over.
+  static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options);
+  ~WorkerSession() override;
+
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> NextStep() override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool ShouldStop() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<int64_t> GlobalStep() override;
+  bool is_chief() const override { return false; }
+  absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override;
+  absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::StatusOr<std::vector<std::string>> Uninitialized() override;
+  absl::StatusOr<std::string> Save() override;
+  // Both travel with the next block, in the report of its first slot.
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // What the caller and the computing thread know of each other.
+  struct State {
+    int sessions = 0;                     // that were opened, but for those that go on with the one before
+    int known_sessions = 0;               // that the caller was told of
+    absl::optional<int64_t> step;         // of the block that waits for Run
+    bool running = false;                 // the caller is in Run
+    absl::optional<StepResult> computed;  // the block of this Run, as long as its fate is not known
+    absl::optional<StepResult> result;
+    std::vector<v1::Summary> summaries;  // for the next block
+    size_t sent_summaries = 0;           // so many of them are in one whose fate is not known
+    // Why the run is to end when the update after `stop_step` is made, until it is over or the chief was asked for it.
+    absl::optional<std::string> stop;
+    int64_t stop_step = 0;
+    bool stop_travels = false;  // with the last block
+    bool leaving = false;       // no further block
+    bool over = false;          // the chief says that the run is over
+    absl::optional<absl::Status> ended;
+  };
+
+  explicit WorkerSession(SessionOptions options);
+  absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why there is no block to be had: the session is another, or the last.
+  absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropSentSummaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks for the end that a report may have failed to ask for; nothing when none is wanted.
+  absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnSession(bool goes_on) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void AfterBlock(const v1::Token& token, double mean_loss) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnResult(v1::ContributionResult result) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnRunOver() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const SessionOptions options_;
+  int64_t stop_listener_ = StopSignal::kNone;
+  std::unique_ptr<ChiefClient> client_;
+  std::unique_ptr<TrainingWorker> worker_;
+  std::unique_ptr<Thread> thread_;
+  Mutex mutex_;
+  CondVar changed_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_WORKER_SESSION_H_

@@ -1,0 +1,147 @@
+#include "lockstep/train/session/worker_session.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/session/chief_session.h"
+#include "lockstep/train/session/open_session.h"
+
+namespace lockstep::train {
+namespace {
+
+class WorkerSessionTest : public ::testing::Test {
+ protected:
+  explicit WorkerSessionTest(int64_t steps = 12)
+      : op_(CreateTrainOp(absl::StrCat(R"(
+          model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+          optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
+          input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+          training { replicas_to_aggregate: 2 steps: )",
+                                       steps, "}"))
+                .value()) {
+    SessionOptions options;
+    options.op = op_;
+    options.logdir = "run";
+    options.fs = &fs_;
+    options.listen = "127.0.0.1:0";
+    options.local_workers = 0;
+    options.port_file = "run.port";
+    // Until a worker has declared the model.
+    std::thread opening([&] { chief_ = ChiefSession::Open(options).value(); });
+    while (!fs_.Exists("run.port").value()) std::this_thread::yield();
+    worker_options_.op = op_;
+    worker_options_.is_chief = false;
+    worker_options_.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
+    worker_ = OpenSession(worker_options_).value();
+    opening.join();
+  }
+
+  const TrainOp op_;
+  MemoryFileSystem fs_;
+  SessionOptions worker_options_;
+  std::unique_ptr<ChiefSession> chief_;
+  std::unique_ptr<Session> worker_;
+};
+
+TEST_F(WorkerSessionTest, RunsBlocksAndLearnsWhatBecameOfThem) {
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  int blocks = 0;
+  while (!worker_->ShouldStop()) {
+    const auto step = worker_->NextStep();
+    if (absl::IsOutOfRange(step.status())) break;
+    ASSERT_TRUE(step.ok()) << step.status();
+    const auto result = worker_->Run(op_);
+    if (absl::IsOutOfRange(result.status())) break;
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->global_step, *step + 1);
+    EXPECT_EQ(result->fate, v1::CONTRIBUTION_ACCEPTED);
+    EXPECT_GT(result->loss, 0);
+    ++blocks;
+  }
+  EXPECT_GE(blocks, 11) << "that of the last step ends the run";
+  int64_t last = 0;
+  while (!chief_->ShouldStop()) {
+    const auto result = chief_->Run(op_);
+    if (absl::IsOutOfRange(result.status())) break;
+    ASSERT_TRUE(result.ok()) << result.status();
+    last = result->global_step;
+  }
+  EXPECT_EQ(last, 12);
+  EXPECT_TRUE(chief_->Close().ok());
+  EXPECT_TRUE(worker_->Close().ok());
+}
+
+// Each ends the streams of all workers, which is none of their programs' business.
+TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
+  std::thread computing([&] {
+    v1::Summary summary;
+    summary.add_value()->set_tag("mine");
+    EXPECT_TRUE(worker_->AddSummary(summary, absl::nullopt).ok());
+    while (true) {
+      const absl::Status status = worker_->Run(op_).status();
+      if (absl::IsOutOfRange(status)) return;
+      EXPECT_TRUE(status.ok()) << status;
+    }
+  });
+  for (int step = 1; step <= 11; ++step) {
+    chief_->AllowThrough(step - 1);
+    ASSERT_EQ(chief_->Run(op_)->global_step, step);
+    if (step % 2 == 1) {
+      EXPECT_TRUE(chief_->Assign({NamedFloats("logits/bias", {3}, {0, 1, 2}).value()}).ok());
+    } else {
+      config::v1::OptimizerConfig optimizer = op_.spec.optimizer();
+      optimizer.mutable_learning_rate()->set_initial(0.01f * static_cast<float>(step));
+      EXPECT_TRUE(chief_->ChangeOptimizer(optimizer).ok());
+    }
+  }
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  EXPECT_TRUE(chief_->Run(op_).ok());
+  EXPECT_TRUE(chief_->Close().ok());
+  computing.join();
+  EXPECT_TRUE(worker_->Close().ok());
+}
+
+class LongWorkerSessionTest : public WorkerSessionTest {
+ protected:
+  LongWorkerSessionTest() : WorkerSessionTest(100000000) {}
+};
+
+// A worker that got no result of its blocks would give the run up after max_wait, and no Run would return.
+TEST_F(LongWorkerSessionTest, ProgramsGoOnWhenVariablesAreSetAfterEveryStep) {
+  constexpr int64_t kSteps = 100;
+  chief_->AllowThrough(0);
+  std::unique_ptr<Session> other = OpenSession(worker_options_).value();
+  std::atomic<int64_t> blocks[2] = {{0}, {0}};
+  const auto computes = [this](Session* worker, std::atomic<int64_t>* blocks) {
+    return std::thread([this, worker, blocks] {
+      while (true) {
+        const absl::Status status = worker->Run(op_).status();
+        if (absl::IsOutOfRange(status)) return;
+        ASSERT_TRUE(status.ok()) << status;
+        ++*blocks;
+      }
+    });
+  };
+  std::thread first = computes(worker_.get(), &blocks[0]), second = computes(other.get(), &blocks[1]);
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    chief_->AllowThrough(step - 1);
+    ASSERT_EQ(chief_->Run(op_)->global_step, step);
+    EXPECT_TRUE(chief_->Assign({NamedFloats("logits/bias", {3}, {0, 1, 2}).value()}).ok());
+  }
+  // The chief may set values before a worker knows that its block was sent: then Run returns the next one.
+  EXPECT_GE(blocks[0] + blocks[1], kSteps / 2);
+  ASSERT_TRUE(chief_->RequestStop("enough").ok());
+  EXPECT_TRUE(chief_->Close().ok());
+  first.join();
+  second.join();
+  EXPECT_TRUE(worker_->Close().ok());
+  EXPECT_TRUE(other->Close().ok());
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,17 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_CHROME_TRACE_H_
+#define LOCKSTEP_TRAIN_SLIM_CHROME_TRACE_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "lockstep/common/base/process/trace_recorder.h"
+
+namespace lockstep {
+
+// A timeline that chrome://tracing and Perfetto show: one line for each thread, times in microseconds since `origin`.
+std::string ChromeTrace(absl::Span<const TraceEvent> events, absl::Time origin);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_SLIM_CHROME_TRACE_H_

@@ -1,0 +1,106 @@
+#ifndef LOCKSTEP_TRAIN_SUPERVISOR_COORDINATOR_H_
+#define LOCKSTEP_TRAIN_SUPERVISOR_COORDINATOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+
+namespace lockstep {
+
+// Stops a group of threads together: a thread that fails or has finished asks all to stop, and one place joins them and
+// learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop the coordinator may
+// be used again. Owns the threads: its destructor requests a stop and waits for them without limit. Thread-safe; Join
+// and the destructor must not be called by one of the threads.
+class Coordinator {
+ public:
+  struct Options {
+    Clock* clock = Clock::Real();              // must outlive the coordinator
+    Executor* executor = Executor::Threads();  // likewise
+    // Errors of these codes are a clean end: they request the stop and are not kept.
+    std::vector<absl::StatusCode> clean_stop_codes = {absl::StatusCode::kOutOfRange};
+  };
+
+  Coordinator();
+  explicit Coordinator(Options options);
+  ~Coordinator();
+
+  // Asks all threads to stop. `reason` may be OK or clean; otherwise it is the group's error. The first error is kept,
+  // even if a clean stop was requested before it. Cancelled after a request is a consequence of the request and not an
+  // error. Returns OK; if the group has been joined already, so that Join cannot return the error, returns the error
+  // itself.
+  absl::Status RequestStop(absl::Status reason = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until a stop is requested or `timeout` has passed; returns whether it is requested.
+  bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `callback` once, without locks, in the thread that requests the next stop; immediately if a stop is requested
+  // already. The call may come after the end of all threads, at the latest from the destructor.
+  void OnStop(std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The error that is kept; OK when there is none.
+  absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Runs `body` in a new thread of the group. An error that it returns requests the stop.
+  void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the
+  // period is zero), until a stop is requested. `start` is called before it; `stop` is called after it, but not after
+  // an error. `start` and `stop` may be empty.
+  struct Loop {
+    absl::Duration period;
+    std::function<absl::Status()> run;
+    std::function<absl::Status()> start;
+    std::function<absl::Status()> stop;
+  };
+  // InvalidArgument when there is nothing to run.
+  absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct JoinOptions {
+    // Maximum time that threads may continue after the stop was requested.
+    absl::Duration grace = absl::Seconds(120);
+    // Threads that are still running then are logged instead of reported.
+    bool ignore_live_threads = false;
+  };
+  // Waits, without limit, until the threads that are in the group now have ended or a stop is requested, then at most
+  // `grace` for the remaining threads. Returns the group's error. If there is none but threads still run, returns
+  // DeadlineExceeded with their names; they leave the group, but the destructor waits for them. Otherwise returns OK.
+  absl::Status Join(const JoinOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Join() { return Join(JoinOptions()); }
+
+  // Forgets the request, the error and the join.
+  void ClearStop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Member;
+  using Members = std::vector<std::shared_ptr<Member>>;
+
+  bool IsClean(const absl::Status& status) const;
+  // RequestStop without the callbacks, which are moved to `callbacks`.
+  absl::Status NoteStop(absl::Status reason, std::vector<std::function<void()>>* callbacks) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the names of the members that have not ended, separated by commas; empty if all have ended.
+  std::string LiveNames(const Members& members) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  CondVar changed_;  // a request, or a thread has ended
+  bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
+  bool joined_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> on_stop_ ABSL_GUARDED_BY(mutex_);
+  Members group_ ABSL_GUARDED_BY(mutex_);
+  // Members that left the group at a Join while they were running.
+  Members stragglers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_SUPERVISOR_COORDINATOR_H_

@@ -1,0 +1,138 @@
+#include "lockstep/train/supervisor/session_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/end/pause.h"
+
+namespace lockstep::train {
+namespace {
+
+// nullopt: ready. Else what is not.
+absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl::string_view what, Session& session) {
+  if (!ready) return absl::optional<std::string>();
+  const absl::StatusOr<std::vector<std::string>> missing = ready(session);
+  if (!missing.ok()) {
+    const absl::Status& status = missing.status();
+    if (!absl::IsFailedPrecondition(status)) return status;
+    if (!absl::StrContains(status.message(), "uninitialized")) {
+      LOG(WARNING) << "asking whether the session is " << what << ": " << status.message();
+      return status;
+    }
+    return absl::make_optional(absl::StrCat("not ", what, ": ", status.message()));
+  }
+  if (missing->empty()) return absl::optional<std::string>();
+  return absl::make_optional(absl::StrCat("not ", what, ", not initialized: ", absl::StrJoin(*missing, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> UninitializedVariables(Session& session) { return session.Uninitialized(); }
+
+absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options options) {
+  if (options.ready_for_local_init && !options.local_init) {
+    return absl::InvalidArgumentError("ready_for_local_init: is given without a local_init, which it is asked for");
+  }
+  if (options.recovery_wait <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recovery_wait: ", absl::FormatDuration(options.recovery_wait), ", must be more than 0"));
+  }
+  if (!options.open) return absl::InvalidArgumentError("open: is null, must be a function such as OpenHeldSession");
+  return absl::WrapUnique(new SessionManager(std::move(options)));
+}
+
+absl::StatusOr<absl::optional<std::string>> SessionManager::MakeReady(Session& session) const {
+  ASSIGN_OR_RETURN(auto missing, Ask(options_.ready_for_local_init, "ready for local_init", session));
+  if (missing) return missing;
+  if (options_.local_init) RETURN_IF_ERROR(options_.local_init(session));
+  return Ask(options_.ready, "ready", session);
+}
+
+absl::StatusOr<bool> SessionManager::AwaitCheckpoint(const SessionOptions& options,
+                                                     const PrepareOptions& prepare) const {
+  if (options.logdir.empty()) return false;
+  absl::Duration waited;
+  while (true) {
+    // A checkpoint whose files are gone is for the chief to judge: it says so rather than starting over.
+    ASSIGN_OR_RETURN(const auto state, GetCheckpointState(options.logdir, "checkpoint", options.fs));
+    if (state) return true;
+    if (!prepare.wait_for_checkpoint || waited >= prepare.max_wait) return false;
+    LOG(INFO) << "waiting for a checkpoint in " << options.logdir;
+    RETURN_IF_ERROR(Pause(options_.recovery_wait, options.clock, options.stop));
+    waited += options_.recovery_wait;
+  }
+}
+
+absl::StatusOr<HeldSession> SessionManager::PrepareSession(const SessionOptions& options,
+                                                           const PrepareOptions& prepare) {
+  if (!options.is_chief) return absl::InvalidArgumentError("is_chief: is false; a worker calls WaitForSession");
+  if (!prepare.initialize || prepare.wait_for_checkpoint) {
+    ASSIGN_OR_RETURN(const bool has_checkpoint, AwaitCheckpoint(options, prepare));
+    if (!has_checkpoint && prepare.wait_for_checkpoint) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no checkpoint in ", options.logdir, " within ", absl::FormatDuration(prepare.max_wait)));
+    }
+    if (!has_checkpoint && !prepare.initialize && !options.init_fn) {
+      return absl::FailedPreconditionError(
+          "nothing initializes the model: no checkpoint was found, `initialize` is false and there is no init_fn");
+    }
+  }
+  ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
+  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session));
+  if (missing) return absl::FailedPreconditionError(absl::StrCat("the session is ", *missing));
+  return held;
+}
+
+absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(const SessionOptions& options,
+                                                                         const PrepareOptions& prepare) {
+  if (!options.is_chief) return absl::InvalidArgumentError("is_chief: is false; a worker calls WaitForSession");
+  Recovered recovered;
+  ASSIGN_OR_RETURN(const bool has_checkpoint, AwaitCheckpoint(options, prepare));
+  if (!has_checkpoint) return recovered;
+  ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
+  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session));
+  recovered.session = std::move(held);
+  recovered.initialized = !missing;
+  LOG_IF(INFO, missing.has_value()) << "restored, but " << *missing;
+  return recovered;
+}
+
+absl::StatusOr<absl::optional<std::string>> SessionManager::Attempt(const SessionOptions& options,
+                                                                    HeldSession* held) const {
+  absl::StatusOr<HeldSession> opened = options_.open(options);
+  if (absl::IsUnavailable(opened.status())) return absl::make_optional(std::string(opened.status().message()));
+  RETURN_IF_ERROR(opened.status());
+  *held = *std::move(opened);
+  return MakeReady(*held->session);
+}
+
+absl::StatusOr<HeldSession> SessionManager::WaitForSession(const SessionOptions& options, absl::Duration max_wait) {
+  if (options.is_chief) return absl::InvalidArgumentError("is_chief: is true; the chief calls PrepareSession");
+  const absl::Time deadline = options.clock->Now() + max_wait;
+  while (true) {
+    SessionOptions attempt = options;
+    if (max_wait != absl::InfiniteDuration()) {
+      const absl::Duration left = std::max(deadline - options.clock->Now(), absl::ZeroDuration());
+      attempt.max_wait = std::min(options.max_wait.value_or(left), left);
+    }
+    HeldSession held;
+    ASSIGN_OR_RETURN(const auto missing, Attempt(attempt, &held));
+    if (!missing) return held;
+    held = HeldSession();
+    if (deadline - options.clock->Now() - options_.recovery_wait < absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the session was not ready within ", absl::FormatDuration(max_wait), ": ", *missing));
+    }
+    LOG(INFO) << "waiting for the session: " << *missing;
+    RETURN_IF_ERROR(Pause(options_.recovery_wait, options.clock, options.stop));
+  }
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,359 @@
+// Supervisor and MonitoredTrainingSession over real chiefs and workers, in this process.
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
+#include "lockstep/train/monitored/monitored_training_session.h"
+#include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/open_session.h"
+#include "lockstep/train/supervisor/supervisor.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+class SupervisedRunTest : public ::testing::Test {
+ protected:
+  SupervisedRunTest() { Configure(12); }
+
+  void Configure(int steps) {
+    op_ = CreateTrainOp(absl::StrCat(R"(
+      model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+      optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
+      input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+      training { replicas_to_aggregate: 2 steps: )",
+                                     steps, "}"))
+              .value();
+  }
+  SessionOptions Chief() {
+    SessionOptions options;
+    options.op = op_;
+    options.logdir = logdir_;
+    options.fs = &fs_;
+    return options;
+  }
+  SessionOptions Worker() {
+    SessionOptions options;
+    options.op = op_;
+    options.is_chief = false;
+    while (!fs_.Exists("run.port").value()) std::this_thread::yield();
+    options.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
+    return options;
+  }
+  // A run under a Supervisor, to its end or for `runs` steps.
+  absl::Status Supervise(SupervisorOptions options, int runs = 1 << 30) {
+    ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(std::move(options)));
+    return supervisor->ManagedSession([&](Session& session) -> absl::Status {
+      for (int i = 0; i < runs && !supervisor->ShouldStop(); ++i) RETURN_IF_ERROR(session.Run(op_).status());
+      return absl::OkStatus();
+    });
+  }
+  absl::Status Monitor(MonitoredTrainingOptions options, int runs = 1 << 30) {
+    return WithSession(MonitoredTrainingSession(std::move(options)), [&](MonitoredSession& session) -> absl::Status {
+      for (int i = 0; i < runs && !session.ShouldStop(); ++i) RETURN_IF_ERROR(session.Run(op_).status());
+      return absl::OkStatus();
+    });
+  }
+  std::string DigestOf(int64_t step) {
+    const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir_, "/model.ckpt-", step));
+    return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
+  }
+  std::vector<std::string> EventFiles() {
+    std::vector<std::string> files;
+    const std::vector<std::string> names = fs_.ListDirectory(logdir_).value();
+    for (const std::string& name : names) {
+      if (absl::StrContains(name, "tfevents")) files.push_back(JoinPath(logdir_, name));
+    }
+    return files;
+  }
+  // "START 0", "loss 1", in the order of the file.
+  std::vector<std::string> EventsOf(const std::string& path) {
+    std::vector<std::string> events;
+    const auto reader = RecordReader::Open(&fs_, path).value();
+    for (uint64_t offset = 0; offset < reader->size();) {
+      std::string payload;
+      offset = reader->ReadAt(offset, &payload).value().next;
+      v1::Event event;
+      EXPECT_TRUE(event.ParseFromString(payload));
+      if (event.has_session_log()) {
+        events.push_back(
+            absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
+      }
+      for (const auto& value : event.summary().value()) events.push_back(absl::StrCat(value.tag(), " ", event.step()));
+    }
+    return events;
+  }
+
+  TrainOp op_;
+  MemoryFileSystem fs_;
+  std::string logdir_ = "run";
+};
+
+// SUP-29
+TEST_F(SupervisedRunTest, ASupervisorTrainsSavesAndWritesItsRecords) {
+  SupervisorOptions options;
+  options.session = Chief();
+  // The run may be over before a service wakes up.
+  options.save_summaries_period = absl::ZeroDuration();
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(DigestOf(12).size(), 64u) << DigestOf(12);
+  ASSERT_EQ(EventFiles().size(), 1u);
+  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  EXPECT_EQ(events.front(), "START 0");
+  EXPECT_THAT(events, Contains("CHECKPOINT 12"));
+  EXPECT_EQ(events.back(), "STOP 0");
+}
+
+TEST_F(SupervisedRunTest, ASummaryAfterTheLastStepIsBeforeTheStopOnRecord) {
+  const auto session = OpenSession(Chief()).value();
+  while (session->Run(op_).ok()) {
+  }
+  // The chief has done with the run when its record says so.
+  while (!ReadRunRecord(&fs_, logdir_).value()->finished()) std::this_thread::yield();
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  ASSERT_TRUE(session->AddSummary(summary, 12).ok());
+  ASSERT_TRUE(session->Close().ok());
+  ASSERT_EQ(EventFiles().size(), 1u);
+  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(events[events.size() - 2], "mine 12");
+  EXPECT_EQ(events.back(), "STOP 0");
+}
+
+TEST_F(SupervisedRunTest, AThreadThatHangsDelaysNoSave) {
+  Configure(1000000);
+  StopSignal stop;
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.stop = &stop;
+  options.save_summaries_period = absl::ZeroDuration();
+  options.save_model_period = absl::ZeroDuration();
+  options.stop_grace = absl::InfiniteDuration();
+  absl::Notification released;
+  std::thread program([&] {
+    const auto supervisor = Supervisor::Create(std::move(options)).value();
+    const absl::Status status = supervisor->ManagedSession([&](Session& session) -> absl::Status {
+      supervisor->coordinator()->StartThread("deaf", [&] {
+        released.WaitForNotification();
+        return absl::OkStatus();
+      });
+      for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(session.Run(op_).status());
+      stop.Request();
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  });
+  const auto saved_step = [this] {
+    const auto state = GetCheckpointState(logdir_, "checkpoint", &fs_);
+    return state.ok() && *state ? (*state)->model_checkpoint_path() : "";
+  };
+  while (saved_step().empty() || absl::EndsWith(saved_step(), "-0")) std::this_thread::yield();
+  released.Notify();
+  program.join();
+}
+
+// SUP-09
+TEST_F(SupervisedRunTest, AStopWhoseStepCannotBeSavedIsNoGoodStop) {
+  Configure(1000000);
+  FaultyFileSystem faulty(&fs_);
+  StopSignal stops[2];
+  const auto stop_at_three = [&](StopSignal* stop, auto& session) -> absl::Status {
+    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(session.Run(op_).status());
+    faulty.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-", absl::PermissionDeniedError("read-only"));
+    stop->Request();
+    while (true) RETURN_IF_ERROR(session.Run(op_).status());
+  };
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.fs = &faulty;
+  options.session.stop = &stops[0];
+  options.save_model_period = absl::ZeroDuration();
+  const auto supervisor = Supervisor::Create(std::move(options)).value();
+  absl::Status status = supervisor->ManagedSession([&](Session& session) { return stop_at_three(&stops[0], session); });
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+
+  faulty.Heal();
+  logdir_ = "monitored";
+  MonitoredTrainingOptions monitored;
+  monitored.session = Chief();
+  monitored.session.fs = &faulty;
+  monitored.session.stop = &stops[1];
+  status = WithSession(MonitoredTrainingSession(std::move(monitored)),
+                       [&](MonitoredSession& session) { return stop_at_three(&stops[1], session); });
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+}
+
+TEST_F(SupervisedRunTest, TwoManagedSessionsContinueOneRunWithAnEventFileEach) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.save_summaries_period = absl::ZeroDuration();
+  ASSERT_TRUE(Supervise(options, 5).ok());
+  EXPECT_EQ(EventFiles().size(), 1u);
+  ASSERT_TRUE(Supervise(options).ok());
+  ASSERT_EQ(EventFiles().size(), 2u);
+  for (const std::string& file : EventFiles()) {
+    const std::vector<std::string> events = EventsOf(file);
+    EXPECT_THAT(events.front(), testing::StartsWith("START "));
+    EXPECT_EQ(events.back(), "STOP 0");
+    EXPECT_THAT(events, Not(Contains(testing::StartsWith("global_step/sec")))) << "SUP-32";
+  }
+  const std::string in_two = DigestOf(12);
+  logdir_ = "whole";
+  options.session = Chief();
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(DigestOf(12), in_two);
+}
+
+// SUP-13, SUP-31
+TEST_F(SupervisedRunTest, EventsAndTheTimerOfCheckpointsCanBeSwitchedOff) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.write_events = false;
+  options.save_model_period = absl::ZeroDuration();
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(EventFiles().size(), 0u);
+  EXPECT_EQ(DigestOf(12).size(), 64u);
+  EXPECT_FALSE(fs_.Exists("run/model.ckpt-6.index").value());
+}
+
+// SUP-16, SM-02, SM-06
+TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
+  Configure(1000000);
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.program = "test";
+  const std::vector<float> values = {1, 2, 3};
+  options.session.init_fn = AssignFromValues({{"logits/bias", NamedFloats("", {3}, values)->value}});
+  // While nothing has begun.
+  float bias = 0;
+  options.local_init = [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const ReadResult read, session.Read({"logits/bias"}));
+    bias = read.values[0].value.flat<float>()[0];
+    return absl::OkStatus();
+  };
+  const auto supervisor = Supervisor::Create(options).value();
+  // As a failure of the program would: the run is not ended.
+  int64_t seen = 0;
+  EXPECT_TRUE(absl::IsUnknown(supervisor->ManagedSession([&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+    seen = result.global_step;
+    return absl::UnknownError("oh");
+  })));
+  EXPECT_EQ(bias, 1);
+  Supervisor::PrepareOptions prepare;
+  prepare.wait_for_checkpoint = true;
+  EXPECT_TRUE(supervisor
+                  ->ManagedSession(
+                      [&](Session& session) -> absl::Status {
+                        ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+                        EXPECT_GT(result.global_step, seen);
+                        return absl::OkStatus();
+                      },
+                      prepare)
+                  .ok());
+  EXPECT_NE(bias, 1) << "restored";
+}
+
+TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {
+  SupervisorOptions chief;
+  chief.session = Chief();
+  chief.session.listen = "127.0.0.1:0";
+  chief.session.port_file = "run.port";
+  chief.session.local_workers = 0;
+  absl::Status chief_status;
+  std::thread serving([&] { chief_status = Supervise(chief); });
+  SupervisorOptions worker;
+  worker.session = Worker();
+  const absl::Status status = Supervise(worker);
+  serving.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(chief_status.ok()) << chief_status;
+  EXPECT_EQ(DigestOf(12).size(), 64u);
+}
+
+// MS-26
+TEST_F(SupervisedRunTest, AMonitoredTrainingSessionSavesAndContinues) {
+  Configure(1000);
+  MonitoredTrainingOptions options;
+  options.session = Chief();
+  options.save_checkpoint_steps = 100;
+  options.save_summaries_steps = 10;
+  options.log_step_count_steps = 10;
+  ASSERT_TRUE(Monitor(options, 100).ok());
+  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  EXPECT_THAT(events, Contains("loss 1"));
+  EXPECT_THAT(events, Contains("loss 11"));
+  EXPECT_THAT(events, Contains("global_step/sec 11"));
+  EXPECT_THAT(events, Contains(testing::StartsWith("CHECKPOINT ")));
+  int64_t first = 0;
+  ASSERT_TRUE(WithSession(MonitoredTrainingSession(options), [&](MonitoredSession& session) -> absl::Status {
+                ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+                first = result.global_step;
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(first, 101) << "what the hooks have not seen comes again, however far the run had gone";
+}
+
+TEST_F(SupervisedRunTest, WhereTheConfigurationEndsTheRunEachStartComesToTheSameWeights) {
+  Configure(8);
+  std::string digest;
+  for (int start = 0; start < 3; ++start) {
+    StopAtStepOptions at;
+    at.last_step = 8;
+    const auto hook = StopAtStepHook::Create(at).value();
+    MonitoredTrainingOptions options;
+    options.session = Chief();
+    options.hooks = {hook.get()};
+    ASSERT_TRUE(Monitor(options).ok());
+    if (start == 0) digest = DigestOf(8);
+    EXPECT_EQ(LatestCheckpoint(logdir_, "checkpoint", &fs_).value(), "run/model.ckpt-8");
+    EXPECT_EQ(DigestOf(8), digest);
+  }
+}
+
+TEST_F(SupervisedRunTest, AMonitoredRunIsRecoveredToTheSameBits) {
+  MonitoredTrainingOptions options;
+  options.session = Chief();
+  ASSERT_TRUE(Monitor(options).ok());
+  const std::string undisturbed = DigestOf(12);
+  logdir_ = "disturbed";
+  options.session = Chief();
+  options.gate_loop = true;
+  auto session = MonitoredTrainingSession(options).value();
+  std::vector<int64_t> steps;
+  int failures = 0;
+  while (!session->ShouldStop()) {
+    const auto step = session->RunStepFn<int64_t>([&](StepContext& context) -> absl::StatusOr<int64_t> {
+      if (steps.size() == 4 && failures++ == 0) return absl::UnavailableError("a moment's failure");
+      ASSIGN_OR_RETURN(const StepResult result, context.RunWithHooks(op_));
+      return result.global_step;
+    });
+    if (absl::IsOutOfRange(step.status())) break;
+    ASSERT_TRUE(step.ok()) << step.status();
+    steps.push_back(*step);
+  }
+  EXPECT_TRUE(session->Close().ok());
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_EQ(DigestOf(12), undisturbed);
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,311 @@
+#include "lockstep/train/supervisor/supervisor.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/session/end/pause.h"
+#include "lockstep/train/session/open_session.h"
+#include "lockstep/train/session/stop_limit.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int kLoggedRates = 10;
+
+absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
+  if (value >= absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", absl::FormatDuration(value), ", must be 0 or more"));
+}
+
+absl::Status CheckOptions(const SupervisorOptions& options) {
+  RETURN_IF_ERROR(CheckSessionOptions(options.session));
+  RETURN_IF_ERROR(CheckNotNegative("save_summaries_period", options.save_summaries_period));
+  RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
+  RETURN_IF_ERROR(CheckNotNegative("stop_grace", options.stop_grace));
+  if (options.recovery.max_attempts < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recovery.max_attempts: ", options.recovery.max_attempts, ", must be 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
+// What only the chief may have.
+void ClearForWorker(SupervisorOptions* options) {
+  options->session.port_file.clear();
+  options->summary = kNone;
+  options->save_summaries_period = absl::ZeroDuration();
+  options->save_model_period = absl::ZeroDuration();
+}
+
+SessionManager::Options ManagerOptions(const SupervisorOptions& options) {
+  SessionManager::Options manager;
+  manager.ready = options.ready.Or(ReadyFunction(UninitializedVariables)).value_or(ReadyFunction());
+  manager.ready_for_local_init = options.ready_for_local_init.Or(absl::nullopt).value_or(ReadyFunction());
+  manager.local_init = options.local_init.Or(absl::nullopt).value_or(LocalInitFunction());
+  manager.recovery_wait = options.recovery_wait;
+  manager.open = options.open;
+  return manager;
+}
+
+Coordinator::Options CoordinatorOptions(const SupervisorOptions& options) {
+  Coordinator::Options coordinator;
+  coordinator.clock = options.session.clock;
+  coordinator.executor = options.executor;
+  return coordinator;
+}
+
+v1::Summary ScalarSummary(absl::string_view tag, double value) {
+  v1::Summary summary;
+  v1::Summary::Value* scalar = summary.add_value();
+  scalar->set_tag(std::string(tag));
+  scalar->set_simple_value(static_cast<float>(value));
+  return summary;
+}
+
+// Writes the loss of the last Run, once.
+absl::Status WriteLoss(SupervisedSession* session, int64_t* written) {
+  const absl::optional<StepResult> last = session->last();
+  if (!last || last->global_step == *written) return absl::OkStatus();
+  *written = last->global_step;
+  return session->AddSummary(ScalarSummary("loss", last->loss), last->global_step);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Create(SupervisorOptions options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  if (!options.session.is_chief) ClearForWorker(&options);
+  std::unique_ptr<SessionManager> own_manager;
+  if (options.session_manager == nullptr) {
+    ASSIGN_OR_RETURN(own_manager, SessionManager::Create(ManagerOptions(options)));
+  }
+  options.session.op.spec.mutable_summary()->set_every_steps(0);
+  return std::unique_ptr<Supervisor>(new Supervisor(std::move(options), std::move(own_manager)));
+}
+
+Supervisor::Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager)
+    : options_(std::move(options)),
+      own_manager_(std::move(own_manager)),
+      manager_(own_manager_ != nullptr ? own_manager_.get() : options_.session_manager),
+      recovery_(options_.recovery),
+      coordinator_(CoordinatorOptions(options_)) {
+  AllowStop(options_.session, options_.stop_grace);
+  if (StopSignal* const stop = options_.session.stop) {
+    stop_listener_ = stop->Add([this] { coordinator_.RequestStop().IgnoreError(); });
+  }
+}
+
+Supervisor::~Supervisor() {
+  if (options_.session.stop != nullptr) options_.session.stop->Remove(stop_listener_);
+}
+
+std::shared_ptr<SupervisedSession> Supervisor::session() const {
+  MutexLock lock(&mutex_);
+  return session_;
+}
+
+void Supervisor::SetSession(std::shared_ptr<SupervisedSession> session) {
+  {
+    MutexLock lock(&mutex_);
+    std::swap(session_, session);
+    services_started_ = false;
+  }
+  session.reset();  // Without the lock: the chief may save.
+}
+
+absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOptions& prepare) {
+  coordinator_.ClearStop();
+  SetSession(nullptr);
+  SessionOptions options = options_.session;
+  const absl::Duration save_period =
+      prepare.start_standard_services ? options_.save_model_period : absl::ZeroDuration();
+  options.op.spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(save_period));
+  HeldSession held;
+  if (is_chief()) {
+    SessionManager::PrepareOptions manager;
+    manager.wait_for_checkpoint = prepare.wait_for_checkpoint;
+    manager.max_wait = prepare.max_wait;
+    manager.initialize = options_.initialize;
+    if (!listening_.empty()) options.listen = listening_;
+    ASSIGN_OR_RETURN(held, manager_->PrepareSession(options, manager));
+    listening_ = held.listening;
+  } else {
+    ASSIGN_OR_RETURN(held, manager_->WaitForSession(options, prepare.max_wait));
+  }
+  auto session = std::make_shared<SupervisedSession>(std::move(held));
+  SetSession(session);
+  {
+    MutexLock lock(&mutex_);
+    chief_saves_ = prepare.start_standard_services;
+  }
+  if (is_chief() && prepare.start_standard_services) RETURN_IF_ERROR(StartStandardServices());
+  session->held().Release();
+  return session.get();
+}
+
+absl::Status Supervisor::StartStandardServices() {
+  if (!is_chief()) return absl::FailedPreconditionError("the standard services are the chief's; this is a worker");
+  std::shared_ptr<SupervisedSession> session;
+  bool chief_saves = false;
+  {
+    MutexLock lock(&mutex_);
+    if (session_ == nullptr) return absl::FailedPreconditionError("there is no session to serve; prepare one first");
+    if (services_started_) return absl::FailedPreconditionError("the standard services run already");
+    services_started_ = true;
+    session = session_;
+    chief_saves = chief_saves_;
+  }
+  if (options_.session.logdir.empty()) {
+    LOG(WARNING) << "without a logdir there are neither checkpoints nor summaries";
+    return absl::OkStatus();
+  }
+  if (writes_events() && options_.save_summaries_period > absl::ZeroDuration()) {
+    RETURN_IF_ERROR(StartSummaries(session));
+    RETURN_IF_ERROR(StartStepCounter(session));
+  }
+  return chief_saves ? absl::OkStatus() : StartCheckpoints(session);
+}
+
+absl::Status Supervisor::StartSummaries(const std::shared_ptr<SupervisedSession>& session) {
+  if (options_.summary.is_none()) return absl::OkStatus();
+  Coordinator::Loop loop;
+  loop.period = options_.save_summaries_period;
+  if (options_.summary.is_default()) {
+    loop.run = [session, written = std::make_shared<int64_t>(-1)] { return WriteLoss(session.get(), written.get()); };
+  } else {
+    loop.run = [session, make = *options_.summary.Or(absl::nullopt)]() -> absl::Status {
+      ASSIGN_OR_RETURN(const int64_t step, session->GlobalStep());
+      ASSIGN_OR_RETURN(const v1::Summary summary, make(*session));
+      return session->AddSummary(summary, step);
+    };
+  }
+  return coordinator_.StartLoop("summaries", std::move(loop));
+}
+
+absl::Status Supervisor::StartStepCounter(const std::shared_ptr<SupervisedSession>& session) {
+  struct Count {
+    absl::Time time;
+    int64_t step = 0;
+    int logged = 0;
+  };
+  auto count = std::make_shared<Count>();
+  Clock* const clock = options_.session.clock;
+  Coordinator::Loop loop;
+  loop.period = options_.save_summaries_period;
+  loop.start = [session, count, clock]() -> absl::Status {
+    ASSIGN_OR_RETURN(count->step, session->GlobalStep());
+    count->time = clock->Now();
+    return absl::OkStatus();
+  };
+  loop.run = [session, count, clock]() -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t step, session->GlobalStep());
+    const absl::Time now = clock->Now();
+    const double seconds = absl::ToDoubleSeconds(now - count->time);
+    const double rate = seconds > 0 ? static_cast<double>(step - count->step) / seconds : 0;
+    count->time = now;
+    count->step = step;
+    LOG_IF(INFO, count->logged++ < kLoggedRates) << "global_step/sec: " << rate;
+    return session->AddSummary(ScalarSummary("global_step/sec", rate), step);
+  };
+  return coordinator_.StartLoop("step-counter", std::move(loop));
+}
+
+absl::Status Supervisor::StartCheckpoints(const std::shared_ptr<SupervisedSession>& session) {
+  if (options_.save_model_period <= absl::ZeroDuration()) return absl::OkStatus();
+  Coordinator::Loop loop;
+  loop.period = options_.save_model_period;
+  loop.run = [session] { return session->Save().status(); };
+  return coordinator_.StartLoop("checkpoints", std::move(loop));
+}
+
+absl::Status Supervisor::Stop(bool ignore_live_threads) {
+  coordinator_.RequestStop().IgnoreError();  // No reason, no error.
+  Coordinator::JoinOptions join;
+  join.grace = options_.stop_grace;
+  join.ignore_live_threads = ignore_live_threads;
+  absl::Status status = coordinator_.Join(join);
+  // Now: the destructor waits for the threads that it names, perhaps until the process is ended.
+  LOG_IF(ERROR, absl::IsDeadlineExceeded(status)) << status.message();
+  return status;
+}
+
+absl::Status Supervisor::CloseSession() {
+  const std::shared_ptr<SupervisedSession> open = session();
+  if (open == nullptr) return absl::FailedPreconditionError("there is no session to close");
+  const absl::Status status = open->Close();
+  SetSession(nullptr);
+  return status;
+}
+
+absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
+                                 absl::Status* abandoned) {
+  const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
+  absl::Status status = prepared.status();
+  if (status.ok()) status = body(**prepared);
+  // After Stop nobody would see it.
+  coordinator_.RequestStop(status).IgnoreError();
+  const absl::Status stopped = Stop(prepare.ignore_live_threads);
+  const bool told_to_stop = options_.session.stop != nullptr && options_.session.stop->requested();
+  const std::shared_ptr<SupervisedSession> open = session();
+  if (open != nullptr && open->last()) recovery_.OnProgress();
+  if (open == nullptr && stopped.ok()) {
+    // A stop that came first makes the coordinator take what follows for its consequence; it is no good end.
+    return absl::IsOutOfRange(prepared.status()) ? absl::OkStatus() : prepared.status();
+  }
+  if (!stopped.ok()) {
+    // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
+    const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
+    const absl::Status closed = tells ? open->Close() : stopped;
+    if (!tells && open != nullptr) *abandoned = open->Abandon();
+    SetSession(nullptr);
+    return closed;
+  }
+  RETURN_IF_ERROR(CloseSession());
+  // A chief that has closed well has ended the run, whoever asked for it; a worker has only left it.
+  return told_to_stop && !is_chief() ? absl::CancelledError("the process was told to stop") : absl::OkStatus();
+}
+
+absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session&)>& body,
+                                        const PrepareOptions& prepare) {
+  while (true) {
+    absl::Status abandoned;
+    const absl::Status status = RunOnce(body, prepare, &abandoned);
+    if (!prepare.recover || !RecoveryPolicy::Survives(status)) return status;
+    ASSIGN_OR_RETURN(const absl::Duration wait, recovery_.OnFailure(status));
+    LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
+    const absl::Status paused = Pause(wait, options_.session.clock, options_.session.stop);
+    // One who is told to stop hears whether the last step is saved.
+    if (!paused.ok()) return abandoned.ok() ? paused : abandoned;
+  }
+}
+
+absl::Status Supervisor::StopOnError(const std::function<absl::Status()>& function) {
+  const absl::Status status = function();
+  if (!status.ok()) coordinator_.RequestStop(status).IgnoreError();  // It is returned.
+  return status;
+}
+
+absl::Status Supervisor::Loop(absl::Duration interval, std::function<absl::Status()> function) {
+  RETURN_IF_ERROR(CheckNotNegative("interval", interval));
+  if (!function) return absl::InvalidArgumentError("function: is null, there is nothing to call");
+  Coordinator::Loop loop;
+  loop.period = interval;
+  loop.run = std::move(function);
+  return coordinator_.StartLoop("loop", std::move(loop));
+}
+
+absl::Status Supervisor::SummaryComputed(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  const std::shared_ptr<SupervisedSession> open = session();
+  if (open == nullptr) return absl::FailedPreconditionError("there is no session; prepare one first");
+  if (is_chief() && !writes_events()) {
+    return absl::FailedPreconditionError("there is no summary writer: the logdir is empty, or write_events is false");
+  }
+  if (!global_step) {
+    ASSIGN_OR_RETURN(global_step, open->GlobalStep());
+  }
+  return open->AddSummary(summary, global_step);
+}
+
+}  // namespace lockstep::train

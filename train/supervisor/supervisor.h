@@ -1,0 +1,159 @@
+#ifndef LOCKSTEP_TRAIN_SUPERVISOR_SUPERVISOR_H_
+#define LOCKSTEP_TRAIN_SUPERVISOR_SUPERVISOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/recovery_policy.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/session/session_options.h"
+#include "lockstep/train/supervisor/coordinator.h"
+#include "lockstep/train/supervisor/session_manager.h"
+#include "lockstep/train/supervisor/supervised_session.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep::train {
+
+// What the summary service writes, with the global step of the moment.
+using SummaryFunction = std::function<absl::StatusOr<v1::Summary>(Session&)>;
+
+struct SupervisorOptions {
+  // What this process is. On a worker logdir, the two periods, `summary` and `write_events` count for nothing. Its
+  // checkpoint.every_seconds and summary.every_steps are set by what follows.
+  SessionOptions session;
+
+  // Default: the variables have values. None: no check.
+  Choice<ReadyFunction> ready;
+  // Default and none: no check. Only with a local_init.
+  Choice<ReadyFunction> ready_for_local_init;
+  // Default and none: there is no local state.
+  Choice<LocalInitFunction> local_init;
+  // SessionManager::PrepareOptions.
+  bool initialize = true;
+  // Default: the loss of the last Run, and its step. None: no summaries.
+  Choice<SummaryFunction> summary;
+  // 0: neither summaries nor the rate of steps.
+  absl::Duration save_summaries_period = absl::Seconds(120);
+  // 0: the chief saves only when a run begins and when it ends or stops.
+  absl::Duration save_model_period = absl::Seconds(600);
+  absl::Duration recovery_wait = absl::Seconds(30);
+  // How long threads may continue after a stop was requested.
+  absl::Duration stop_grace = absl::Seconds(120);
+  // Opens the sessions in place of one made of ready, ready_for_local_init, local_init and recovery_wait, which count
+  // for nothing then. Null: none. Outlives this.
+  SessionManager* session_manager = nullptr;
+  RecoveryOptions recovery;
+  SessionOpener open = OpenHeldSession;
+  Executor* executor = Executor::Threads();
+};
+
+// Runs a training program: opens its session, restored or initialized, starts what saves and writes summaries, stops
+// all threads together, and returns the first error of any of them. OutOfRange, from whomever, is a clean end.
+// SessionOptions::stop is a clean stop, too. Life: Create; ManagedSession, or PrepareOrWaitForSession, Stop and
+// CloseSession, as often as needed. Owns the session and the threads. These four are for one thread, the rest for any.
+class Supervisor {
+ public:
+  struct PrepareOptions {
+    bool start_standard_services = true;
+    // The chief: SessionManager::PrepareOptions.
+    bool wait_for_checkpoint = false;
+    // For a checkpoint, and on a worker for its chief.
+    absl::Duration max_wait = absl::Seconds(7200);
+    // ManagedSession, after Aborted and Unavailable: opens another session, the chief's from its last step, and calls
+    // the body again, as SupervisorOptions::recovery has it.
+    bool recover = false;
+    // ManagedSession: threads that still run after `stop_grace` are logged, and no error.
+    bool ignore_live_threads = false;
+  };
+
+  // InvalidArgument names the option that is wrong.
+  static absl::StatusOr<std::unique_ptr<Supervisor>> Create(SupervisorOptions options);
+  // A session that is open is abandoned: the chief saves, and its workers wait for a successor.
+  ~Supervisor();
+
+  // Opens the session, calls `body`, stops all threads and closes the session: the chief ends the run, if it is not
+  // over. After an error the session is abandoned instead. Returns the first error of session, body and threads, also
+  // one that came after a clean stop; Cancelled when the process was told to stop before the run was over.
+  absl::Status ManagedSession(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare);
+  absl::Status ManagedSession(const std::function<absl::Status(Session&)>& body) {
+    return ManagedSession(body, PrepareOptions());
+  }
+
+  // Forgets an earlier stop, opens the session and starts the services. The session is valid until CloseSession, the
+  // next call, or the end of this. Errors: those of the session manager.
+  absl::StatusOr<Session*> PrepareOrWaitForSession(const PrepareOptions& prepare);
+  absl::StatusOr<Session*> PrepareOrWaitForSession() { return PrepareOrWaitForSession(PrepareOptions()); }
+  // For a session that was prepared without: summaries, the rate of steps, checkpoints, each at once and then with its
+  // period. Without a logdir there are none. FailedPrecondition on a worker, without a session, and when they run.
+  absl::Status StartStandardServices();
+  // Asks all threads to stop, and waits for them. Returns the first error; DeadlineExceeded names threads that still
+  // run after `stop_grace`, unless `ignore_live_threads`.
+  absl::Status Stop(bool ignore_live_threads = false);
+  // Session::Close, and forgets it. FailedPrecondition without a session.
+  absl::Status CloseSession();
+
+  // Calls `function` in a thread of its own, at once and then at start + k * interval (back to back with an interval of
+  // 0), until a stop is requested. Its error stops everything.
+  absl::Status Loop(absl::Duration interval, std::function<absl::Status()> function);
+
+  // Coordinator::RequestStop.
+  absl::Status RequestStop(absl::Status reason = absl::OkStatus()) {
+    return coordinator_.RequestStop(std::move(reason));
+  }
+  bool ShouldStop() const { return coordinator_.ShouldStop(); }
+  void WaitForStop() { coordinator_.WaitForStop(); }
+  // Calls `function` and reports its error, which it returns: for threads that are not the coordinator's.
+  absl::Status StopOnError(const std::function<absl::Status()>& function);
+
+  // Writes a summary of the program's own; the step is the session's unless it is given. FailedPrecondition without a
+  // session, and on a chief without a logdir or events.
+  absl::Status SummaryComputed(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt);
+
+  Coordinator* coordinator() { return &coordinator_; }
+  SessionManager* session_manager() const { return manager_; }
+  bool is_chief() const { return options_.session.is_chief; }
+  const SupervisorOptions& options() const { return options_; }
+
+ private:
+  Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager);
+
+  // One session. `abandoned`: what Session::Abandon said, where the run is to go on in another one.
+  absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
+                       absl::Status* abandoned);
+  absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
+  absl::Status StartStepCounter(const std::shared_ptr<SupervisedSession>& session);
+  absl::Status StartCheckpoints(const std::shared_ptr<SupervisedSession>& session);
+  bool writes_events() const { return !options_.session.logdir.empty() && options_.session.write_events; }
+  std::shared_ptr<SupervisedSession> session() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetSession(std::shared_ptr<SupervisedSession> session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const SupervisorOptions options_;
+  int64_t stop_listener_ = StopSignal::kNone;
+  // Null when the options have one.
+  const std::unique_ptr<SessionManager> own_manager_;
+  SessionManager* const manager_;
+  RecoveryPolicy recovery_;
+  // HeldSession::listening of the first session.
+  std::string listening_;
+  mutable Mutex mutex_;
+  // Threads that do not end in time keep it alive.
+  std::shared_ptr<SupervisedSession> session_ ABSL_GUARDED_BY(mutex_);
+  bool services_started_ ABSL_GUARDED_BY(mutex_) = false;
+  // The chief's timer saves, not a thread of ours.
+  bool chief_saves_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ends first: its threads use the rest.
+  Coordinator coordinator_;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SUPERVISOR_SUPERVISOR_H_

@@ -1,0 +1,553 @@
+// The cases SUP-* are those of the original's Supervisor, F-* its flaws that are mended here.
+#include "lockstep/train/supervisor/supervisor.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/train/testing/fake_opener.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  SupervisorTest() {
+    options_.open = opener_.opener();
+    options_.session.clock = &clock_;
+    options_.session.logdir = "run";
+    // Services only where a test asks for them.
+    options_.save_summaries_period = absl::ZeroDuration();
+    options_.recovery.initial_wait = absl::ZeroDuration();
+    options_.recovery.max_wait = absl::ZeroDuration();
+  }
+
+  std::unique_ptr<Supervisor> Create() {
+    auto supervisor = Supervisor::Create(options_);
+    EXPECT_TRUE(supervisor.ok()) << supervisor.status();
+    return *std::move(supervisor);
+  }
+  void BeWorker() {
+    options_.session.is_chief = false;
+    options_.session.master = "grpc://127.0.0.1:1";
+  }
+  std::string ErrorOfCreate() { return std::string(Supervisor::Create(options_).status().message()); }
+  static FakeSession::Options RunOf(int64_t step, int64_t total_steps) {
+    FakeSession::Options run;
+    run.step = step;
+    run.total_steps = total_steps;
+    return run;
+  }
+  // Runs until an error.
+  absl::Status RunOn(Session& session) {
+    while (true) RETURN_IF_ERROR(session.Run(TrainOp()).status());
+  }
+  std::vector<std::string> Scalars() {
+    std::vector<std::string> scalars;
+    for (const auto& scalar : opener_.last().scalars()) {
+      scalars.push_back(absl::StrCat(scalar.tag, " ", scalar.step, ": ", scalar.value));
+    }
+    return scalars;
+  }
+
+  SimulatedClock clock_;
+  FakeOpener opener_;
+  SupervisorOptions options_;
+};
+
+TEST_F(SupervisorTest, RefusesWrongOptionsByName) {
+  options_.save_model_period = absl::Seconds(-1);
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("save_model_period: -1s, must be 0 or more"));
+  options_.save_model_period = absl::ZeroDuration();
+  options_.save_summaries_period = absl::Seconds(-2);
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("save_summaries_period: -2s"));
+  options_.save_summaries_period = absl::ZeroDuration();
+  options_.stop_grace = absl::Seconds(-3);
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("stop_grace: -3s"));
+  options_.stop_grace = absl::ZeroDuration();
+  options_.recovery_wait = absl::ZeroDuration();
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("recovery_wait: 0"));
+  options_.recovery_wait = absl::Seconds(1);
+  options_.ready_for_local_init = UninitializedVariables;
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("ready_for_local_init"));
+  options_.ready_for_local_init = kNone;
+  options_.session.local_workers = -1;
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("local_workers: -1"));
+  options_.session.local_workers = 1;
+  EXPECT_EQ(ErrorOfCreate(), "");
+}
+
+TEST_F(SupervisorTest, RunsToTheEndAndCloses) {
+  opener_.Add(RunOf(0, 3));
+  const auto supervisor = Create();
+  int runs = 0;
+  EXPECT_TRUE(supervisor
+                  ->ManagedSession([&](Session& session) -> absl::Status {
+                    while (!supervisor->ShouldStop()) {
+                      RETURN_IF_ERROR(session.Run(TrainOp()).status());
+                      ++runs;
+                    }
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(runs, 3);
+  EXPECT_TRUE(supervisor->ShouldStop());
+  EXPECT_THAT(opener_.last().acts(), ElementsAre("close"));
+  EXPECT_EQ(opener_.live(), 0);
+}
+
+// SUP-02, SUP-08
+TEST_F(SupervisorTest, ReturnsTheErrorOfTheBodyAndAbandonsTheSession) {
+  const auto supervisor = Create();
+  int runs = 0;
+  const absl::Status status = supervisor->ManagedSession([&](Session& session) -> absl::Status {
+    while (++runs < 3) RETURN_IF_ERROR(session.Run(TrainOp()).status());
+    return absl::UnknownError("failing here");
+  });
+  EXPECT_EQ(status, absl::UnknownError("failing here"));
+  EXPECT_TRUE(supervisor->ShouldStop());
+  EXPECT_THAT(opener_.last().acts(), IsEmpty());
+  EXPECT_EQ(opener_.live(), 0);
+}
+
+// SUP-03
+TEST_F(SupervisorTest, TakesOutOfRangeForACleanEnd) {
+  const auto supervisor = Create();
+  EXPECT_TRUE(supervisor->ManagedSession([](Session&) { return absl::OutOfRangeError("no more input"); }).ok());
+  EXPECT_TRUE(supervisor->ShouldStop());
+  EXPECT_THAT(opener_.last().acts(), ElementsAre("close"));
+}
+
+// F-18
+TEST_F(SupervisorTest, TakesOutOfRangeForACleanEndWhilePreparingToo) {
+  BeWorker();
+  opener_.AddFailure(absl::OutOfRangeError("the run is over"));
+  bool called = false;
+  const auto supervisor = Create();
+  EXPECT_TRUE(supervisor
+                  ->ManagedSession([&](Session&) {
+                    called = true;
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_FALSE(called);
+  EXPECT_TRUE(supervisor->ShouldStop());
+}
+
+// SUP-05
+TEST_F(SupervisorTest, ReturnsAbortedWhenAllThreadsHaveEnded) {
+  const auto supervisor = Create();
+  std::atomic<bool> ended{false};
+  const absl::Status status = supervisor->ManagedSession([&](Session&) -> absl::Status {
+    supervisor->coordinator()->StartThread("input", [&] {
+      supervisor->WaitForStop();
+      ended = true;
+      return absl::OkStatus();
+    });
+    return absl::AbortedError("the chief was restarted");
+  });
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_TRUE(ended);
+}
+
+// F-22
+TEST_F(SupervisorTest, CallsTheBodyAgainAfterALossIfItIsToRecover) {
+  BeWorker();
+  options_.local_init = [this](Session&) {
+    opener_.last().FailNextRun(opener_.opened() < 3 ? absl::UnavailableError("gone") : absl::OutOfRangeError("over"));
+    return absl::OkStatus();
+  };
+  Supervisor::PrepareOptions prepare;
+  prepare.recover = true;
+  EXPECT_TRUE(Create()->ManagedSession([&](Session& session) { return RunOn(session); }, prepare).ok());
+  EXPECT_EQ(opener_.opened(), 3);
+  EXPECT_EQ(opener_.live(), 0);
+}
+
+TEST_F(SupervisorTest, GivesUpAfterAsManySessionsAsItIsTold) {
+  BeWorker();
+  options_.recovery.max_attempts = 4;
+  Supervisor::PrepareOptions prepare;
+  prepare.recover = true;
+  const absl::Status status = Create()->ManagedSession([](Session&) { return absl::AbortedError("gone"); }, prepare);
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(status.message(), HasSubstr("given up after 4 further sessions"));
+  EXPECT_EQ(opener_.opened(), 5);
+}
+
+// SUP-07
+TEST_F(SupervisorTest, LeavesTheLoopWhenAThreadHasComeToTheEndOfItsInput) {
+  const auto supervisor = Create();
+  EXPECT_TRUE(supervisor
+                  ->ManagedSession([&](Session&) {
+                    supervisor->coordinator()->StartThread("input",
+                                                           [] { return absl::OutOfRangeError("3 epochs were read"); });
+                    supervisor->WaitForStop();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+}
+
+// F-17
+TEST_F(SupervisorTest, ReturnsAnErrorThatComesAfterACleanStop) {
+  const auto supervisor = Create();
+  EXPECT_EQ(supervisor->ManagedSession([&](Session&) {
+    supervisor->RequestStop().IgnoreError();
+    return absl::DataLossError("a late error");
+  }),
+            absl::DataLossError("a late error"));
+}
+
+// SUP-12
+TEST_F(SupervisorTest, RefusesASummaryWithoutALogdir) {
+  options_.session.logdir.clear();
+  const auto supervisor = Create();
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->SummaryComputed(v1::Summary())));
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  const absl::Status status = supervisor->SummaryComputed(v1::Summary());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(status.message(), HasSubstr("no summary writer"));
+}
+
+// SUP-13
+TEST_F(SupervisorTest, SavesWithoutEventsWhereTheyAreSwitchedOff) {
+  options_.session.write_events = false;
+  options_.save_summaries_period = absl::Seconds(1);
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_FALSE(opener_.asked(0).write_events);
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 600);
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->SummaryComputed(v1::Summary())));
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_THAT(opener_.last().scalars(), IsEmpty());
+}
+
+// SUP-15
+TEST_F(SupervisorTest, WorksWithoutALogdir) {
+  options_.session.logdir.clear();
+  const auto supervisor = Create();
+  EXPECT_TRUE(supervisor
+                  ->ManagedSession([](Session& session) -> absl::Status {
+                    for (int i = 0; i < 10; ++i) RETURN_IF_ERROR(session.Run(TrainOp()).status());
+                    return absl::OkStatus();
+                  })
+                  .ok());
+}
+
+// SUP-21, SUP-22
+TEST_F(SupervisorTest, MakesTheLocalStateOfEverySessionOnWorkersToo) {
+  int made = 0;
+  options_.local_init = [&](Session&) {
+    ++made;
+    return absl::OkStatus();
+  };
+  auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(made, 2);
+  BeWorker();
+  supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(made, 3);
+}
+
+// SUP-19: each process has its own, made when the variables have values.
+TEST_F(SupervisorTest, MakesTheLocalStateFromTheVariables) {
+  float local = -1;
+  options_.ready_for_local_init = UninitializedVariables;
+  options_.local_init = [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const ReadResult read, session.Read({"w"}));
+    local = read.values[0].value.flat<float>()[0];
+    return absl::OkStatus();
+  };
+  opener_.Add(RunOf(41, 1000));
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(local, 41) << "of the step at which nothing has begun";
+}
+
+// SUP-24
+TEST_F(SupervisorTest, NamesLocalStateThatWasNotMade) {
+  options_.ready = [](Session&) -> absl::StatusOr<std::vector<std::string>> { return std::vector<std::string>{"w"}; };
+  const absl::Status status = Create()->PrepareOrWaitForSession().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(status.message(), HasSubstr("not initialized: w"));
+  options_.ready = kNone;
+  EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
+}
+
+// SUP-26
+TEST_F(SupervisorTest, ReadsTheGlobalStepOfTheSession) {
+  opener_.Add(RunOf(287, 287));
+  const auto supervisor = Create();
+  EXPECT_EQ((*supervisor->PrepareOrWaitForSession())->GlobalStep().value(), 287);
+}
+
+// SUP-28, SUP-29
+TEST_F(SupervisorTest, WritesTheRateAndTheSummaryAtOnceAndThenWithThePeriod) {
+  options_.save_summaries_period = absl::Seconds(10);
+  options_.summary = [](Session&) -> absl::StatusOr<v1::Summary> {
+    v1::Summary summary;
+    auto* value = summary.add_value();
+    value->set_tag("v");
+    value->set_simple_value(1);
+    return summary;
+  };
+  opener_.Add(RunOf(123, 123));
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  clock_.AwaitWaiters(2);
+  EXPECT_THAT(Scalars(), testing::UnorderedElementsAre("global_step/sec 123: 0", "v 123: 1"));
+  clock_.Advance(absl::Seconds(10));
+  clock_.AwaitWaiters(2);
+  EXPECT_EQ(Scalars().size(), 4);
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_EQ(Scalars().size(), 4) << "none at the stop";
+  EXPECT_EQ(opener_.asked(0).op.spec.summary().every_steps(), 0) << "the chief does not write them as well";
+}
+
+TEST_F(SupervisorTest, WritesTheRateSinceTheLastTime) {
+  options_.save_summaries_period = absl::Seconds(10);
+  options_.summary = kNone;
+  opener_.set_on_open([](int, FakeSession& session) { session.set_polled_steps({100, 100, 150, 170}); });
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  for (int i = 0; i < 2; ++i) {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(10));
+  }
+  clock_.AwaitWaiters(1);
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_THAT(Scalars(), ElementsAre("global_step/sec 100: 0", "global_step/sec 150: 5", "global_step/sec 170: 2"));
+}
+
+TEST_F(SupervisorTest, WritesTheLossOfTheLastRunByDefault) {
+  options_.save_summaries_period = absl::Seconds(10);
+  FakeSession::Options run;
+  run.loss = [](int64_t step) { return 0.5 * static_cast<double>(step); };
+  opener_.Add(run);
+  const auto supervisor = Create();
+  Session* const session = *supervisor->PrepareOrWaitForSession();
+  clock_.AwaitWaiters(2);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->Run(TrainOp()).ok());
+  clock_.Advance(absl::Seconds(10));
+  clock_.AwaitWaiters(2);
+  clock_.Advance(absl::Seconds(10));
+  clock_.AwaitWaiters(2);
+  EXPECT_TRUE(supervisor->Stop().ok());
+  std::vector<std::string> losses;
+  for (const auto& scalar : Scalars()) {
+    if (scalar.find("loss") == 0) losses.push_back(scalar);
+  }
+  EXPECT_THAT(losses, ElementsAre("loss 3: 1.5"));
+}
+
+// SUP-31
+TEST_F(SupervisorTest, LeavesTheTimerOfCheckpointsToTheChief) {
+  options_.save_model_period = absl::Seconds(30);
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 30);
+  options_.save_model_period = absl::ZeroDuration();
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_TRUE(opener_.asked(1).op.spec.checkpoint().has_every_seconds());
+  EXPECT_EQ(opener_.asked(1).op.spec.checkpoint().every_seconds(), 0);
+  EXPECT_THAT(opener_.last().saved_steps(), IsEmpty());
+}
+
+// SUP-32: the fixture's period is 0.
+TEST_F(SupervisorTest, WritesNoSummariesWithoutAPeriod) {
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_THAT(opener_.last().scalars(), IsEmpty());
+}
+
+TEST_F(SupervisorTest, StartsTheServicesWhenItIsAsked) {
+  Supervisor::PrepareOptions prepare;
+  prepare.start_standard_services = false;
+  const auto supervisor = Create();
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->StartStandardServices())) << "no session";
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession(prepare).ok());
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 0);
+  EXPECT_THAT(opener_.last().saved_steps(), IsEmpty());
+  ASSERT_TRUE(supervisor->StartStandardServices().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->StartStandardServices())) << "they run";
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(600));
+  clock_.AwaitWaiters(1);
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_EQ(opener_.last().saved_steps().size(), 2);
+}
+
+TEST_F(SupervisorTest, HasNoServicesOnAWorker) {
+  BeWorker();
+  options_.session.logdir = "run";
+  options_.save_summaries_period = absl::Seconds(1);
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->StartStandardServices()));
+  EXPECT_EQ(opener_.asked(0).logdir, "run") << "it finds there that the run is over";
+  EXPECT_EQ(supervisor->options().save_summaries_period, absl::ZeroDuration());
+  EXPECT_TRUE(supervisor->SummaryComputed(v1::Summary()).ok()) << "it travels to the chief";
+}
+
+// SUP-34
+TEST_F(SupervisorTest, CallsALoopedFunctionAtOnceAndThenWithItsInterval) {
+  const auto supervisor = Create();
+  std::atomic<int> calls{0};
+  ASSERT_TRUE(supervisor
+                  ->Loop(absl::Milliseconds(100),
+                         [&] {
+                           ++calls;
+                           return absl::OkStatus();
+                         })
+                  .ok());
+  clock_.AwaitWaiters(1);
+  EXPECT_EQ(calls, 1);
+  for (int i = 0; i < 9; ++i) {
+    clock_.Advance(absl::Milliseconds(100));
+    clock_.AwaitWaiters(1);
+  }
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_EQ(calls, 10);
+  EXPECT_THAT(supervisor->Loop(absl::Seconds(-1), [] { return absl::OkStatus(); }).message(), HasSubstr("interval"));
+  EXPECT_THAT(supervisor->Loop(absl::Seconds(1), nullptr).message(), HasSubstr("function"));
+}
+
+// SUP-36
+TEST_F(SupervisorTest, StopsAtTheErrorOfALoopedFunction) {
+  const auto supervisor = Create();
+  int calls = 0;
+  ASSERT_TRUE(supervisor
+                  ->Loop(absl::ZeroDuration(),
+                         [&] { return ++calls == 3 ? absl::InvalidArgumentError("x") : absl::OkStatus(); })
+                  .ok());
+  supervisor->WaitForStop();
+  EXPECT_TRUE(supervisor->ShouldStop());
+  EXPECT_EQ(supervisor->Stop(), absl::InvalidArgumentError("x"));
+  EXPECT_EQ(calls, 3);
+}
+
+// SUP-37, SUP-38
+TEST_F(SupervisorTest, IsReadyForAnotherSessionAfterAStop) {
+  for (const bool is_chief : {true, false}) {
+    if (!is_chief) BeWorker();
+    const auto supervisor = Create();
+    EXPECT_TRUE(supervisor->Stop().ok());
+    EXPECT_TRUE(supervisor->ShouldStop());
+    ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+    EXPECT_FALSE(supervisor->ShouldStop());
+    EXPECT_TRUE(supervisor->Stop().ok());
+    EXPECT_TRUE(supervisor->ShouldStop());
+    EXPECT_TRUE(supervisor->CloseSession().ok());
+    EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->CloseSession()));
+  }
+}
+
+// SUP-42
+TEST_F(SupervisorTest, UsesTheSessionManagerThatItIsGivenAndNotItsOwnFunctions) {
+  SessionManager::Options manager_options;
+  manager_options.open = opener_.opener();
+  const auto manager = SessionManager::Create(manager_options).value();
+  options_.session_manager = manager.get();
+  options_.ready = [](Session&) -> absl::StatusOr<std::vector<std::string>> { return absl::InternalError("not mine"); };
+  options_.local_init = [](Session&) { return absl::InternalError("not mine"); };
+  EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
+}
+
+TEST_F(SupervisorTest, ReportsAnErrorForThreadsThatAreNotItsOwn) {
+  const auto supervisor = Create();
+  EXPECT_TRUE(supervisor->StopOnError([] { return absl::OkStatus(); }).ok());
+  EXPECT_FALSE(supervisor->ShouldStop());
+  EXPECT_TRUE(absl::IsInternal(supervisor->StopOnError([] { return absl::InternalError("x"); })));
+  EXPECT_TRUE(absl::IsInternal(supervisor->Stop()));
+}
+
+TEST_F(SupervisorTest, NamesThreadsThatDoNotEnd) {
+  options_.stop_grace = absl::ZeroDuration();
+  Mutex mutex;
+  CondVar released;
+  bool release = false;
+  const auto supervisor = Create();
+  supervisor->coordinator()->StartThread("deaf", [&] {
+    MutexLock lock(&mutex);
+    while (!release) released.Wait(&mutex);
+    return absl::OkStatus();
+  });
+  const absl::Status status = supervisor->Stop();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(status.message(), HasSubstr("deaf"));
+  MutexLock lock(&mutex);
+  release = true;
+  released.SignalAll();
+}
+
+TEST_F(SupervisorTest, ASessionThatFollowsListensWhereTheFirstOneDid) {
+  options_.session.listen = "127.0.0.1:0,unix:/tmp/chief";
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(0).listen, "127.0.0.1:0,unix:/tmp/chief");
+  EXPECT_EQ(opener_.asked(1).listen, "127.0.0.1:4321,unix:/tmp/chief");
+}
+
+TEST_F(SupervisorTest, SaysHowLongTheProcessMayTakeToStop) {
+  StopSignal stop;
+  EXPECT_EQ(stop.limit(absl::Seconds(60)), absl::Seconds(60));
+  options_.session.stop = &stop;
+  options_.session.op.spec.mutable_checkpoint()->set_stop_seconds(30);
+  options_.stop_grace = absl::Seconds(2);
+  const auto brief = Create();
+  EXPECT_EQ(stop.limit(absl::Seconds(60)), absl::Seconds(45)) << "saving takes longer than the threads may";
+  options_.stop_grace = absl::Seconds(200);
+  const auto patient = Create();
+  EXPECT_EQ(stop.limit(absl::Seconds(60)), absl::Seconds(215));
+}
+
+TEST_F(SupervisorTest, StopsWhenTheProcessIsToldTo) {
+  StopSignal stop;
+  options_.session.stop = &stop;
+  BeWorker();
+  const auto supervisor = Create();
+  const absl::Status status = supervisor->ManagedSession([&](Session&) {
+    stop.Request();
+    EXPECT_TRUE(supervisor->ShouldStop());
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_THAT(opener_.last().acts(), ElementsAre("close"));
+}
+
+// 143 would say that the last step is saved.
+TEST_F(SupervisorTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
+  Supervisor::PrepareOptions prepare;
+  prepare.recover = true;
+  for (const absl::Status& abandoned : {absl::DataLossError("the disk is full"), absl::OkStatus()}) {
+    StopSignal stop;
+    options_.session.stop = &stop;
+    const absl::Status status = Create()->ManagedSession(
+        [&](Session&) {
+          opener_.last().set_on_abandon([&] {
+            stop.Request();
+            return abandoned;
+          });
+          return absl::UnavailableError("gone");
+        },
+        prepare);
+    EXPECT_EQ(status.code(), abandoned.ok() ? absl::StatusCode::kCancelled : absl::StatusCode::kDataLoss) << status;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::train
