@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/cli/commands.h"
+#include "lockstep/cli/commands/commands.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/cli/commands.h"
-#include "lockstep/cli/export_command.h"
-#include "lockstep/cli/inspect.h"
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/export_command.h"
+#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/flags/command_line.h"

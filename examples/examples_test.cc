@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "lockstep/cli/commands.h"
-#include "lockstep/cli/inspect.h"
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {

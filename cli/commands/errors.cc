@@ -1,0 +1,28 @@
+#include "lockstep/cli/commands/errors.h"
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "lockstep/common/base/process/process.h"
+
+namespace lockstep {
+
+int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err) {
+  for (absl::string_view line : absl::StrSplit(absl::StripSuffix(message, "\n"), '\n')) {
+    err << command << ": " << line << "\n";
+  }
+  return exit_code;
+}
+
+int ExitCodeOfInput(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+      return kExitBadConfiguration;
+    default:
+      return ExitCodeOf(status);
+  }
+}
+
+}  // namespace lockstep

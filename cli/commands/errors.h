@@ -1,0 +1,19 @@
+#ifndef LOCKSTEP_CLI_COMMANDS_ERRORS_H_
+#define LOCKSTEP_CLI_COMMANDS_ERRORS_H_
+
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Prints "<command>: <line>" for each line of the message; returns `exit_code`.
+int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err);
+
+// The exit code for an error of reading what the user named: 2 when it is wrong or absent, 1 for damage and the rest.
+int ExitCodeOfInput(const absl::Status& status);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_COMMANDS_ERRORS_H_

@@ -1,0 +1,122 @@
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/errors.h"
+#include "lockstep/cli/launcher/signal_wait.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/train/evaluation/recorded_run.h"
+#include "lockstep/train/evaluation/run_evaluator.h"
+#include "lockstep/train/evaluation/run_watcher.h"
+
+namespace lockstep {
+namespace {
+
+struct EvalFlags {
+  RecordedRunFlags run;
+  std::string split;
+  bool json = false;
+  bool watch = false;
+  absl::Duration every = absl::Seconds(2);
+};
+
+void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& evaluation, std::ostream& out) {
+  if (json) {
+    out << EvaluationJson(split, evaluation) << "\n";
+  } else {
+    out << "step " << evaluation.step << "  " << EvaluationText(split, evaluation.result) << "\n"
+        << MatrixText(evaluation.result);
+  }
+  out.flush();
+}
+
+absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& out, std::ostream& err) {
+  ASSIGN_OR_RETURN(const config::v1::RunSpec config, flags.run.LoadConfig(fs));
+  ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
+  ASSIGN_OR_RETURN(const auto evaluator,
+                   RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split,
+                                        SourceOf(flags.run)));
+  ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(prefix));
+  Print(flags.json, evaluator->split(), evaluation, out);
+  return absl::OkStatus();
+}
+
+// Runs until the checkpoint of the last step. Cancelled when it is asked to stop.
+absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
+  // Unblocks the signals.
+  SignalWait signals;
+  Mutex mutex;
+  CondVar stopped;
+  bool stop = false;
+  TerminationWatch::Options on_signals;
+  on_signals.on_stop = [&] {
+    signals.IgnoreStops();
+    MutexLock lock(&mutex);
+    stop = true;
+    stopped.SignalAll();
+  };
+  // What it prints may wait for a pipe that nothing reads; there is nothing to lose.
+  on_signals.limit = [] { return kEndingLimit; };
+  TerminationWatch watch(std::move(on_signals));
+  RunWatcher::Options options;
+  options.fs = fs;
+  options.clock = Clock::Real();
+  options.run = flags.run;
+  options.split = flags.split;
+  options.report = [&](const std::string& split, const RunEvaluator::Evaluation& evaluation) {
+    Print(flags.json, split, evaluation, out);
+  };
+  options.cancelled = [&] {
+    MutexLock lock(&mutex);
+    return stop;
+  };
+  RunWatcher watcher(options);
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
+    if (done) return absl::OkStatus();
+    const absl::Time next = options.clock->Now() + flags.every;
+    MutexLock lock(&mutex);
+    while (!stop && !options.clock->WaitUntil(&stopped, &mutex, next)) {
+    }
+    if (stop) return absl::CancelledError("asked to stop");
+  }
+}
+
+}  // namespace
+
+int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  EvalFlags flags;
+  CommandLine command_line(
+      "lockstep eval", "Evaluates a run's checkpoint on a split of its data.",
+      "Exit codes: 0 done; 1 damaged checkpoint or export; 2 wrong arguments or no such run; 143 terminated.\n"
+      "Example: lockstep eval --logdir=runs/fashion_mnist --split=test");
+  flags.run.Declare(&command_line);
+  flags.run.DeclareMovingAverages(&command_line);
+  command_line.AddFlag("split", "NAME",
+                       "evaluation.split of the configuration when absent, which is \"test\" by default", &flags.split);
+  command_line.AddFlag("json", "", "prints one JSON object for each evaluation", &flags.json);
+  command_line.AddFlag(
+      "watch", "",
+      "evaluates each new checkpoint until that of the last step, and writes DIR/eval for TensorBoard, DIR/eval_NAME "
+      "for another split than the configuration's",
+      &flags.watch);
+  command_line.AddFlag("every", "TIME", "with --watch: how often to look for a new checkpoint", &flags.every);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  flags.run.LetFlagsExcludeVariables(command_line);
+  if (flags.watch && !flags.run.checkpoint.empty()) {
+    return PrintError("lockstep eval", "--watch and --checkpoint exclude each other", kExitBadConfiguration, err);
+  }
+  if (flags.watch && !flags.run.exported.empty()) {
+    return PrintError("lockstep eval", "--watch and --export exclude each other: an export does not change",
+                      kExitBadConfiguration, err);
+  }
+  const absl::Status status = flags.watch ? EvaluateEach(fs, flags, out) : EvaluateOnce(fs, flags, out, err);
+  if (status.ok()) return kExitDone;
+  if (absl::IsCancelled(status)) return kExitTerminated;
+  return PrintError("lockstep eval", status.message(), ExitCodeOfInput(status), err);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+#ifndef LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_
+#define LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// `lockstep export DIR|CHECKPOINT`: its weights as a file that other programs read.
+int ExportCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_

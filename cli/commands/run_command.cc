@@ -1,0 +1,361 @@
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "glog/logging.h"
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/errors.h"
+#include "lockstep/cli/launcher/launcher.h"
+#include "lockstep/cli/launcher/process_table.h"
+#include "lockstep/cli/launcher/run_socket.h"
+#include "lockstep/cli/launcher/signal_wait.h"
+#include "lockstep/cli/report/run_progress.h"
+#include "lockstep/cli/report/run_report.h"
+#include "lockstep/cli/report/status_poller.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/config/config_flags.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/report/quantity.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/server/chief/run/run_directory.h"
+#include "lockstep/train/evaluation/background_evaluation.h"
+#include "lockstep/train/program/local_run.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
+constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
+constexpr int kShownLogLines = 10;
+// What a chief may need to end, in addition to the save: it ends itself after kEndingLimit, which takes a moment, too.
+const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
+
+struct RunFlags {
+  ConfigFlags config;
+  absl::optional<std::string> logdir;
+  absl::optional<std::string> master;
+  std::string listen = "127.0.0.1:0";
+  int workers = 2;
+  int64_t max_restarts = 10;
+  int compute_threads = 0;
+};
+
+void DeclareShared(RunFlags* flags, CommandLine* command_line) {
+  flags->config.Declare(command_line);
+  command_line->AddFlag("logdir", "DIR", "checkpoints, summaries and logs go here; runs/<name of CONFIG> when absent",
+                        &flags->logdir);
+  command_line->AddFlag("compute_threads", "N",
+                        "threads that compute in each worker; 0: as configured. Does not change the result.",
+                        &flags->compute_threads);
+}
+
+absl::optional<std::string> Environment(const char* variable) {
+  const char* value = getenv(variable);
+  if (value == nullptr || *value == '\0') return absl::nullopt;
+  return std::string(value);
+}
+
+// The path of this program.
+std::string Self() {
+  char self[4096];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+  return std::string(self, std::max<ssize_t>(0, size));
+}
+
+// Where the environment says, else in bazel's folder for it, else next to this program.
+absl::StatusOr<std::string> FindChief(FileSystem* fs) {
+  if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
+  const std::string directory(Dirname(Self()));
+  for (const char* name : {"../server/chief_main", "chief_main"}) {
+    ASSIGN_OR_RETURN(const bool exists, fs->Exists(JoinPath(directory, name)));
+    if (exists) return JoinPath(directory, name);
+  }
+  return absl::NotFoundError(absl::StrCat("there is no program chief_main near ", directory,
+                                          "; build //server:chief_main or set LOCKSTEP_CHIEF_BINARY"));
+}
+
+// Where the environment says, else this program, which may link models that worker_main lacks.
+std::vector<std::string> WorkerWords() {
+  if (const auto path = Environment("LOCKSTEP_WORKER_BINARY")) return {*path};
+  return {Self(), "worker"};
+}
+
+RunProgress TerminalProgress() {
+  winsize size = {};
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
+}
+
+// Where the chief also listens, for its own workers: a step over it is shorter than over TCP. Null when they are to use
+// what the chief listens on.
+std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
+  if (IsUnixAddress(flags.listen)) return nullptr;
+  auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
+  if (socket.ok()) return *std::move(socket);
+  LOG(WARNING) << "workers use TCP: " << socket.status().message();
+  return nullptr;
+}
+
+// `socket` is the workers' own address of the chief, empty when they have none.
+absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
+                                                  const config::v1::RunSpec& config, const std::string& logdir,
+                                                  const std::string& log_directory, const std::string& socket) {
+  ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
+  Launcher::Options options;
+  options.clock = Clock::Real();
+  options.fs = fs;
+  options.workers = flags.workers;
+  options.max_restarts = flags.max_restarts;
+  options.listen = flags.listen;
+  options.port_file = JoinPath(log_directory, "chief.port");
+  options.log_directory = log_directory;
+  options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
+  options.chief_command = [chief, logdir, socket, port_file = options.port_file,
+                           lock_wait_seconds = absl::ToDoubleSeconds(options.stop_limit),
+                           words = flags.config.ToWords()](const std::string& listen) {
+    std::vector<std::string> command = {
+        chief, absl::StrCat("--logdir=", logdir),
+        absl::StrCat("--listen=", listen, socket.empty() ? "" : absl::StrCat(",", socket)),
+        absl::StrCat("--port_file=", port_file), absl::StrCat("--lock_wait_seconds=", lock_wait_seconds)};
+    command.insert(command.end(), words.begin(), words.end());
+    return command;
+  };
+  options.worker_command = [words = WorkerWords(), threads = flags.compute_threads, logdir, socket](
+                               int index, const std::string& master) {
+    std::vector<std::string> command = words;
+    command.insert(command.end(), {absl::StrCat("--master=", socket.empty() ? master : socket),
+                                   absl::StrCat("--name=worker-", index), absl::StrCat("--compute_threads=", threads),
+                                   absl::StrCat("--index_dir=", JoinPath(logdir, "index"))});
+    return command;
+  };
+  return options;
+}
+
+// Runs the processes until all have ended, and shows how it goes.
+absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const config::v1::RunSpec& config,
+                                            const std::string& logdir, std::ostream& out) {
+  // Before any other thread.
+  SignalWait signals;
+  PosixProcessTable processes;
+  RunProgress progress = TerminalProgress();
+  options.processes = &processes;
+  options.say = [&](const std::string& line) { out << progress.Say(line) << std::flush; };
+  Launcher supervisor(options);
+  RETURN_IF_ERROR(supervisor.Start());
+  BackgroundEvaluation evaluation(options.fs, Clock::Real(), config, logdir, kEvaluationPeriod);
+  std::unique_ptr<StatusPoller> poller;
+  bool stopped = false;
+  while (!supervisor.outcome().has_value()) {
+    const absl::Time now = Clock::Real()->Now();
+    const absl::optional<int> signal = signals.Wait(std::min(supervisor.next_poll(), now + kStatusPeriod) - now);
+    if (signal.has_value() && IsStop(*signal)) {
+      stopped = true;
+      evaluation.Cancel();
+    }
+    if (signal.has_value() && *signal != SIGCHLD) supervisor.OnSignal(*signal);
+    supervisor.Poll();
+    if (poller == nullptr && !supervisor.master().empty()) {
+      ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
+      GrpcClientOptions client_options;
+      client_options.call_timeout = kStatusTimeout;
+      out << progress.Say(absl::StrCat("status: ./lockstep status --master=", supervisor.master())) << std::flush;
+      poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(address.targets[0], client_options), Clock::Real(),
+                                              kStatusPeriod);
+    }
+    for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
+    if (poller == nullptr) continue;
+    if (const absl::optional<v1::RunStatus> status = poller->Take()) {
+      out << progress.Show(*status, Clock::Real()->Now()) << std::flush;
+    }
+  }
+  if (supervisor.outcome()->exit_code != kExitDone) {
+    evaluation.Cancel();
+    if (stopped) signals.IgnoreStops();
+  }
+  out << progress.Finish() << std::flush;
+  return *supervisor.outcome();
+}
+
+int Failed(absl::string_view command, const absl::Status& status, std::ostream& err) {
+  return PrintError(command, status.message(), ExitCodeOfInput(status), err);
+}
+
+int ReportEnd(const RunReport& report, absl::string_view command, absl::Time began, std::ostream& out,
+              std::ostream& err) {
+  const absl::Status status = report.Finished(Clock::Real()->Now() - began, out);
+  return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
+}
+
+int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config, const ConfigSource& source,
+                 const std::string& logdir, std::ostream& out, std::ostream& err) {
+  constexpr absl::string_view kCommand = "lockstep run";
+  const auto report = RunReport::Create(fs, config, logdir);
+  if (!report.ok()) return Failed(kCommand, source.Locate(report.status()), err);
+  const std::string log_directory = JoinPath(logdir, "log");
+  const absl::Status created = fs->CreateDirectory(log_directory);
+  if (!created.ok()) return Failed(kCommand, created, err);
+  const auto lock = fs->LockFile(JoinPath(log_directory, "run.lock"));
+  if (!lock.ok()) {
+    return PrintError(kCommand, absl::StrCat("another lockstep run uses ", logdir, " (", lock.status().message(), ")"),
+                      kExitRetryable, err);
+  }
+  const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
+  auto options =
+      LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address());
+  if (!options.ok()) return Failed(kCommand, options.status(), err);
+
+  out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
+  // Of a run that was killed.
+  if (RunDirectory::IsHeld(fs, logdir)) {
+    out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
+  }
+  const absl::Time began = Clock::Real()->Now();
+  const auto outcome = Supervise(*std::move(options), config, logdir, out);
+  if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
+  if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
+  if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
+  if (!outcome->log_path.empty()) {
+    const std::string lines = LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
+    // Where the disk is full nothing was logged.
+    if (!lines.empty()) err << "the last lines of " << outcome->log_path << ":\n" << lines;
+  }
+  if (outcome->exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
+  return outcome->exit_code;
+}
+
+int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config,
+                 const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
+  const auto report = RunReport::Create(fs, config, logdir);
+  if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
+  out << (*report)->Beginning(absl::StrCat(CountText(flags.workers, "worker"), " in this process")) << "\n"
+      << std::flush;
+  // Information would disturb the progress.
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  const absl::Time began = Clock::Real()->Now();
+  RunProgress progress = TerminalProgress();
+  LocalRunOptions options;
+  options.logdir = logdir;
+  options.workers = flags.workers;
+  options.compute_threads = flags.compute_threads;
+  options.change_settings = flags.config.changes_settings();
+  absl::optional<BackgroundEvaluation> evaluation;
+  options.on_status = [&](const v1::RunStatus& status) {
+    for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);
+    out << progress.Show(status, Clock::Real()->Now()) << std::flush;
+  };
+  LocalRunEnd end;
+  {
+    // Gives the signals back for the evaluation.
+    SignalWait signals;
+    evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
+    end = RunLocal(config, options);
+    if (!end.status.ok()) evaluation->Cancel();
+    if (absl::IsCancelled(end.status) || absl::IsDeadlineExceeded(end.status)) signals.IgnoreStops();
+    evaluation.reset();
+  }
+  out << progress.Finish() << std::flush;
+  if (end.status.ok()) return ReportEnd(**report, command, began, out, err);
+  if (!absl::IsCancelled(end.status)) return PrintError(command, end.status.message(), end.exit_code, err);
+  out << "stopped; the same command resumes from the last checkpoint\n";
+  return end.exit_code;
+}
+
+}  // namespace
+
+int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  RunFlags flags;
+  CommandLine command_line(
+      "lockstep run", "Trains on this machine: starts a chief and workers, keeps them alive, evaluates the result.",
+      "The same command resumes a stopped run. Ctrl-C saves a checkpoint and stops;\n"
+      "once more, at least a second later, stops at once. SIGTERM, SIGHUP and SIGXCPU stop as Ctrl-C does, and "
+      "repeated "
+      "change nothing.\n"
+      "SIGUSR1 and SIGUSR2 make the chief save a checkpoint now, and the run continues.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step could not be saved;\n"
+      "2 wrong arguments or configuration; 138 starting again may help; 143 stopped, the last step is saved.\n"
+      "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
+  DeclareShared(&flags, &command_line);
+  command_line.AddFlag("workers", "N", "worker processes. Does not change the result.", &flags.workers);
+  command_line.AddFlag(
+      "max_restarts", "N",
+      "how often each process is started again when it dies; one restart is forgiven for every 10 minutes that it runs",
+      &flags.max_restarts);
+  command_line.AddFlag("listen", "HOST:PORT", "where the chief listens; port 0 takes any; also unix:/path",
+                       &flags.listen);
+  command_line.AddFlag("master", "", "--master= (empty): all in this process without a socket, as lockstep local",
+                       &flags.master);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  if (flags.workers < 1 || flags.max_restarts < 0) {
+    return PrintError("lockstep run",
+                      absl::StrCat("--workers must be at least 1 and --max_restarts at least 0, not ", flags.workers,
+                                   " and ", flags.max_restarts),
+                      kExitBadConfiguration, err);
+  }
+  if (absl::StrContains(flags.listen, ',')) {
+    return PrintError("lockstep run", absl::StrCat("--listen takes one address, not ", flags.listen),
+                      kExitBadConfiguration, err);
+  }
+  if (flags.master.has_value() && !flags.master->empty()) {
+    return PrintError("lockstep run",
+                      absl::StrCat("starts a chief of its own; to work for ", *flags.master,
+                                   " type: lockstep worker --master=", *flags.master),
+                      kExitBadConfiguration, err);
+  }
+  std::unique_ptr<ConfigSource> source;
+  const auto config = flags.config.Load(fs, &source);
+  if (!config.ok()) return Failed("lockstep run", config.status(), err);
+  const std::string logdir = flags.logdir.value_or(DefaultLogdir(flags.config.config));
+  if (flags.master.has_value()) return RunInProcess("lockstep run", fs, flags, *config, *source, logdir, out, err);
+  if (logdir.empty()) {
+    return PrintError("lockstep run", "--logdir is empty; only lockstep local can do without", kExitBadConfiguration,
+                      err);
+  }
+  return RunProcesses(fs, flags, *config, *source, logdir, out, err);
+}
+
+int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
+  RunFlags flags;
+  flags.workers = 1;
+  CommandLine command_line(
+      "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
+      "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops; once more, at least a second later, "
+      "stops\n"
+      "at once. SIGTERM, SIGHUP and SIGXCPU stop as Ctrl-C does, and repeated change nothing. SIGUSR1 and SIGUSR2 "
+      "save\n"
+      "a checkpoint now, and the run continues.\n"
+      "Exit codes: 0 the last step is saved; 1 the run failed, or was stopped and its last step\n"
+      "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
+  DeclareShared(&flags, &command_line);
+  std::string master;
+  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.workers);
+  command_line.AddFlag("master", "", "may be given, empty", &master);
+  if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
+  if (flags.workers < 1 || !master.empty()) {
+    return PrintError(
+        "lockstep local",
+        absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.workers, " and \"", master, "\""),
+        kExitBadConfiguration, err);
+  }
+  std::unique_ptr<ConfigSource> source;
+  const auto config = flags.config.Load(fs, &source);
+  if (!config.ok()) return Failed("lockstep local", config.status(), err);
+  return RunInProcess("lockstep local", fs, flags, *config, *source,
+                      flags.logdir.value_or(DefaultLogdir(flags.config.config)), out, err);
+}
+
+}  // namespace lockstep

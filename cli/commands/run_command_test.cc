@@ -1,0 +1,293 @@
+// `lockstep run` with real processes.
+#include <fcntl.h>
+#include <pty.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/inspect.h"
+#include "lockstep/common/base/process/process.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kConfig[] = R"(
+  model {
+    layer { name: "hidden" dense { units: 64 activation: RELU } }
+    layer { name: "logits" dense { units: 3 } }
+    loss { softmax_cross_entropy {} }
+  }
+  input {
+    split { name: "train" synthetic { examples: 600 shape: 16 classes: 3 } }
+    split { name: "test" synthetic { examples: 150 shape: 16 classes: 3 stream: 1 } }
+    batch_size: 8
+  }
+  optimizer { adam {} learning_rate { initial: 0.01 } }
+  training { steps: 300 replicas_to_aggregate: 4 seed: 1 }
+  checkpoint { every_steps: 50 })";
+
+class RunCommandTest : public ::testing::Test {
+ protected:
+  RunCommandTest() {
+    setenv("LOCKSTEP_CHIEF_BINARY", "server/chief_main", 1);
+    setenv("LOCKSTEP_WORKER_BINARY", "worker/worker_main", 1);
+    EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus());
+    EXPECT_EQ(WriteFileAtomically(fs_, config_, kConfig), absl::OkStatus());
+  }
+  std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  int Run(const std::vector<std::string>& flags) {
+    std::vector<std::string> words = {config_};
+    words.insert(words.end(), flags.begin(), flags.end());
+    out_.str("");
+    err_.str("");
+    return RunCommand(fs_, words, out_, err_);
+  }
+  // Starts `run` as a process of its own, whose output Await and Wait read.
+  pid_t Start(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
+    std::vector<char*> words;
+    for (const std::string& flag : flags) words.push_back(const_cast<char*>(flag.c_str()));
+    words.push_back(nullptr);
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is the worker, too.
+      execv(words[0], words.data());
+      _exit(99);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+    shown_.clear();
+    return pid;
+  }
+  // False at the end of the output.
+  bool ReadOutput() {
+    char buffer[4096];
+    const ssize_t count = read(output_, buffer, sizeof buffer);
+    if (count > 0) shown_.append(buffer, count);
+    return count > 0;
+  }
+  // Blocks until the process has printed the text; false when it ended without.
+  bool Await(const std::string& text) {
+    while (shown_.find(text) == std::string::npos) {
+      if (!ReadOutput()) return false;
+    }
+    return true;
+  }
+  // The exit code.
+  int Wait(pid_t pid) {
+    while (ReadOutput()) {
+    }
+    close(output_);
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // A child of `parent` whose command line has `word`; 0 when there is none.
+  static pid_t ChildOf(pid_t parent, const std::string& word) {
+    const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
+    const std::string children = ReadAll(path);
+    std::istringstream stream(children);
+    for (pid_t child; stream >> child;) {
+      if (ReadAll(absl::StrCat("/proc/", child, "/cmdline")).find(word) != std::string::npos) return child;
+    }
+    return 0;
+  }
+  static std::string Absolute(const std::string& path) {
+    char directory[4096] = "";
+    EXPECT_NE(getcwd(directory, sizeof directory), nullptr);
+    return JoinPath(directory, path);
+  }
+  static bool KillChildOf(pid_t parent, const std::string& word) {
+    const pid_t child = ChildOf(parent, word);
+    return child != 0 && kill(child, SIGKILL) == 0;
+  }
+  static std::string ReadAll(const std::string& path) {
+    std::string text;
+    if (FILE* file = fopen(path.c_str(), "r")) {
+      char buffer[4096];
+      for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, n);
+      fclose(file);
+    }
+    return text;
+  }
+  std::string Digest(const std::string& logdir) {
+    std::ostringstream out, err;
+    EXPECT_EQ(Inspect(fs_, {"--digest", logdir}, out, err), 0) << err.str();
+    return out.str();
+  }
+
+  FileSystem* const fs_ = FileSystem::Real();
+  const std::string directory_ =
+      absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string config_ = JoinPath(directory_, "clusters.textproto");
+  const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
+  std::ostringstream out_, err_;
+  // Of the process that was started last: where its output comes from, and what came.
+  int output_ = -1;
+  std::string shown_;
+};
+
+TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
+  EXPECT_EQ(Run({logdir_, "--workers=2"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("training with 2 workers, 300 steps of 4 slots"));
+  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 in "));
+  EXPECT_THAT(out_.str(), HasSubstr("test: 150 examples: accuracy "));
+  // A worker that is slow to start may find nothing left to do, but one has computed the last step.
+  EXPECT_THAT(absl::StrCat(ReadAll(Path("run/log/worker-0.log")), ReadAll(Path("run/log/worker-1.log"))),
+              HasSubstr("the run is over"));
+
+  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 already"));
+
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << err_.str();
+  EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
+  const pid_t run = Start({logdir_, "--workers=2", "--steps=10000"});
+  ASSERT_TRUE(Await("  loss "));
+  ASSERT_TRUE(KillChildOf(run, "worker-1"));
+  ASSERT_TRUE(Await("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
+  ASSERT_TRUE(KillChildOf(run, "chief_main"));
+  EXPECT_EQ(Wait(run), 0) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=10000"}), 0) << err_.str();
+  EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
+  const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 143) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("stopped; the same command resumes from the last checkpoint"));
+  std::ostringstream out, err;
+  EXPECT_EQ(Inspect(fs_, {Path("run")}, out, err), 0) << err.str();
+}
+
+TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
+  const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  // Nothing can be saved in the directory that is there now.
+  ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 1) << shown_;
+  EXPECT_THAT(shown_, Not(HasSubstr("stopped; the same command")));
+  EXPECT_THAT(shown_, HasSubstr("chief ended with exit code 1 before its last step was saved"));
+}
+
+TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopInOneProcessIsNotSaved) {
+  const pid_t run = Start({logdir_, "--master=", "--steps=100000000", "--set=checkpoint.every_steps=0"});
+  ASSERT_TRUE(Await("  loss "));
+  ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
+  kill(run, SIGINT);
+  EXPECT_EQ(Wait(run), 1) << shown_;
+  EXPECT_THAT(shown_, HasSubstr(", which is not saved: "));
+}
+
+TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
+  int terminal = -1;
+  const pid_t run = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (run == 0) {
+    const std::string chief = Absolute("server/chief_main"), program = Absolute("cli/lockstep_main");
+    setenv("LOCKSTEP_CHIEF_BINARY", chief.c_str(), 1);
+    unsetenv("LOCKSTEP_WORKER_BINARY");
+    execl(program.c_str(), program.c_str(), "run", config_.c_str(), logdir_.c_str(), "--steps=100000000",
+          "--set=checkpoint.every_steps=0", nullptr);
+    _exit(99);
+  }
+  output_ = terminal;
+  shown_.clear();
+  ASSERT_TRUE(Await("  loss "));
+  // All that it writes from now on goes nowhere.
+  close(terminal);
+  output_ = -1;
+  int status = 0;
+  ASSERT_EQ(waitpid(run, &status, 0), run);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 143);
+  EXPECT_THAT(ReadAll(Path("run/checkpoint")), Not(HasSubstr("model_checkpoint_path: \"model.ckpt-0\"")));
+}
+
+TEST_F(RunCommandTest, WaitsForTheChiefOfAKilledRunThatStillSaves) {
+  ASSERT_EQ(fs_->CreateDirectory(Path("run")), absl::OkStatus());
+  auto chief = fs_->LockFile(Path("run/lock"));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  const pid_t run = Start({logdir_});
+  ASSERT_TRUE(Await("waiting for another chief, which is still ending in "));
+  while (ReadAll(Path("run/log/chief.log")).find("another chief is still ending") == std::string::npos) sched_yield();
+  chief->reset();
+  EXPECT_EQ(Wait(run), 0) << shown_;
+}
+
+TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
+  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
+  EXPECT_EQ(Run({logdir_, "--steps=400", "--seed=2"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("lockstep run: chief ended with exit code 2"));
+  EXPECT_THAT(err_.str(), HasSubstr("training.seed"));
+  EXPECT_THAT(err_.str(), Not(HasSubstr("saved"))) << "of the run before";
+}
+
+TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
+  const pid_t run = Start({logdir_, "--steps=100000000"});
+  ASSERT_TRUE(Await("  loss "));
+  EXPECT_EQ(Run({logdir_}), kExitRetryable);
+  EXPECT_THAT(err_.str(), HasSubstr("another lockstep run uses "));
+  EXPECT_THAT(err_.str(), HasSubstr(absl::StrCat("process ", run, " on ", HostName(), " holds it")));
+  kill(run, SIGTERM);
+  EXPECT_EQ(Wait(run), 143);
+}
+
+TEST_F(RunCommandTest, NamesTheProgramThatIsMissing) {
+  setenv("LOCKSTEP_WORKER_BINARY", "/no/worker", 1);
+  EXPECT_EQ(Run({logdir_}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("/no/worker"));
+}
+
+// The programs by themselves, told by TF_CONFIG what they are. Their sockets are in a directory of a short name.
+TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
+  constexpr char kScript[] = R"sh(
+    config="$1"
+    export LOCKSTEP_LOGDIR="$2"
+    sockets="$(mktemp -d)"
+    trap 'rm -rf "${sockets}"' EXIT
+    cluster='{"chief": ["unix:'"${sockets}"'/chief"], "worker": ["unix:a", "unix:b"]}'
+    as() { echo '{"cluster": '"${cluster}"', "task": {"type": "'"$1"'", "index": '"$2"'}}'; }
+    TF_CONFIG="$(as chief 0)" server/chief_main "${config}" &
+    chief=$!
+    TF_CONFIG="$(as worker 1)" worker/worker_main || exit 10
+    wait "${chief}" || exit 11
+    TF_CONFIG="$(as chief 0)" worker/worker_main
+    (($? == 2)) || exit 12
+    TF_CONFIG="$(as worker 0)" server/chief_main "${config}"
+    (($? == 2)) || exit 13
+    TF_CONFIG='{' worker/worker_main
+    (($? == 2))
+  )sh";
+  const std::string script = JoinPath(directory_, "cluster.sh");
+  ASSERT_EQ(WriteFileAtomically(fs_, script, kScript), absl::OkStatus());
+  const int status = system(absl::StrCat("bash '", script, "' '", config_, "' '", Path("run"), "'").c_str());
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << err_.str();
+  EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+}  // namespace
+}  // namespace lockstep

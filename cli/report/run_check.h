@@ -1,0 +1,42 @@
+#ifndef LOCKSTEP_CLI_REPORT_RUN_CHECK_H_
+#define LOCKSTEP_CLI_REPORT_RUN_CHECK_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/nn/graph/model_summary.h"
+
+namespace lockstep {
+
+// What a configuration says about a run, with its data opened and its model made.
+struct RunCheck {
+  struct Split {
+    std::string name;
+    // Of the registered input; empty for built-in ones.
+    std::string registered;
+    v1::DataDigest digest;
+    ExampleSpec spec;
+  };
+  std::vector<Split> splits;
+  // For the examples of "train".
+  ModelSummary model;
+  // What a warm start loads and what it does not, see WarmStartPlan; empty when there is none.
+  std::string warm_start;
+};
+
+// Opens every split, makes the model for each, and everything else that training and evaluation will need, so that
+// errors are known before anything starts. `config` is validated and complete; `index_directory` is that of
+// DatasetOptions. Errors name the field first, "model.layer[1]: ...": NotFound for a file or what the program has not
+// registered, InvalidArgument for what does not fit, DataLoss for a damaged file.
+absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& config,
+                                  const std::string& index_directory);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_REPORT_RUN_CHECK_H_

@@ -1,0 +1,60 @@
+#ifndef LOCKSTEP_CLI_REPORT_RUN_REPORT_H_
+#define LOCKSTEP_CLI_REPORT_RUN_REPORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/train/evaluation/run_evaluator.h"
+
+namespace lockstep {
+
+// What `run` and `local` say about a run before and after its training. Not thread-safe.
+class RunReport {
+ public:
+  // Looks for the data files, opens the split to evaluate on and makes the model, so that their errors are known before
+  // training.
+  // `logdir` may be empty: nothing is kept. `fs` must outlive the report.
+  // Errors: those of CheckRun. A configuration without that split is not evaluated,
+  // which Finished says.
+  static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const config::v1::RunSpec& config,
+                                                           std::string logdir);
+
+  // The logdir's run was finished when this began.
+  bool was_finished() const { return config_.training().steps() > 0 && first_step_ >= config_.training().steps(); }
+
+  // One line: what is trained, where, from which step on. More lines follow about a warm start.
+  std::string Beginning(const std::string& processes) const;
+
+  // After the last step: evaluates the newest checkpoint and prints the metrics and where things lie.
+  // Errors: those of the evaluation.
+  absl::Status Finished(absl::Duration elapsed, std::ostream& out) const;
+
+ private:
+  RunReport(FileSystem* fs, const config::v1::RunSpec& config, std::string logdir);
+
+  FileSystem* const fs_;
+  const config::v1::RunSpec config_;
+  const std::string logdir_;
+  std::string warm_start_;  // what it loads; empty without one
+  int64_t first_step_ = 0;  // of the logdir's newest checkpoint when training began, 0 for a new run
+  // Null when there is nothing to evaluate on, because of...
+  std::unique_ptr<RunEvaluator> evaluator_;
+  std::string not_evaluated_;
+};
+
+// "runs/<name>" for "<directory>/<name>.textproto".
+std::string DefaultLogdir(const std::string& config_path);
+
+// The last `count` lines of a file from byte `offset` on, each indented by two spaces; empty when it cannot be read.
+std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_REPORT_RUN_REPORT_H_
