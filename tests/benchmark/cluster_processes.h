@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/config/v1/run_spec.pb.h"
-#include "lockstep/tests/benchmark/child.h"
+#include "lockstep/tests/benchmark/exchange/child.h"
 
 namespace lockstep {
 namespace benchmark {

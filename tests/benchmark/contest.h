@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lockstep/tests/benchmark/exchange.h"
-#include "lockstep/tests/benchmark/process_group.h"
+#include "lockstep/tests/benchmark/exchange/exchange.h"
+#include "lockstep/tests/benchmark/exchange/process_group.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {

@@ -22,10 +22,10 @@
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/server/chief/checkpoint/checkpoint_writer.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/tests/benchmark/exchange.h"
-#include "lockstep/tests/benchmark/process_group.h"
+#include "lockstep/tests/benchmark/exchange/exchange.h"
+#include "lockstep/tests/benchmark/exchange/process_group.h"
+#include "lockstep/tests/benchmark/exchange/training_exchange.h"
 #include "lockstep/tests/benchmark/spread.h"
-#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

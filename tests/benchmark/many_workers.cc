@@ -33,7 +33,7 @@
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
-#include "lockstep/tests/benchmark/child.h"
+#include "lockstep/tests/benchmark/exchange/child.h"
 #include "lockstep/worker/session/session.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
 

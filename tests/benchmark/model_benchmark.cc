@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/tests/benchmark/contest.h"
-#include "lockstep/tests/benchmark/model_exchange.h"
+#include "lockstep/tests/benchmark/exchange/model_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lockstep/tests/benchmark/peer_exchange.h"
+#include "lockstep/tests/benchmark/exchange/peer_exchange.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {

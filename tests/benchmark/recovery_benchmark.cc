@@ -22,9 +22,9 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
-#include "lockstep/tests/benchmark/child.h"
+#include "lockstep/tests/benchmark/exchange/child.h"
+#include "lockstep/tests/benchmark/exchange/training_exchange.h"
 #include "lockstep/tests/benchmark/spread.h"
-#include "lockstep/tests/benchmark/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

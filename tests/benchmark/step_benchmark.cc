@@ -4,7 +4,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/tests/benchmark/contest.h"
-#include "lockstep/tests/benchmark/exchange.h"
+#include "lockstep/tests/benchmark/exchange/exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -4,7 +4,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/tests/benchmark/contest.h"
-#include "lockstep/tests/benchmark/training_exchange.h"
+#include "lockstep/tests/benchmark/exchange/training_exchange.h"
 
 namespace lockstep {
 namespace benchmark {

@@ -14,9 +14,9 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/tests/simulation/ledger.h"
 #include "lockstep/tests/simulation/plan.h"
-#include "lockstep/tests/simulation/process.h"
-#include "lockstep/tests/simulation/reference.h"
-#include "lockstep/tests/simulation/world.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/world/process.h"
+#include "lockstep/tests/simulation/world/world.h"
 
 namespace lockstep {
 namespace simulation {

@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/config/v1/run_spec.pb.h"
-#include "lockstep/tests/simulation/disk.h"
-#include "lockstep/tests/simulation/reference.h"
-#include "lockstep/tests/simulation/world.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/world/disk.h"
+#include "lockstep/tests/simulation/world/world.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/worker/nn/model.h"
 

@@ -9,9 +9,9 @@
 
 #include "lockstep/tests/simulation/judge.h"
 #include "lockstep/tests/simulation/plan.h"
-#include "lockstep/tests/simulation/reference.h"
-#include "lockstep/tests/simulation/roles.h"
-#include "lockstep/tests/simulation/world.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/roles/roles.h"
+#include "lockstep/tests/simulation/world/world.h"
 
 namespace lockstep {
 namespace simulation {

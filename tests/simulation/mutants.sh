@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Plants a bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each within 5000
-# seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file in mutants/ without ".patch"); without
+# seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file below mutants/ without ".patch"); without
 # names all of them. "mutants.sh --check" only sees whether every one of them can be planted in this tree.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
 scratch="${LOCKSTEP_MUTANTS:-${HOME:-/root}/.cache/lockstep/mutants}"
 # plant NAME TREE [FLAGS OF PATCH]: a patch that fits only somehow may be another bug by now.
-plant() { patch -s -F0 -d "$2" -p1 "${@:3}" <"${here}/mutants/$1.patch"; }
+plant() { patch -s -F0 -d "$2" -p1 "${@:3}" <"${here}"/mutants/*/"$1.patch"; }
 
 check=""
 if [[ "${1:-}" == --check ]]; then
@@ -16,7 +16,7 @@ if [[ "${1:-}" == --check ]]; then
 fi
 names=("$@")
 if [[ ${#names[@]} == 0 ]]; then
-  for patch in "${here}"/mutants/*.patch; do names+=("$(basename "${patch}" .patch)"); done
+  for patch in "${here}"/mutants/*/*.patch; do names+=("$(basename "${patch}" .patch)"); done
 fi
 
 if [[ -n "${check}" ]]; then

@@ -7,10 +7,10 @@
 
 #include "absl/time/time.h"
 #include "lockstep/config/v1/run_spec.pb.h"
-#include "lockstep/tests/simulation/life_scheduler.h"
-#include "lockstep/tests/simulation/random.h"
-#include "lockstep/tests/simulation/reference.h"
-#include "lockstep/tests/simulation/world.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/world/life_scheduler.h"
+#include "lockstep/tests/simulation/world/random.h"
+#include "lockstep/tests/simulation/world/world.h"
 
 namespace lockstep {
 namespace simulation {

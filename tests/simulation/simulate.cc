@@ -24,7 +24,7 @@
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/tests/simulation/life.h"
 #include "lockstep/tests/simulation/plan.h"
-#include "lockstep/tests/simulation/world.h"
+#include "lockstep/tests/simulation/world/world.h"
 
 namespace lockstep {
 namespace simulation {

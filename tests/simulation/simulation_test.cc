@@ -15,8 +15,8 @@
 #include "lockstep/server/local/local_chief_client.h"
 #include "lockstep/tests/simulation/faults.h"
 #include "lockstep/tests/simulation/life.h"
-#include "lockstep/tests/simulation/reference.h"
-#include "lockstep/tests/simulation/roles.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/roles/roles.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {

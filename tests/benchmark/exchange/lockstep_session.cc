@@ -1,0 +1,148 @@
+#include "lockstep/tests/benchmark/exchange/lockstep_session.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/contract/build_info.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/chief_server.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+class LockstepServer : public ExchangeServer {
+ public:
+  LockstepServer(std::unique_ptr<Chief> chief, std::unique_ptr<ChiefServer> server, Follower follower)
+      : chief_(std::move(chief)), server_(std::move(server)) {
+    if (follower != Follower::kNone) thread_ = std::thread([this, follower] { Follow(follower); });
+  }
+  ~LockstepServer() override {
+    chief_->RequestStop();
+    chief_->Wait().IgnoreError();  // ends the follower's wait
+    if (thread_.joinable()) thread_.join();
+  }
+  std::string address() const override { return server_->address(); }
+
+ private:
+  void Follow(Follower follower) {
+    if (!chief_->AwaitModel().ok()) return;
+    Training* const training = chief_->training();
+    // As HookedSession lets steps through.
+    const int64_t ahead = follower == Follower::kGates ? 0 : 64;
+    int64_t allowed = -1;
+    for (int64_t step = 0;;) {
+      if (allowed <= step + ahead - ahead / 4) {
+        allowed = step + ahead;
+        training->sync()->SetLimit(SyncReplicas::Limiter::kFollower, allowed);
+      }
+      const auto commit = training->log()->Await(step, absl::InfiniteFuture());
+      if (!commit.ok()) return;
+      step = commit->step();
+    }
+  }
+
+  std::unique_ptr<Chief> chief_;
+  std::unique_ptr<ChiefServer> server_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+config::v1::RunSpec EndlessRun(int slots) {
+  config::v1::RunSpec config;
+  config.mutable_optimizer()->mutable_sgd();
+  config.mutable_optimizer()->mutable_learning_rate()->set_initial(0.01f);
+  config.mutable_training()->set_steps(int64_t{1} << 40);
+  config.mutable_training()->set_replicas_to_aggregate(slots);
+  config.mutable_cluster()->set_lease_seconds(3600);
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
+                                                              const ExchangeSpec& spec, Follower follower) {
+  Chief::Options options;
+  options.followed = follower != Follower::kNone;
+  options.clock = Clock::Real();
+  options.config = config;
+  options.share_memory = spec.share_memory;
+  ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
+  ChiefServer::Options rpc;
+  rpc.step_threads = spec.step_threads;
+  // Several may serve at once, each in a process of its own.
+  if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief-", getpid());
+  ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));
+  return std::unique_ptr<ExchangeServer>(
+      std::make_unique<LockstepServer>(std::move(chief), std::move(server), follower));
+}
+
+absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::unique_ptr<ChiefClient> client,
+                                                                       const v1::ModelSpec& model, int index,
+                                                                       std::function<bool()> idle) {
+  std::unique_ptr<LockstepSession> self(new LockstepSession());
+  self->client_ = std::move(client);
+  v1::OpenSessionRequest request;
+  request.set_worker(absl::StrCat("worker-", index));
+  request.set_incarnation(static_cast<uint64_t>(index) + 1);
+  *request.mutable_model() = model;
+  *request.mutable_build() = ThisBuildInfo();
+  // Workers that need no chief's leave to compute: the same canary for all.
+  for (const v1::VariableSpec& variable : model.variables()) {
+    if (variable.trainable()) request.add_canary_digest(1);
+  }
+  for (int i = 0; i < model.update_ops_size(); ++i) request.add_canary_digest(1);
+  auto session = self->client_->OpenSession(request);
+  while (absl::IsUnavailable(session.status())) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    session = self->client_->OpenSession(request);
+  }
+  RETURN_IF_ERROR(session.status());
+  ChiefClient::StepOptions options;
+  options.session_id = session->session_id();
+  options.generation = session->generation();
+  if (session->has_shared_memory()) options.chief_memory = session->shared_memory();
+  options.idle = std::move(idle);
+  ASSIGN_OR_RETURN(self->channel_, self->client_->OpenStepChannel(options, model));
+  self->heartbeat_.set_session_id(session->session_id());
+  self->heartbeat_.set_generation(session->generation());
+  PeriodicTask::Options periodic;
+  periodic.clock = Clock::Real();
+  periodic.period = absl::Seconds(1);
+  LockstepSession* const raw = self.get();
+  self->heartbeats_ = std::make_unique<PeriodicTask>(
+      periodic, [raw] { raw->client_->Heartbeat(raw->heartbeat_).status().IgnoreError(); });
+  return self;
+}
+
+absl::Status LockstepSession::AwaitTheOthers(const Compute& compute) {
+  ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  while (assignment_.token.slot_count() > 1) {
+    RETURN_IF_ERROR(compute(assignment_));
+    ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  }
+  target_ = assignment_.token.step();
+  return absl::OkStatus();
+}
+
+absl::Status LockstepSession::TakePendingStep(const Compute& compute) {
+  target_ = assignment_.token.step();
+  return Step(1, compute);
+}
+
+absl::Status LockstepSession::Step(int n, const Compute& compute) {
+  target_ += n;
+  while (assignment_.token.step() < target_) {
+    RETURN_IF_ERROR(compute(assignment_));
+    ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_PROCESS_GROUP_H_
+#define LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_PROCESS_GROUP_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/tests/benchmark/exchange/exchange.h"
+
+namespace lockstep {
+namespace benchmark {
+
+// The server and the workers of one exchange, each a forked process that waits, without using the processor, to be told
+// how many steps to do. The process that makes it must not have used gRPC. Not thread-safe.
+class ProcessGroup {
+ public:
+  static absl::StatusOr<std::unique_ptr<ProcessGroup>> Start(const Exchange& exchange, const ExchangeSpec& spec);
+  // Kills the processes.
+  ~ProcessGroup();
+
+  struct Timing {
+    // From the first worker's start to the last one's end, divided by the steps.
+    double seconds_per_step = 0;
+    // Processor time of the server for each step.
+    double server_cpu_per_step = 0;
+    // Of one worker, the mean.
+    double worker_cpu_per_step = 0;
+    // The largest resident sizes so far, bytes.
+    double server_peak = 0;
+    double worker_peak = 0;
+  };
+  // Every worker does `warm_up` steps and then `steps` that are measured.
+  absl::StatusOr<Timing> Run(int warm_up, int steps);
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int control = -1;  // our end of a socket pair
+  };
+
+  ProcessGroup() = default;
+
+  std::vector<Process> processes_;  // the server first
+};
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_PROCESS_GROUP_H_

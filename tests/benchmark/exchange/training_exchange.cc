@@ -1,0 +1,170 @@
+#include "lockstep/tests/benchmark/exchange/training_exchange.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/local/local_chief_client.h"
+#include "lockstep/tests/benchmark/exchange/lockstep_session.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
+#include "lockstep/worker/session/block/block_computer.h"
+#include "lockstep/worker/session/block/block_gradients.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
+#include "lockstep/worker/session/workload/workload.h"
+
+namespace lockstep {
+namespace benchmark {
+namespace {
+
+// What a worker process does between a token and the gradients, by the same classes.
+class TrainingExchangeWorker : public ExchangeWorker {
+ public:
+  explicit TrainingExchangeWorker(bool digests) : digests_(digests) {}
+
+  // Opens a session by `client`.
+  absl::Status Start(const config::v1::RunSpec& config, std::unique_ptr<ChiefClient> client, int index) {
+    ASSIGN_OR_RETURN(workload_, LoadWorkload(config, {}));
+    ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(workload_.model->spec()));
+    gradients_ = std::make_unique<BlockGradients>(&*layout_, &wanted_);
+    ASSIGN_OR_RETURN(session_,
+                     LockstepSession::Open(std::move(client), workload_.model->spec(), index,
+                                           [batches = workload_.batches.get()] { return batches->PrepareIfBrief(); }));
+    compute_ = [this](const StepChannel::Assignment& assignment) { return ComputeBlock(assignment); };
+    return session_->AwaitTheOthers(compute_);
+  }
+
+  absl::Status Step(int n) override { return session_->Step(n, compute_); }
+  absl::Status HelpOthers() override { return session_->TakePendingStep(compute_); }
+
+ private:
+  absl::Status ComputeBlock(const StepChannel::Assignment& assignment) {
+    v1::Token token = assignment.token;
+    if (digests_) token.set_digest(true);
+    const int64_t end = token.first_slot() + token.slot_count();
+    gradients_->BeginBlock(session_->channel(), token);
+    for (int64_t slot = token.first_slot(); slot < end; ++slot) {
+      ASSIGN_OR_RETURN(const Batch batch, workload_.batches->Get(token.step(), slot));
+      PrefetchFollowing(token, slot, workload_.batches.get());
+      gradients_->BeginSlot(slot);
+      SlotKey key;
+      key.step = token.step();
+      key.slot = slot;
+      RETURN_IF_ERROR(workload_.model->ComputeGradients(assignment.values, batch, key, gradients_.get()));
+      RETURN_IF_ERROR(gradients_->status());
+    }
+    gradients_->EndBlock();
+    return gradients_->status();
+  }
+
+  const bool digests_;
+  Workload workload_;
+  absl::optional<ParameterLayout> layout_;
+  const std::atomic<bool> wanted_{true};
+  std::unique_ptr<BlockGradients> gradients_;
+  LockstepSession::Compute compute_;
+  std::unique_ptr<LockstepSession> session_;
+};
+
+// A worker with a chief of its own.
+class InProcessWorker : public ExchangeWorker {
+ public:
+  explicit InProcessWorker(bool digests) : worker_(digests) {}
+
+  absl::Status Start(const config::v1::RunSpec& config) {
+    Chief::Options options;
+    options.clock = Clock::Real();
+    options.config = config;
+    ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(options)));
+    return worker_.Start(config, NewLocalChiefClient(chief_.get()), 0);
+  }
+
+  absl::Status Step(int n) override { return worker_.Step(n); }
+
+ private:
+  std::unique_ptr<Chief> chief_;
+  TrainingExchangeWorker worker_;
+};
+
+class NoServer : public ExchangeServer {
+  std::string address() const override { return ""; }
+};
+
+}  // namespace
+
+void WriteImages(const std::string& directory, int count) {
+  std::vector<uint32_t> bits(static_cast<size_t>(count * kPixels / 4));
+  Philox(1, 1).FillBits(0, absl::MakeSpan(bits));
+  const absl::string_view pixels(reinterpret_cast<const char*>(bits.data()), bits.size() * sizeof(uint32_t));
+  std::string labels(static_cast<size_t>(count), '\0');
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<char>(bits[i] % kClasses);
+  const auto n = static_cast<uint32_t>(count);
+  const auto write = [&directory](const std::string& name, absl::string_view contents) {
+    const absl::Status status = WriteFileAtomically(FileSystem::Real(), JoinPath(directory, name), contents);
+    CHECK(status.ok()) << status;
+  };
+  write("images", Gzip(EncodeIdx({n, 28, 28}, pixels)));
+  write("labels", Gzip(EncodeIdx({n}, labels)));
+}
+
+config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots) {
+  config::v1::RunSpec config = EndlessRun(slots);
+  if (spec.audit) config.mutable_audit()->set_fraction(*spec.audit);
+  config::v1::ModelConfig* const model = config.mutable_model();
+  const auto add = [model](const std::string& name) {
+    config::v1::Layer* const layer = model->add_layer();
+    layer->set_name(name);
+    return layer;
+  };
+  add("flatten")->mutable_flatten();
+  for (size_t i = 0; i < spec.hidden.size(); ++i) {
+    auto* const dense = add(absl::StrCat("hidden", i))->mutable_dense();
+    dense->set_units(spec.hidden[i]);
+    dense->set_activation(config::v1::RELU);
+  }
+  add("logits")->mutable_dense()->set_units(kClasses);
+  model->add_loss()->mutable_softmax_cross_entropy();
+  config::v1::InputConfig::Split* const split = config.mutable_input()->add_split();
+  split->set_name("train");
+  split->mutable_idx()->set_images(spec.images);
+  split->mutable_idx()->set_labels(spec.labels);
+  config.mutable_input()->set_batch_size(spec.batch);
+  return config;
+}
+
+Exchange TrainingExchange(const TrainingSpec& training) {
+  return {[training](const ExchangeSpec& spec) {
+            return ServeLockstep(TrainingConfig(training, spec.workers), spec, training.follower);
+          },
+          [training](const ExchangeSpec& spec, const std::string& address,
+                     int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
+            auto worker = std::make_unique<TrainingExchangeWorker>(training.digests);
+            RETURN_IF_ERROR(worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address), index));
+            return std::unique_ptr<ExchangeWorker>(std::move(worker));
+          }};
+}
+
+Exchange InProcessExchange(const TrainingSpec& training) {
+  return {ServeNothing,
+          [training](const ExchangeSpec&, const std::string&, int) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
+            auto worker = std::make_unique<InProcessWorker>(training.digests);
+            RETURN_IF_ERROR(worker->Start(TrainingConfig(training, 1)));
+            return std::unique_ptr<ExchangeWorker>(std::move(worker));
+          }};
+}
+
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeNothing(const ExchangeSpec&) {
+  return std::unique_ptr<ExchangeServer>(std::make_unique<NoServer>());
+}
+
+}  // namespace benchmark
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_TRAINING_EXCHANGE_H_
+#define LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_TRAINING_EXCHANGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/benchmark/exchange/exchange.h"
+#include "lockstep/tests/benchmark/exchange/lockstep_session.h"
+
+namespace lockstep {
+namespace benchmark {
+
+// Training a network with ReLU layers on images of 784 pixels in 10 classes, with plain SGD and softmax cross-entropy.
+struct TrainingSpec {
+  // Units of the hidden layers; none: softmax regression.
+  std::vector<int64_t> hidden;
+  // Examples in each worker's part of a step.
+  int64_t batch = 64;
+  // IDX files, as WriteImages makes them.
+  std::string images;
+  std::string labels;
+  // The worker digests every gradient, as it does for tokens that ask for that.
+  bool digests = false;
+  // AuditConfig.fraction; nothing is audited when absent.
+  absl::optional<double> audit;
+  Follower follower = Follower::kNone;
+};
+
+constexpr int64_t kPixels = 784;
+constexpr int64_t kClasses = 10;
+
+// Writes `count` random images and labels, gzipped as MNIST's are, to directory/images and directory/labels.
+void WriteImages(const std::string& directory, int count);
+
+// The run: SGD, no end, no checkpoints.
+config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
+
+// Every ExchangeSpec::model is left empty by these.
+// The chief with a gRPC server, and workers that compute one slot each.
+Exchange TrainingExchange(const TrainingSpec& spec);
+// Chief and one worker in one process, without a socket.
+Exchange InProcessExchange(const TrainingSpec& spec);
+// The same arithmetic as a plain loop over Eigen matrices: forward, cross-entropy, backward, SGD. Its batches are ready
+// in memory.
+Exchange EigenExchange(const TrainingSpec& spec);
+
+// A worker that needs no server.
+absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeNothing(const ExchangeSpec& spec);
+
+}  // namespace benchmark
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_TRAINING_EXCHANGE_H_

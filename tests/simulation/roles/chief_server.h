@@ -1,0 +1,72 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_ROLES_CHIEF_SERVER_H_
+#define LOCKSTEP_TESTS_SIMULATION_ROLES_CHIEF_SERVER_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/admission/session_opener.h"
+#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/tests/simulation/world/network.h"
+#include "lockstep/tests/simulation/world/process.h"
+
+namespace lockstep {
+namespace simulation {
+
+// Told what a chief sends, for those who watch a life.
+struct ReplyObserver {
+  std::function<void(Process* chief, int64_t generation, const StepReplyFrame& reply)> on_reply;
+  // Told the bytes of each OpenSessionRequest.
+  std::function<void(const std::string& request)> on_open_session;
+};
+
+// The global step of the chief; -1 before there is a model.
+int64_t LastStepOf(const Chief& chief);
+
+// Serves a chief over the simulated network, as ChiefServer does over gRPC: a queue of events and a few threads that
+// work on them, StepPump for each stream, SessionOpener for what takes long. Life: construct it, serve, destroy it,
+// which ends all calls.
+class SimulatedChiefServer : public CallHandler {
+ public:
+  // All must outlive this. listens() says whether the address was free.
+  SimulatedChiefServer(Process* process, Chief* chief, std::string address, const ReplyObserver* observer);
+  ~SimulatedChiefServer() override;
+
+  bool listens() const { return listens_; }
+
+  void OnCall(std::shared_ptr<Call> call) override;
+
+ private:
+  class StepStreamCall;
+  class PlainCall;
+
+  // An event of the queue, for one of the threads.
+  void Enqueue(std::function<void()> event);
+  void Work();
+  void Answer(const std::shared_ptr<Call>& call);
+  void End(ServerCall* call);
+
+  Process* const process_;
+  Chief* const chief_;
+  const std::string address_;
+  const ReplyObserver* const observer_;
+  Visitors visitors_;
+  SessionOpener opener_;
+  bool listens_ = false;
+  bool ending_ = false;
+  std::deque<std::function<void()>> events_;
+  // That are not over.
+  std::vector<std::shared_ptr<ServerCall>> calls_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_ROLES_CHIEF_SERVER_H_

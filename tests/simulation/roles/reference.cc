@@ -1,0 +1,471 @@
+#include "lockstep/tests/simulation/roles/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
+#include "lockstep/common/contract/canary_values.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/tests/simulation/world/random.h"
+
+namespace lockstep {
+namespace simulation {
+
+const char kCountingHook[] = "count";
+
+namespace {
+
+constexpr int kTrainable = 3;
+constexpr int kCounter = 3;
+constexpr int kElements[] = {5, 3, 2, 2};
+constexpr const char* kNames[] = {"a", "b", "c", "counter"};
+constexpr float kInitial[] = {0.5f, 0, -0.25f, 0};
+constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
+// Of the data that the configuration speaks of and nobody reads.
+constexpr int64_t kExamples = 4096;
+// Beyond every run's last step.
+constexpr int64_t kMaxSteps = 1000;
+
+float Noise(const SlotKey& key, int variable, int element) {
+  Random random(key.seed * 1000003 + static_cast<uint64_t>(((key.step * 64 + key.slot) * 8 + variable) * 8 + element));
+  return static_cast<float>(random.Between(-1000000, 1000000)) * 1e-6f;
+}
+
+float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, int variable, int element) {
+  const float own = values[variable][element];
+  const float other = values[(variable + 1) % kTrainable][0];
+  return own * 0.3f - other * 0.1f + Noise(key, variable, element) * static_cast<float>(batch_size);
+}
+
+// Small integers, of which floats hold the sum: each slot adds its own.
+float CountAt(const SlotKey& key, int element) {
+  return element == 0 ? 1.0f : static_cast<float>(1 + (key.step * 7 + key.slot * 3) % 50);
+}
+
+float LossAt(const SlotKey& key, VariableValues values) { return values[0][0] * values[0][0] + Noise(key, 7, 7); }
+
+class TinyModel : public Model {
+ public:
+  TinyModel(int64_t batch_size, const RunRules& rules, ComputeHooks hooks)
+      : batch_size_(batch_size), rules_(rules), hooks_(std::move(hooks)) {}
+  const v1::ModelSpec& spec() const override { return TinyModelSpec(); }
+  absl::Status ComputeGradients(VariableValues values, const Batch&, const SlotKey& key, GradientSink* sink) override {
+    if (hooks_.before_slot) hooks_.before_slot(key, values);
+    const bool finite = key.step != rules_.non_finite_step || key.slot != rules_.non_finite_slot;
+    const float loss = finite ? LossAt(key, values) : std::numeric_limits<float>::quiet_NaN();
+    if (!sink->OnLoss(loss)) return absl::CancelledError("the gradients are no longer wanted");
+    if (key.step == rules_.stop_step && key.slot == rules_.stop_slot) sink->RequestStop();
+    float counts[2];
+    for (int i = 0; i < kElements[kCounter]; ++i) counts[i] = CountAt(key, i);
+    sink->OnUpdate(0, counts);
+    for (int variable = kTrainable - 1; variable >= 0; --variable) {
+      if (hooks_.before_gradient) hooks_.before_gradient();
+      float* const gradient = sink->GradientBuffer(variable);
+      for (int i = 0; i < kElements[variable]; ++i) {
+        gradient[i] = GradientAt(key, values, batch_size_, variable, i);
+      }
+      sink->OnGradient(variable);
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+
+ private:
+  const int64_t batch_size_;
+  const RunRules rules_;
+  const ComputeHooks hooks_;
+};
+
+// Empty batches, for so many slots in all.
+class CountedBatches : public BatchSource {
+ public:
+  CountedBatches(int64_t slots, int64_t batches) : slots_(slots), batches_(batches) {}
+  const ExampleSpec& spec() const override { return spec_; }
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override {
+    if (batches_ >= 0 && step * slots_ + slot >= batches_) return absl::OutOfRangeError("the input has ended");
+    return Batch();
+  }
+
+ private:
+  const int64_t slots_, batches_;
+  const ExampleSpec spec_;
+};
+
+bool IsSame(const float* got, const std::vector<float>& wanted) {
+  return std::memcmp(got, wanted.data(), wanted.size() * sizeof(float)) == 0;
+}
+
+absl::Status Compare(int64_t step, absl::string_view name, const float* got, const std::vector<float>& wanted) {
+  if (IsSame(got, wanted)) return absl::OkStatus();
+  size_t i = 0;
+  while (std::memcmp(&got[i], &wanted[i], sizeof(float)) == 0) ++i;
+  return absl::DataLossError(
+      absl::StrCat("step ", step, ": ", name, "[", i, "] is ", got[i], ", in the undisturbed run ", wanted[i]));
+}
+
+// A loss that is not a number has many bits, and no equal.
+uint64_t BitsOf(double loss) {
+  if (std::isnan(loss)) return ~uint64_t{0};
+  uint64_t bits = 0;
+  std::memcpy(&bits, &loss, sizeof(bits));
+  return bits;
+}
+
+}  // namespace
+
+const v1::ModelSpec& TinyModelSpec() {
+  static const v1::ModelSpec* const spec = [] {
+    auto* model = new v1::ModelSpec;
+    for (int i = 0; i <= kCounter; ++i) {
+      v1::VariableSpec* const variable = model->add_variables();
+      variable->set_name(kNames[i]);
+      variable->set_dtype(v1::DT_FLOAT);
+      variable->add_shape(kElements[i]);
+      variable->set_trainable(i < kTrainable);
+      variable->mutable_initializer()->mutable_constant()->set_value(kInitial[i]);
+    }
+    v1::UpdateOpSpec* const op = model->add_update_ops();
+    op->set_variable(kNames[kCounter]);
+    op->set_kind(v1::UpdateOpSpec::ASSIGN_ADD);
+    return model;
+  }();
+  return *spec;
+}
+
+std::string RunRules::Describe() const {
+  std::string text;
+  if (batches >= 0) absl::StrAppend(&text, ", ", batches, " batches");
+  if (stop_step >= 0) absl::StrAppend(&text, ", slot ", stop_slot, " of step ", stop_step, " asks for the end");
+  if (non_finite_step >= 0)
+    absl::StrAppend(&text, ", a loss of step ", non_finite_step, " is NaN", skips_non_finite ? " and skips it" : "");
+  if (!followed) return text;
+  absl::StrAppend(&text, ", a program follows and takes ", absl::FormatDuration(hook_time));
+  if (patience > 0) absl::StrAppend(&text, ", patience ", patience, " at every ", check_every, ". step");
+  if (!assign_at.empty()) absl::StrAppend(&text, ", sets variables after ", absl::StrJoin(assign_at, " and "));
+  if (assign_every > 0) absl::StrAppend(&text, ", sets variables after every ", assign_every, ". step");
+  if (assigns_by_chance) absl::StrAppend(&text, " or not");
+  if (!change_at.empty()) absl::StrAppend(&text, ", changes settings after ", absl::StrJoin(change_at, " and "));
+  if (change_every > 0) absl::StrAppend(&text, ", changes settings after every ", change_every, ". step");
+  if (on_stop == OnStop::kLeaves) absl::StrAppend(&text, ", leaves its loop when it is stopped");
+  if (on_stop == OnStop::kRequestsEnd) absl::StrAppend(&text, ", requests the end when it is stopped");
+  return text;
+}
+
+bool RunRules::AssignsAfter(int64_t step) const {
+  return absl::c_linear_search(assign_at, step) || (assign_every > 0 && step % assign_every == 0);
+}
+
+bool RunRules::ChangesAfter(int64_t step) const {
+  return absl::c_linear_search(change_at, step) || (change_every > 0 && step % change_every == 0);
+}
+
+const RunChanges::Settings& RunChanges::SettingsAt(int64_t step) const {
+  size_t i = settings.size() - 1;
+  while (i > 0 && settings[i].first > step) --i;
+  return settings[i].second;
+}
+
+RunChanges::Settings SettingsOf(const config::v1::RunSpec& config) {
+  return {config.optimizer().learning_rate().initial(), config.input().batch_size()};
+}
+
+RunChanges ChangesOf(const config::v1::RunSpec& config) {
+  RunChanges changes;
+  changes.settings.emplace_back(0, SettingsOf(config));
+  return changes;
+}
+
+RunChanges ChangesOf(const v1::RunRecord& record) {
+  RunChanges changes;
+  int64_t from = 0;
+  for (const v1::RunRecord::Change& change : record.change()) {
+    changes.settings.emplace_back(from, SettingsOf(change.before()));
+    from = change.step();
+  }
+  changes.settings.emplace_back(from, SettingsOf(record.config()));
+  for (const v1::RunRecord::Assignment& assignment : record.assignment()) {
+    changes.assignments.push_back(
+        {assignment.step(), std::vector<std::string>(assignment.variable().begin(), assignment.variable().end())});
+  }
+  return changes;
+}
+
+Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rules, ComputeHooks hooks) {
+  Workload workload;
+  workload.batches = std::make_unique<CountedBatches>(config.training().replicas_to_aggregate(), rules.batches);
+  workload.model = std::make_unique<TinyModel>(config.input().batch_size(), rules, std::move(hooks));
+  workload.data.emplace();
+  workload.data->set_examples(kExamples);
+  return workload;
+}
+
+std::vector<float> AssignedValues(const std::string& name) {
+  std::vector<float> values;
+  for (int v = 0; v <= kCounter; ++v) {
+    const absl::string_view variable = absl::string_view(name).substr(0, name.find('/'));
+    if (variable != kNames[v]) continue;
+    for (int i = 0; i < kElements[v]; ++i) values.push_back(static_cast<float>(name.size()) - 0.125f * i);
+  }
+  return values;
+}
+
+std::vector<std::string> StateNames(const config::v1::OptimizerConfig& optimizer) {
+  if (optimizer.has_adam()) return {"/Adam", "/Adam_1"};
+  return {"/Momentum"};
+}
+
+void SeenUpdates::See(const v1::StepCommit& commit) {
+  step = commit.step();
+  losses = (losses ^ BitsOf(commit.mean_loss())) * 0x100000001b3 + static_cast<uint64_t>(commit.step());
+}
+
+absl::StatusOr<v1::SessionState> SessionStateOf(const BundleReader& reader) {
+  v1::SessionState state;
+  if (!reader.Contains(kSessionStateKey)) return state;
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
+  const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
+  if (state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return state;
+  return absl::DataLossError(absl::StrCat(reader.prefix(), ": ", kSessionStateKey, " does not parse"));
+}
+
+Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes)
+    : config_(config), rules_(rules), changes_(std::move(changes)), state_names_(StateNames(config.optimizer())) {
+  State first;
+  for (int i = 0; i <= kCounter; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
+  first.slots.resize(state_names_.size());
+  for (Values& slot : first.slots) {
+    for (int i = 0; i < kTrainable; ++i) slot.emplace_back(kElements[i], 0.0f);
+  }
+  first.powers[0] = config_.optimizer().adam().beta1();
+  first.powers[1] = config_.optimizer().adam().beta2();
+  Assign(0, &first);
+  states_.push_back(std::make_shared<const State>(std::move(first)));
+  const ParameterLayout layout = ParameterLayout::Create(TinyModelSpec()).value();
+  for (const auto& variable : layout.variables()) {
+    canary_.emplace_back(variable.elements);
+    FillCanaryValues(config_.training().seed(), variable, /*offset=*/0, absl::MakeSpan(canary_.back()));
+  }
+}
+
+Reference::Reference(const Reference& base, RunChanges changes)
+    : config_(base.config_),
+      rules_(base.rules_),
+      changes_(std::move(changes)),
+      state_names_(base.state_names_),
+      states_(base.states_),
+      canary_(base.canary_) {
+  // The last step of which all states are the same: an assignment at s makes that of s another, settings that of s + 1.
+  int64_t same = kMaxSteps;
+  const auto &ours = changes_.assignments, &theirs = base.changes_.assignments;
+  const auto at = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+  if (at.first != ours.end()) same = std::min(same, at.first->step - 1);
+  if (at.second != theirs.end()) same = std::min(same, at.second->step - 1);
+  const auto &own = changes_.settings, &other = base.changes_.settings;
+  const auto from = std::mismatch(own.begin(), own.end(), other.begin(), other.end());
+  if (from.first != own.end()) same = std::min(same, from.first->first);
+  if (from.second != other.end()) same = std::min(same, from.second->first);
+  if (same < 0) {
+    states_ = Reference(config_, rules_, changes_).states_;
+  } else if (static_cast<int64_t>(states_.size()) > same + 1) {
+    states_.resize(static_cast<size_t>(same + 1));
+  }
+}
+
+const Reference::State& Reference::At(int64_t step) const {
+  while (static_cast<int64_t>(states_.size()) <= step) {
+    const auto made = static_cast<int64_t>(states_.size());
+    State next = Next(*states_.back(), made - 1);
+    v1::StepCommit commit;
+    commit.set_step(made);
+    commit.set_mean_loss(next.mean_loss);
+    next.seen.See(commit);
+    Assign(made, &next);
+    states_.push_back(std::make_shared<const State>(std::move(next)));
+  }
+  return *states_[static_cast<size_t>(step)];
+}
+
+void Reference::Assign(int64_t step, State* state) const {
+  for (const RunChanges::Assignment& assignment : changes_.assignments) {
+    if (assignment.step != step) continue;
+    for (const std::string& name : assignment.variables) {
+      for (int v = 0; v <= kCounter; ++v) {
+        if (name == kNames[v]) state->values[v] = AssignedValues(name);
+        for (size_t k = 0; k < state_names_.size() && v < kTrainable; ++k) {
+          if (name == absl::StrCat(kNames[v], state_names_[k])) state->slots[k][v] = AssignedValues(name);
+        }
+      }
+    }
+  }
+}
+
+int64_t Reference::LastStep() const {
+  const config::v1::TrainingConfig& training = config_.training();
+  int64_t last = kMaxSteps;
+  if (training.steps() > 0) last = training.steps();
+  if (training.additional_steps() > 0) last = training.additional_steps();
+  if (rules_.batches >= 0) last = std::min(last, rules_.batches / training.replicas_to_aggregate());
+  if (rules_.stop_step >= 0) last = std::min(last, rules_.stop_step + 1);
+  if (rules_.non_finite_step >= 0 && !rules_.skips_non_finite) last = std::min(last, rules_.non_finite_step);
+  if (rules_.patience == 0) return last;
+  double best = std::numeric_limits<double>::infinity();
+  int64_t looks = 0;
+  for (int64_t step = rules_.check_every; step < last; step += rules_.check_every) {
+    const double loss = At(step).mean_loss;
+    looks = loss < best ? 0 : looks + 1;
+    best = std::min(best, loss);
+    if (looks >= rules_.patience) return step;
+  }
+  return last;
+}
+
+Reference::State Reference::Next(const State& state, int64_t step) const {
+  const int64_t slots = config_.training().replicas_to_aggregate();
+  const RunChanges::Settings& settings = changes_.SettingsAt(step);
+  std::vector<const float*> values;
+  for (const auto& variable : state.values) values.push_back(variable.data());
+  State next = state;
+  const auto key = [&](int64_t slot) { return SlotKey{config_.training().seed(), step, slot}; };
+  for (int v = 0; v < kTrainable; ++v) {
+    for (int i = 0; i < kElements[v]; ++i) {
+      // ((g0+g1)+(g2+g3))+...: neighbours are added until one is left.
+      std::vector<float> sums;
+      for (int64_t slot = 0; slot < slots; ++slot) {
+        sums.push_back(GradientAt(key(slot), values, settings.batch_size, v, i));
+      }
+      while (sums.size() > 1) {
+        std::vector<float> pairs;
+        for (size_t j = 0; j < sums.size(); j += 2) {
+          pairs.push_back(j + 1 < sums.size() ? sums[j] + sums[j + 1] : sums[j]);
+        }
+        sums = std::move(pairs);
+      }
+      Update(state, settings.rate, sums[0] / static_cast<float>(slots), v, i, &next);
+    }
+  }
+  next.powers[0] *= config_.optimizer().adam().beta1();
+  next.powers[1] *= config_.optimizer().adam().beta2();
+  next.mean_loss = 0;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    next.mean_loss += LossAt(key(slot), values);
+    for (int i = 0; i < kElements[kCounter]; ++i) next.values[kCounter][i] += CountAt(key(slot), i);
+  }
+  next.mean_loss /= static_cast<double>(slots);
+  if (!rules_.skips_non_finite || step != rules_.non_finite_step) return next;
+  State skipped = state;
+  skipped.mean_loss = std::numeric_limits<double>::quiet_NaN();
+  return skipped;
+}
+
+void Reference::Update(const State& state, float rate, float gradient, int variable, int element, State* next) const {
+  const auto now = [&](size_t k) { return state.slots[k][variable][element]; };
+  const auto then = [&](size_t k) -> float& { return next->slots[k][variable][element]; };
+  const float value = state.values[variable][element];
+  if (config_.optimizer().has_adam()) {
+    const config::v1::OptimizerConfig::Adam& adam = config_.optimizer().adam();
+    const float alpha = rate * std::sqrt(1.0f - state.powers[1]) / (1.0f - state.powers[0]);
+    then(0) = now(0) + (gradient - now(0)) * (1.0f - adam.beta1());
+    then(1) = now(1) + (gradient * gradient - now(1)) * (1.0f - adam.beta2());
+    next->values[variable][element] = value - then(0) * alpha / (std::sqrt(then(1)) + adam.epsilon());
+  } else {
+    then(0) = now(0) * config_.optimizer().momentum().momentum() + gradient;
+    next->values[variable][element] = value - then(0) * rate;
+  }
+}
+
+absl::Status Reference::CheckValues(int64_t step, VariableValues values) const {
+  if (step < 0 || step > kMaxSteps) return absl::OutOfRangeError(absl::StrCat("step ", step));
+  for (int v = 0; v <= kCounter; ++v) {
+    RETURN_IF_ERROR(Compare(step, kNames[v], values[v], At(step).values[v]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reference::CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) const {
+  if (step < 0 || step > kMaxSteps) return absl::OutOfRangeError(absl::StrCat("step ", step));
+  const State& state = At(step);
+  for (const train::NamedTensor& named : values) {
+    if (named.name == "global_step" && named.value.flat<int64_t>()[0] != step) {
+      return absl::DataLossError(absl::StrCat("global_step is ", named.value.flat<int64_t>()[0], " at step ", step));
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      if (named.name != kPowers[i] || named.value.flat<float>()[0] == state.powers[i]) continue;
+      return absl::DataLossError(absl::StrCat(named.name, " is ", named.value.flat<float>()[0], " at step ", step,
+                                              ", in the undisturbed run ", state.powers[i]));
+    }
+    const size_t slash = named.name.find('/');
+    for (int v = 0; v <= kCounter; ++v) {
+      if (absl::string_view(named.name).substr(0, slash) != kNames[v]) continue;
+      const Values* wanted = slash == std::string::npos ? &state.values : nullptr;
+      for (size_t k = 0; k < state_names_.size() && wanted == nullptr; ++k) {
+        if (named.name.substr(slash) == state_names_[k]) wanted = &state.slots[k];
+      }
+      if (wanted != nullptr) RETURN_IF_ERROR(Compare(step, named.name, named.value.flat<float>().data(), (*wanted)[v]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Reference::AreCanaryValues(VariableValues values) const {
+  for (int v = 0; v <= kCounter; ++v) {
+    if (!IsSame(values[v], canary_[v])) return false;
+  }
+  return true;
+}
+
+absl::Status Reference::CheckSessionState(int64_t step, const v1::SessionState& state) const {
+  if (!rules_.followed) return absl::OkStatus();
+  int64_t seen = state.step();
+  if (state.hook_size() == 0) return seen == step ? absl::OkStatus() : absl::DataLossError("it has no hooks");
+  for (const auto& hook : state.hook()) {
+    const std::string wanted = At(seen).seen.ToString();
+    if (hook.name() != kCountingHook || hook.state() == wanted) continue;
+    return absl::DataLossError(
+        absl::StrCat("hook ", hook.name(), " keeps ", hook.state(), ", in the undisturbed run ", wanted));
+  }
+  for (const v1::StepCommit& commit : state.unseen()) {
+    ++seen;
+    if (commit.step() == seen && BitsOf(commit.mean_loss()) == BitsOf(At(seen).mean_loss)) continue;
+    return absl::DataLossError(absl::StrCat("the update to step ", commit.step(), " is kept with loss ",
+                                            commit.mean_loss(), " as that to ", seen, " with ", At(seen).mean_loss));
+  }
+  if (seen == step) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the hooks have seen ", state.step(), ", and ", state.unseen_size(), " updates are kept for them"));
+}
+
+absl::Status Reference::CheckCheckpoint(const BundleReader& reader) const {
+  RETURN_IF_ERROR(reader.Verify());
+  std::vector<train::NamedTensor> values;
+  for (int v = -1; v <= kCounter; ++v) {
+    const std::string name = v < 0 ? "global_step" : kNames[v];
+    ASSIGN_OR_RETURN(Tensor value, reader.Read(name));
+    values.push_back({name, std::move(value)});
+    if (v < 0 || v >= kTrainable) continue;
+    for (const std::string& state : state_names_) {
+      ASSIGN_OR_RETURN(Tensor slot, reader.Read(absl::StrCat(name, state)));
+      values.push_back({absl::StrCat(name, state), std::move(slot)});
+    }
+  }
+  for (size_t i = 0; i < 2 && config_.optimizer().has_adam(); ++i) {
+    ASSIGN_OR_RETURN(Tensor power, reader.Read(kPowers[i]));
+    values.push_back({kPowers[i], std::move(power)});
+  }
+  const int64_t step = values[0].value.flat<int64_t>()[0];
+  RETURN_IF_ERROR(CheckNamed(step, values));
+  ASSIGN_OR_RETURN(const v1::SessionState state, SessionStateOf(reader));
+  return CheckSessionState(step, state);
+}
+
+}  // namespace simulation
+}  // namespace lockstep

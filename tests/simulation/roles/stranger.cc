@@ -1,0 +1,154 @@
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/slot_block.h"
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/transport/codec/step_codec.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/roles/roles.h"
+#include "lockstep/tests/simulation/roles/step_stream.h"
+#include "lockstep/tests/simulation/world/world.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+namespace simulation {
+namespace {
+
+// A frame that names a session that is not there, or breaks a rule, or is none.
+std::string DrawFrame(const StrangerRole& role, Random* random) {
+  v1::StepRequest frame;
+  frame.set_session_id(random->Next());
+  frame.set_generation(random->Chance(0.7) ? role.generation() : random->Between(-1, 100));
+  frame.set_step(random->Between(-2, 20));
+  frame.set_first_slot(random->Between(-1, 5));
+  frame.set_slot_count(random->Between(-1, 5));
+  const int reports = random->Chance(0.2) ? 3000 : static_cast<int>(random->Below(3));
+  for (int i = 0; i < reports; ++i) frame.add_report()->set_slot(i);
+  frame.set_end(random->Chance(0.5));
+  frame.set_leave(random->Chance(0.2));
+  std::string bytes = frame.SerializeAsString();
+  if (random->Chance(0.3)) {
+    for (int i = 0; i < 4 && !bytes.empty(); ++i) bytes[random->Below(bytes.size())] ^= 1 << random->Below(8);
+  }
+  return bytes;
+}
+
+absl::Status Bother(Process* process, const StrangerRole& role) {
+  World* const world = process->world();
+  const bool never = false;
+  ASSIGN_OR_RETURN(const auto connection,
+                   world->network()->Connect(process, role.target, /*patient=*/false, /*deadline=*/0, &never));
+  Random* const random = world->random();
+  const char* const methods[] = {"Step",      "Step",       "Step",   "OpenSession", "GetCanaryValues",
+                                 "Heartbeat", "GetRunSpec", "Nothing"};
+  const auto call = world->network()->StartCall(connection, methods[random->Below(std::size(methods))]);
+  const int frames = static_cast<int>(random->Below(4));
+  for (int i = 0; i < frames; ++i) {
+    call->SendRequest(DrawFrame(role, random));
+    world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(5)));
+  }
+  // Some go without a word, some stay and say nothing.
+  world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(50)));
+  if (random->Chance(0.5)) call->Cancel(absl::CancelledError("the stranger has gone"));
+  return absl::OkStatus();
+}
+
+// What a call answers; nullopt when it is over, or takes too long.
+absl::optional<std::string> AwaitReply(Process* process, Call* call) {
+  LifeScheduler* const scheduler = process->world()->scheduler();
+  const Instant deadline = process->world()->now() + absl::ToInt64Nanoseconds(absl::Milliseconds(100));
+  while (call->replies.empty()) {
+    if (call->status || process->ghost() || scheduler->WaitFor(call, deadline)) return absl::nullopt;
+  }
+  return call->TakeReply();
+}
+
+// A contribution of noise to slots of the token's step.
+StepFrame Noise(StepFrame frame, const SlotBlock& block) {
+  static const std::vector<float> noise(16, 1000.0f);
+  frame.block = block;
+  for (int64_t slot = block.first; slot < block.end(); ++slot) {
+    v1::SlotReport& report = frame.reports.emplace_back();
+    report.set_slot(slot);
+    report.set_loss(1);
+    report.add_update(reinterpret_cast<const char*>(noise.data()), 2 * sizeof(float));
+  }
+  int64_t variable = 0;
+  for (const v1::VariableSpec& spec : TinyModelSpec().variables()) {
+    if (!spec.trainable()) continue;
+    StepPiece& piece = frame.gradients.emplace_back();
+    piece.variable = variable++;
+    piece.content = FloatChunks(noise.data(), spec.shape(0));
+  }
+  frame.end = true;
+  return frame;
+}
+
+absl::Status Impersonate(Process* process, const ImpostorRole& role) {
+  World* const world = process->world();
+  Random* const random = world->random();
+  v1::OpenSessionRequest request;
+  if (!request.ParseFromString(role.open_session()) || request.canary_digest_size() == 0) return absl::OkStatus();
+  request.set_worker("impostor");
+  request.set_incarnation(random->Next());
+  const bool never = false;
+  ASSIGN_OR_RETURN(const auto connection,
+                   world->network()->Connect(process, role.target, /*patient=*/false, /*deadline=*/0, &never));
+  const auto open = world->network()->StartCall(connection, "OpenSession");
+  open->SendRequest(request.SerializeAsString());
+  v1::OpenSessionReply session;
+  const auto opened = AwaitReply(process, open.get());
+  if (!opened || !session.ParseFromString(*opened)) return absl::OkStatus();
+  StepFrame frame;
+  frame.session_id = session.session_id();
+  frame.generation = session.generation();
+  frame.end = true;
+  const auto call = world->network()->StartCall(connection, "Step");
+  call->SendRequest(BytesOf(EncodeStepRequest(frame)));
+  Decoded<StepReplyFrame> reply;
+  do {
+    const auto bytes = AwaitReply(process, call.get());
+    if (!bytes) break;
+    RETURN_IF_ERROR(DecodeStepReply(MessageOf(*bytes, random), &reply));
+  } while (!reply.frame.token);
+  if (const auto& token = reply.frame.token) {
+    const SlotBlock own{token->first_slot(), token->slot_count()};
+    const int64_t kind = random->Between(0, 2);
+    frame.step = token->step() + (kind == 0 ? random->Between(1, 2) : 0);
+    if (kind == 1) --frame.generation;
+    const SlotBlock other{own.first == 0 ? own.count : 0, 1};
+    call->SendRequest(BytesOf(EncodeStepRequest(Noise(frame, kind == 2 ? other : own))));
+    AwaitReply(process, call.get());
+  }
+  call->Cancel(absl::CancelledError("the impostor has gone"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunImpostor(Process* process, const ImpostorRole& role) {
+  World* const world = process->world();
+  const int64_t visits = world->random()->Between(1, 4);
+  for (int64_t i = 0; i < visits && !process->ghost() && process->stopped_at() == kNever; ++i) {
+    Impersonate(process, role).IgnoreError();
+    world->Sleep(world->random()->Between(absl::Nanoseconds(1), absl::Milliseconds(20)));
+  }
+  return 0;
+}
+
+int RunStranger(Process* process, const StrangerRole& role) {
+  World* const world = process->world();
+  const int64_t visits = world->random()->Between(1, 20);
+  for (int64_t i = 0; i < visits && !process->ghost() && process->stopped_at() == kNever; ++i) {
+    Bother(process, role).IgnoreError();
+    world->Sleep(world->random()->Between(absl::Nanoseconds(1), absl::Milliseconds(20)));
+  }
+  return 0;
+}
+
+}  // namespace simulation
+}  // namespace lockstep

@@ -1,0 +1,135 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_WORLD_LIFE_SCHEDULER_H_
+#define LOCKSTEP_TESTS_SIMULATION_WORLD_LIFE_SCHEDULER_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/tests/simulation/world/fiber.h"
+#include "lockstep/tests/simulation/world/random.h"
+
+namespace lockstep {
+namespace simulation {
+
+// Nanoseconds since a life began.
+using Instant = int64_t;
+constexpr Instant kNever = std::numeric_limits<Instant>::max();
+
+// The threads of one process, which are frozen, and die, together. A ghost is a process that was killed: it is run to
+// its end so that its memory is freed, in a time of its own, and nothing that it does has an effect.
+struct TaskGroup {
+  std::string name;
+  bool frozen = false;
+  bool ghost = false;
+  Instant ghost_now = 0;
+};
+
+// Runs the threads of all processes of a life in one, one at a time. A thread runs until it blocks, or gives way where
+// it takes a lock; who runs next is drawn. Time passes only when no thread can run: then it is that of the next
+// deadline. Owns the tasks. While it exists it is the Scheduler of this process.
+class LifeScheduler final : public Scheduler {
+ public:
+  struct Options {
+    // A thread gives way at every n-th lock, n being drawn around this mean.
+    int64_t locks_between_switches = 8;
+    // The chance that it then does not get the processor back for some time, and the most that this lasts.
+    double stall_chance = 0;
+    absl::Duration longest_stall = absl::Milliseconds(20);
+    // A life that takes more is running in circles.
+    int64_t max_turns = 3000000;
+  };
+  class Task;
+
+  // `random` and `stacks` must outlive this.
+  LifeScheduler(const Options& options, Random* random, StackPool* stacks);
+  ~LifeScheduler() override;
+
+  // That of the process that runs, if it is a ghost; else of the life.
+  Instant now() const;
+  // The process that runs; null between turns.
+  TaskGroup* running() const;
+
+  // `group` must outlive the tasks, and the caller the body of a detached one.
+  std::shared_ptr<Task> Start(TaskGroup* group, std::string name, absl::AnyInvocable<void()> body);
+  // Blocks the running task until the other has ended.
+  void Join(Task* task);
+  // Calls `event` between two turns: at a time, or before the next turn.
+  void At(Instant time, std::function<void()> event);
+  void Soon(std::function<void()> event) { soon_.push_back(std::move(event)); }
+  // Or before the n-th turn of the life.
+  void AtTurn(int64_t turn, std::function<void()> event) { turn_events_.emplace(turn, std::move(event)); }
+
+  // In a task: blocks until Wake(key), or for no cause, or until `deadline`: then true. `key` is only compared.
+  bool WaitFor(const void* key, Instant deadline);
+  void Wake(const void* key) { Notify(static_cast<const CondVar*>(key), /*all=*/true); }
+  // All that waits in the group continues, as if for no cause.
+  void WakeGroup(const TaskGroup* group);
+  // While one exists, the running task gives way at no lock.
+  class Uninterrupted {
+   public:
+    explicit Uninterrupted(LifeScheduler* scheduler) : scheduler_(scheduler) { ++scheduler_->uninterrupted_; }
+    ~Uninterrupted() { --scheduler_->uninterrupted_; }
+    Uninterrupted(const Uninterrupted&) = delete;
+    Uninterrupted& operator=(const Uninterrupted&) = delete;
+
+   private:
+    LifeScheduler* const scheduler_;
+  };
+  // Gives way to whoever may run, if a task is running.
+  void Yield();
+
+  enum class End { kDone, kStuck, kTooLong, kTooManyTurns };
+  // Until `done`, which is asked between turns, the life's time is `limit`, or nothing can happen any more.
+  End Run(absl::FunctionRef<bool()> done, Instant limit);
+  // Runs a ghost to its end, and drops what does not end. Between turns.
+  void Drain(TaskGroup* group);
+
+  int64_t turns() const { return turns_; }
+  // What each task waits for, for a life that is stuck.
+  std::string Describe() const;
+
+  void OnLock() override;
+  void OnContention() override;
+  bool Wait(const CondVar* cv, absl::Duration timeout) override;
+  void Notify(const CondVar* cv, bool all) override;
+
+ private:
+  void RunTask(Task* task);
+  void Suspend();
+  // One that may run, of `group` or, if that is null, of all that are not frozen; null when there is none.
+  Task* Pick(const TaskGroup* group);
+  // To the next deadline or event. False when there is none.
+  bool AdvanceTime();
+  bool AdvanceGhost(TaskGroup* group);
+  void DrawNextSwitch();
+
+  const Options options_;
+  Random* const random_;
+  StackPool* const stacks_;
+  Instant now_ = 0;
+  int64_t turns_ = 0;
+  // Turns that did not end at a lock held by another.
+  int64_t progress_ = 0;
+  int64_t locks_until_switch_ = 1;
+  int uninterrupted_ = 0;
+  Task* current_ = nullptr;
+  std::vector<std::shared_ptr<Task>> tasks_;
+  std::vector<Task*> candidates_;  // scratch
+  std::multimap<Instant, std::function<void()>> events_;
+  std::multimap<int64_t, std::function<void()>> turn_events_;
+  std::vector<std::function<void()>> soon_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_WORLD_LIFE_SCHEDULER_H_
