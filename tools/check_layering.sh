@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks which folder may depend on which: {proto, kernels} <- common <- {server, worker} <- train <- {cli, tests, examples}, where
-# server and worker never meet, only a few folders know gRPC, only the executor makes threads, and the sources of kernels
-# include Highway and the standard library alone. Asks Bazel for the targets and the sources for their includes (system
-# headers need no dependency to be found). Prints each offending edge, and what //:library, which is all of Lockstep for
-# other workspaces, lacks.
+# Checks which folder may depend on which: {proto, kernels} <- common <- {server, worker} <- train <- {cli, tests, examples},
+# where server and worker never meet, only a few folders know gRPC, only the executor makes threads, and the sources of
+# kernels include Highway and the standard library alone. Asks Bazel for the targets and the sources for their includes
+# (system headers need no dependency to be found). Prints each offending edge, each circle of folders, each folder of more
+# than 30 files, and what //:library, which is all of Lockstep for other workspaces, lacks.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -75,6 +75,22 @@ found="$(edges | offending dependency)" # A query that fails ends the script her
 found+="$({ includes && thread_names; } | offending include | sort -u)"
 if [[ -n "${found}" ]]; then
   printf 'These break the order of the folders (docs/architecture.md):\n%s\n' "${found}" >&2
+  exit 1
+fi
+
+# No production folder depends on a folder that depends on it.
+rooms() {
+  includes | grep -vE '^(tests/|[^ ]*/testing/|[^ ]*_(test|benchmark)\.cc )' |
+    sed -nE 's#^([^ ]+)/[^/ ]+ ([^ ]+)/[^/ ]+$#\1 \2#p' | grep -E ' (kernels|common|server|worker|train|cli|examples)(/|$)' | awk '$1 != $2' | sort -u
+}
+if ! circle="$(rooms | tsort 2>&1 >/dev/null)"; then
+  printf 'These folders depend on one another:\n%s\n' "${circle}" >&2
+  exit 1
+fi
+
+full="$(git ls-files '*/*' | sed 's#/[^/]*$##' | sort | uniq -c | awk '$1 > 30')"
+if [[ -n "${full}" ]]; then
+  printf 'These folders have more than 30 files:\n%s\n' "${full}" >&2
   exit 1
 fi
 
