@@ -81,6 +81,37 @@ def cc_test(name, copts = [], deps = [], **kwargs):
         **kwargs
     )
 
-def cc_binary(name, copts = [], **kwargs):
-    """A program that other workspaces may build as well."""
-    native.cc_binary(name = name, copts = workspace_copts() + copts, **kwargs)
+def unit(name, hdrs = None, srcs = None, deps = [], test_deps = [], **kwargs):
+    """A library and its test by convention: NAME.h, NAME.cc if it exists, NAME_test.cc if it exists.
+
+    Attributes whose names begin with "test_" are the test's, the others are the library's.
+    """
+    cc_library(
+        name = name,
+        srcs = native.glob([name + ".cc"]) if srcs == None else srcs,
+        hdrs = [name + ".h"] if hdrs == None else hdrs,
+        deps = deps,
+        **{key: value for key, value in kwargs.items() if not key.startswith("test_")}
+    )
+    test = {key[len("test_"):]: value for key, value in kwargs.items() if key.startswith("test_")}
+    if test_deps or test or native.glob([name + "_test.cc"]):
+        unit_test(name = name + "_test", deps = [":" + name] + test_deps, **test)
+
+def unit_test(name, size = "small", srcs = None, deps = [], **kwargs):
+    """A test by convention: NAME.cc, small, with GoogleTest's main function."""
+    cc_test(
+        name = name,
+        size = size,
+        srcs = [name + ".cc"] if srcs == None else srcs,
+        deps = deps + ["@com_google_googletest//:gtest_main"],
+        **kwargs
+    )
+
+def cc_binary(name, srcs = None, copts = [], **kwargs):
+    """A program that other workspaces may build as well: NAME.cc, unless `srcs` says otherwise."""
+    native.cc_binary(
+        name = name,
+        srcs = [name + ".cc"] if srcs == None else srcs,
+        copts = workspace_copts() + copts,
+        **kwargs
+    )

@@ -18,12 +18,21 @@ say() {
 # sources PACKAGE TARGET: the C++, Python and shell files of that test rule; nothing if there is none, or if it only runs
 # when it is asked for. A rule in a list comprehension has its names at its end.
 sources() {
-  awk -v target="\"$2\"" -v package="$1/" '
-    /^\[?[a-z_]+\($/ { rule = ""; is_test = /^\[?(cc|sh|py)_test\($/; is_list = /^\[/ }
+  awk -v target="\"$2\"" -v unit="\"${2%_test}\"" -v package="$1/" -v convention="$2.cc" '
+    /^\[?[a-z_]+\(/ {
+      rule = ""
+      is_list = /^\[/
+      kind = $0
+      gsub(/^\[|\(.*/, "", kind)
+      is_test = kind ~ /^((cc|sh|py|unit)_test|unit)$/
+    }
     { rule = rule $0 "\n" }
-    /^[\])}]/ && is_test {
-      if (index(rule, "name = " target ",") || (is_list && index(rule, target))) {
+    /^([\])}]|[a-z_]+\(.*\)$)/ && is_test {
+      # unit() and unit_test() find their sources by name (build_defs.bzl).
+      if (kind == "unit" ? rule ~ "name = " unit "[,)]" : index(rule, "name = " target ",") || (is_list && index(rule, target))) {
         if (!is_list && index(rule, "\"manual\"")) exit
+        if (kind ~ /^unit/) print package convention
+        if (kind == "unit") exit
         while (match(rule, /"[A-Za-z0-9_]+\.(cc|py|sh)"/)) {
           print package substr(rule, RSTART + 1, RLENGTH - 2)
           rule = substr(rule, RSTART + RLENGTH)
@@ -32,7 +41,7 @@ sources() {
       }
       # Text behind the end of a list comprehension belongs to it.
       if (!is_list) is_test = 0
-    }' "$1/BUILD" 2>/dev/null || true
+    }' "$1/BUILD" 2>/dev/null | while read -r file; do [[ ! -f "${file}" ]] || echo "${file}"; done || true
 }
 
 # The names of the tests in files, a line each.
