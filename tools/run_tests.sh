@@ -108,6 +108,7 @@ quick_checks() {
   run_check "scripts" "${ROOT}/tools/check_scripts.sh"
   run_check "English" "${ROOT}/tools/check_english.sh"
   run_check "links" "${ROOT}/tools/check_links.py"
+  run_check "lists of commands" "${ROOT}/tools/check_commands.py"
   run_check "what became of TensorFlow's calls" "${ROOT}/tools/check_from_tensorflow.sh"
   run_check "planted bugs" "${ROOT}/tests/simulation/mutants.sh" --check
   run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
