@@ -1424,6 +1424,31 @@ TEST_F(ChiefTest, TheEventsOfAFollowedRunEndWithItsFollower) {
   EXPECT_EQ(Events(0).back(), "STOP 0");
 }
 
+TEST_F(ChiefTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
+  const auto come_to = [this](int64_t step) {
+    v1::SessionState::Hook hook;
+    hook.set_name("count");
+    hook.set_state(absl::StrCat(step));
+    chief_->training()->log()->SetState(step, {hook});
+  };
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  worker_ = Connect(OpenSession("worker-0")->session_id());
+  chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
+  come_to(2);
+  ASSERT_TRUE(worker_->Ask().ok());
+  TrainAndSave(3);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->training()->log()->restored().step(), 2);
+  worker_ = Connect(OpenSession("worker-0")->session_id());
+  ASSERT_TRUE(worker_->Ask().ok());
+  // A hook sees the update to the last step, and ends the run.
+  ASSERT_TRUE(chief_->End("hook count", [&] { come_to(3); }).ok());
+  EXPECT_TRUE(WaitForEnd().ok());
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(chief_->training()->log()->restored().step(), 3);
+}
+
 TEST_F(ChiefTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());

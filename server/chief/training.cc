@@ -81,7 +81,12 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
     restored.session_state.clear_unseen();
   }
   if (log_ != nullptr) log_->Start(store_->step(), restored.session_state);
-  if (restored.checkpoint) schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
+  if (!restored.checkpoint) return;
+  // Where the run ends at once, followers may yet have gone on from what the checkpoint has of them.
+  if (restored.session_state.hook_size() > 0) {
+    schedule_.OnSnapshot(store_->step(), std::hash<std::string>()(log_->Serialize()));
+  }
+  schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
 }
 
 void Training::CreateReads(absl::Status memory) {
