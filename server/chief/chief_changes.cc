@@ -23,7 +23,7 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by
   if (status.ok()) {
     // Another one would save what it has of the values, and an end would come between the record and the values.
     MutexLock one_at_a_time(&change_mutex_);
-    status = AssignAt(*step, values, by, training);
+    status = training->Explain(AssignAt(*step, values, by, training));
   }
   replicas->ReleaseAfterChange();
   return status;
@@ -73,7 +73,7 @@ absl::Status Chief::ChangeSettings(const SettingsChange& change) {
   if (status.ok()) status = BeginChange();
   if (status.ok()) {
     MutexLock one_at_a_time(&change_mutex_);
-    status = ChangeAt(*step, change, training);
+    status = training->Explain(ChangeAt(*step, change, training));
     MutexLock lock(&mutex_);
     life_.EndDeclaration();
     changed_.SignalAll();

@@ -130,6 +130,7 @@ void Chief::AwaitGoodbyes(const SyncReplicas& replicas) {
 absl::Status Chief::Wait() {
   bool over = false;
   Training* training = nullptr;
+  absl::Status lost;
   {
     MutexLock lock(&mutex_);
     while (!life_.over() && !life_.stop_requested()) {
@@ -153,10 +154,14 @@ absl::Status Chief::Wait() {
                  << ended.message();
       mutex_.Lock();
     }
-    // Workers are not notified: they look for the chief and find its successor.
-    if (!life_.lost_logdir().ok()) return life_.lost_logdir();
+    lost = life_.lost_logdir();
     over = life_.over();
     training = training_.get();
+  }
+  if (!lost.ok()) {
+    // Workers are not notified: they look for the chief and find its successor.
+    if (training != nullptr) training->Abandon(lost);
+    return lost;
   }
   if (over) return FinishRun(training);
   if (training == nullptr) return absl::CancelledError("stopped before a model was declared");

@@ -1449,6 +1449,29 @@ TEST_F(ChiefTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
   EXPECT_EQ(chief_->training()->log()->restored().step(), 3);
 }
 
+TEST_F(ChiefTest, AFollowerHearsThatTheLogdirIsLost) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  worker_ = Connect(OpenSession("worker-0")->session_id());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "7\n").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Save()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Wait()));
+  const auto next = chief_->training()->log()->Await(0, absl::InfinitePast());
+  EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait for ever";
+}
+
+TEST_F(ChiefTest, AChangeThatAFailureOvertakesSaysWhy) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  Training* const training = chief_->training();
+  EXPECT_TRUE(training->Explain(absl::OkStatus()).ok());
+  training->Fail(absl::InternalError("Input/output error"));
+  const absl::Status held = training->sync()->CheckHeld();
+  EXPECT_TRUE(absl::IsCancelled(held)) << held;
+  EXPECT_TRUE(absl::IsInternal(training->Explain(held))) << "it would pass for a stop, after which all is saved";
+}
+
 TEST_F(ChiefTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());

@@ -330,8 +330,18 @@ absl::StatusOr<int64_t> Training::AwaitHeld() {
 
 void Training::Fail(absl::Status why) {
   sync_->Stop();
-  EndLog(why);
+  Abandon(why);
   options_.on_failure(std::move(why));
+}
+
+absl::Status Training::Explain(absl::Status status) {
+  if (!absl::IsCancelled(status)) return status;
+  // Whoever stops the steps ends the log.
+  return log_->Await(std::numeric_limits<int64_t>::max(), absl::InfiniteFuture()).status();
+}
+
+void Training::Abandon(const absl::Status& why) {
+  EndLog(why);
 }
 
 absl::Status Training::Stop() {

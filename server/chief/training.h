@@ -105,6 +105,10 @@ class Training {
   absl::StatusOr<int64_t> AwaitHeld();
   // The run cannot continue: ends the steps, and calls on_failure.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The status of a change between two steps: where it says that the chief was stopped, why.
+  absl::Status Explain(absl::Status status);
+  // Ends the steps, and whoever follows them hears why; what is on the disk stays as it is.
+  void Abandon(const absl::Status& why);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
   void EndEvents();
   // The follower has no summary to add any more, either.
