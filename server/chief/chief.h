@@ -193,6 +193,9 @@ class Chief {
   absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has come to its end at this step: no later life goes beyond, or waits for workers to come there again.
   absl::Status RecordEnd(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same before what a worker declares is recorded. Unavailable when it is not: nothing is wrong with the worker,
+  // which will find the chief that has the logdir.
+  absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(mutex_);
   // The run is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -37,10 +37,17 @@ absl::Status CheckNames(const v1::OpenSessionRequest& request) {
 
 }  // namespace
 
+absl::Status Chief::CheckOwnedForWorker() {
+  if (history_.directory() == nullptr) return absl::OkStatus();
+  const absl::Status owned = CheckOwned();
+  return absl::IsFailedPrecondition(owned) ? absl::UnavailableError(owned.message()) : owned;
+}
+
 absl::Status Chief::Declare(const RunContract* known, const v1::OpenSessionRequest& request) {
   if (known == nullptr) {
     auto contract = std::make_shared<const RunContract>(request);
     RETURN_IF_ERROR(contract->Check(request));  // its canary, which no other is there to be held against
+    RETURN_IF_ERROR(CheckOwnedForWorker());
     RETURN_IF_ERROR(StartModel(std::move(contract)));
     LOG(INFO) << "the model was declared by " << IdentityOf(request).ToString() << ": "
               << request.model().variables_size() << " variables";
@@ -48,7 +55,7 @@ absl::Status Chief::Declare(const RunContract* known, const v1::OpenSessionReque
   }
   RETURN_IF_ERROR(known->Check(request));
   auto contract = std::make_shared<const RunContract>(*known, request);
-  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(CheckOwnedForWorker());
   RETURN_IF_ERROR(WriteRecord(*contract));
   MutexLock lock(&mutex_);
   contract_ = std::move(contract);

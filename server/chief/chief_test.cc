@@ -1472,6 +1472,24 @@ TEST_F(ChiefTest, AChangeThatAFailureOvertakesSaysWhy) {
   EXPECT_TRUE(absl::IsInternal(training->Explain(held))) << "it would pass for a stop, after which all is saved";
 }
 
+TEST_F(ChiefTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
+  for (const bool first : {true, false}) {
+    ASSERT_TRUE(Restart().ok());
+    // A worker whose canary the record is to have yet.
+    if (!first) {
+      ASSERT_TRUE(OpenSession("a", FrameModel(), /*incarnation=*/1, /*canary=*/0).ok());
+    }
+    ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "7\n").ok());
+    const auto opened = OpenSession("b");
+    EXPECT_TRUE(absl::IsUnavailable(opened.status())) << opened.status();
+    if (first) {
+      EXPECT_FALSE(ReadRunRecord(&memory_, "logdir").value().has_value());
+    } else {
+      EXPECT_EQ(Record().canary().result_size(), 0);
+    }
+  }
+}
+
 TEST_F(ChiefTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());
