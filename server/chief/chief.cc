@@ -116,6 +116,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
   training.host = options_.host;
   training.config = spec;
   training.generation = generation();
+  training.old_version_bytes = options_.old_version_bytes;
   training.may_save = [this] { return CheckOwned(); };
   training.before_end = [this](int64_t step) { return RecordEnd(step); };
   training.on_finished = [this] { OnFinished(); };

@@ -1460,18 +1460,6 @@ TEST_F(ChiefTest, AFollowerHearsThatTheLogdirIsLost) {
   EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait for ever";
 }
 
-TEST_F(ChiefTest, AChangeThatAFailureOvertakesSaysWhy) {
-  followed_ = true;
-  ASSERT_TRUE(Start().ok());
-  ASSERT_TRUE(OpenSession("a").ok());
-  Training* const training = chief_->training();
-  EXPECT_TRUE(training->Explain(absl::OkStatus()).ok());
-  training->Fail(absl::InternalError("Input/output error"));
-  const absl::Status held = training->sync()->CheckHeld();
-  EXPECT_TRUE(absl::IsCancelled(held)) << held;
-  EXPECT_TRUE(absl::IsInternal(training->Explain(held))) << "it would pass for a stop, after which all is saved";
-}
-
 TEST_F(ChiefTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
   for (const bool first : {true, false}) {
     ASSERT_TRUE(Restart().ok());
@@ -1488,6 +1476,18 @@ TEST_F(ChiefTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLook
       EXPECT_EQ(Record().canary().result_size(), 0);
     }
   }
+}
+
+TEST_F(ChiefTest, AChangeThatAFailureOvertakesSaysWhy) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  Training* const training = chief_->training();
+  EXPECT_TRUE(training->Explain(absl::OkStatus()).ok());
+  training->Fail(absl::InternalError("Input/output error"));
+  const absl::Status held = training->sync()->CheckHeld();
+  EXPECT_TRUE(absl::IsCancelled(held)) << held;
+  EXPECT_TRUE(absl::IsInternal(training->Explain(held))) << "it would pass for a stop, after which all is saved";
 }
 
 TEST_F(ChiefTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {

@@ -121,6 +121,7 @@ SyncReplicas::Options Training::SyncOptions() {
   SyncReplicas::Options sync;
   sync.clock = options_.clock;
   sync.generation = options_.generation;
+  sync.old_version_bytes = options_.old_version_bytes;
   sync.slots = options_.config.training().replicas_to_aggregate();
   sync.total_steps = options_.total_steps;
   sync.log = log_.get();
@@ -329,7 +330,6 @@ absl::StatusOr<int64_t> Training::AwaitHeld() {
 }
 
 void Training::Fail(absl::Status why) {
-  sync_->Stop();
   Abandon(why);
   options_.on_failure(std::move(why));
 }
@@ -341,6 +341,7 @@ absl::Status Training::Explain(absl::Status status) {
 }
 
 void Training::Abandon(const absl::Status& why) {
+  sync_->Stop();
   EndLog(why);
 }
 

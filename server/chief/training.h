@@ -48,6 +48,8 @@ class Training {
     // The global step at which the run ends.
     int64_t total_steps = 0;
     int64_t generation = 0;
+    // SyncReplicas::Options.
+    int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
     // A program follows the run: no step begins before its SetLimit, and checkpoints hold its state.
     bool followed = false;
     // CheckpointWriter::Options::may_save.
@@ -103,12 +105,12 @@ class Training {
   // Where the run is followed, after SyncReplicas::HoldForChange: blocks until the run is held, and returns the global
   // step. Errors: those of CommitLog::Await.
   absl::StatusOr<int64_t> AwaitHeld();
-  // The run cannot continue: ends the steps, and calls on_failure.
-  void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The status of a change between two steps: where it says that the chief was stopped, why.
   absl::Status Explain(absl::Status status);
   // Ends the steps, and whoever follows them hears why; what is on the disk stays as it is.
   void Abandon(const absl::Status& why);
+  // The run cannot continue: ends the steps, and calls on_failure.
+  void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
   void EndEvents();
   // The follower has no summary to add any more, either.

@@ -46,6 +46,7 @@ class SyncReplicas : private StepConnection::Owner {
     // The run ends here.
     bool last = false;
   };
+  static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
     Clock* clock = nullptr;
     int64_t generation = 0;
@@ -58,7 +59,7 @@ class SyncReplicas : private StepConnection::Owner {
     // Which slots are audited depends on it.
     uint64_t seed = 0;
     // What workers that hang may keep of old versions of the values; of two, however large they are.
-    int64_t old_version_bytes = 16 << 20;
+    int64_t old_version_bytes = kOldVersionBytes;
     // A snapshot is taken at every multiple of this many steps; 0: only when requested.
     int64_t snapshot_every_steps = 0;
     // StepMachine::Options.

@@ -50,6 +50,7 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefM
   process.chief.build = machine.build;
   process.chief.executor = machine.executor;
   process.chief.draw_session_id = machine.draw_session_id;
+  process.chief.old_version_bytes = machine.old_version_bytes;
   process.chief.logdir = options.logdir;
   process.chief.write_events = options.write_events;
   process.chief.config = options.op.spec;

@@ -45,6 +45,7 @@ struct ChiefMachine {
   v1::BuildInfo build = ThisBuildInfo();
   Executor* executor = Executor::Threads();
   std::function<uint64_t()> draw_session_id = SystemRandom64;
+  int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
   // Called with SessionOptions::listen, unless that is empty.
   std::function<absl::StatusOr<std::unique_ptr<ServedChief>>(const std::string& listen, Chief* chief)> serve =
       ServeOverGrpc;
