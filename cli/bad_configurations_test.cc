@@ -1,4 +1,4 @@
-// Wrong configurations: one line with file, line and field, before anything starts.
+// Checks that a wrong configuration gives one line with file, line and field before anything starts.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ training { steps: 100 replicas_to_aggregate: 2 seed: 1 }
 evaluation { metric: "accuracy" }
 )";
 
-// What is written in place of a part of kGoodConfig, the line that is blamed, and parts of what is said.
+// The text that replaces a part of kGoodConfig, the line that the error names, and parts of the message.
 struct BadConfiguration {
   const char* part;
   const char* replacement;

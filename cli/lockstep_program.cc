@@ -22,7 +22,7 @@ namespace {
 struct NamedCommand {
   const char* name;
   const char* summary;
-  // Null for the worker, whose main is its own.
+  // Null for the worker, which has its own main.
   Command run;
 };
 
@@ -65,7 +65,7 @@ int UnknownCommand(const std::string& name) {
 int LockstepMain(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "--help";
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
-  // A worker with an empty master has its chief in the same process.
+  // A worker with an empty master runs its chief in the same process.
   const bool local_worker = name == "worker" && CommandLine::ValueOf("master", words) == "";
   if (name == "worker" && !local_worker) return WorkerMain(argc - 1, argv + 1);
   InitializeProcess(argv[0]);

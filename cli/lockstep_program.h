@@ -3,8 +3,8 @@
 
 namespace lockstep {
 
-// The main of the command line; `lockstep_main --help` lists the commands. A program that links models of its own
-// (worker/nn/model_registry.h) calls this and trains, evaluates and, as `worker`, computes them.
+// The main function of the command line; `lockstep_main --help` lists the commands. A program that links its own models
+// (worker/nn/model_registry.h) calls this to train and evaluate them, and to run workers.
 int LockstepMain(int argc, char** argv);
 
 }  // namespace lockstep

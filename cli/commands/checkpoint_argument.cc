@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
+// Maps "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
 std::string PrefixOfFile(const std::string& path) {
   const std::string prefix = path.substr(0, path.rfind('.'));
   return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;

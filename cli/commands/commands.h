@@ -10,19 +10,19 @@
 namespace lockstep {
 
 // The subcommands of lockstep_main. Each takes the arguments after its name, prints results to `out` and errors to
-// `err`, and returns the exit code; --help says the rest.
+// `err`, and returns the exit code; --help has the details.
 using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-// A chief and workers as processes of this machine, until the last step; then an evaluation.
+// Runs a chief and workers as processes of this machine until the last step, then evaluates.
 int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// The same in this process, without a socket.
+// Like RunCommand, but in this process and without a socket.
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-// What a running chief is doing.
+// Shows the status of a running chief.
 int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// The variables of a running chief.
+// Reads the variables of a running chief.
 int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Whether a chief is well, as an exit code.
+// Checks a chief's health; the exit code is the result.
 int ProbeCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 // Writes a configuration to start from.
@@ -30,9 +30,9 @@ int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
 // Verifies a configuration and shows its model.
 int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-// How good a run's checkpoint is on a split of its data.
+// Evaluates a run's checkpoint on a split of its data.
 int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// The model's answer for each example, as CSV.
+// Writes the model's predictions as CSV, one line for each example.
 int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

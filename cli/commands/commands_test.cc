@@ -238,7 +238,7 @@ TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
 }
 
 TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
-  // A socket without a listener.
+  // This socket has no listener.
   const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));
   const Result status = Call(StatusCommand, {master});
   EXPECT_EQ(status.exit_code, 138);

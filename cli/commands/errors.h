@@ -11,7 +11,8 @@ namespace lockstep {
 // Prints "<command>: <line>" for each line of the message; returns `exit_code`.
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err);
 
-// The exit code for an error of reading what the user named: 2 when it is wrong or absent, 1 for damage and the rest.
+// Returns the exit code for an error of reading a user's input: 2 if the name is wrong or absent, 1 for damage and the
+// rest.
 int ExitCodeOfInput(const absl::Status& status);
 
 }  // namespace lockstep

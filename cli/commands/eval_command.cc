@@ -44,9 +44,9 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   return absl::OkStatus();
 }
 
-// Runs until the checkpoint of the last step. Cancelled when it is asked to stop.
+// Runs until the checkpoint of the last step. Returns Cancelled after a stop signal.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
-  // Unblocks the signals.
+  // Its destructor unblocks the signals.
   SignalWait signals;
   Mutex mutex;
   CondVar stopped;
@@ -58,7 +58,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     stop = true;
     stopped.SignalAll();
   };
-  // What it prints may wait for a pipe that nothing reads; there is nothing to lose.
+  // Printing may block on a pipe that nothing reads; there is nothing to lose.
   on_signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(on_signals));
   RunWatcher::Options options;

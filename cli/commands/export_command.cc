@@ -32,7 +32,7 @@ struct ExportFlags {
   bool optimizer_state = false;
 };
 
-// --format, else the ending of --out, else safetensors.
+// Chooses --format, then the extension of --out, then safetensors.
 absl::StatusOr<TensorFileFormat> ChooseFormat(const ExportFlags& flags) {
   const absl::optional<TensorFileFormat> of_path = FormatOfPath(flags.out);
   if (flags.format.empty()) return of_path.value_or(TensorFileFormat::kSafetensors);
@@ -45,7 +45,7 @@ absl::StatusOr<TensorFileFormat> ChooseFormat(const ExportFlags& flags) {
   return format;
 }
 
-// Those of a checkpoint that a file of weights can hold; `left_out` gets the others.
+// Returns the tensors of a checkpoint that a file of weights can hold; `left_out` gets the others.
 std::vector<std::string> AllNumbers(const TensorReader& checkpoint, std::vector<std::string>* left_out) {
   std::vector<std::string> names;
   for (std::string& name : checkpoint.names()) {

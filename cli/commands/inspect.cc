@@ -53,7 +53,7 @@ absl::Status Print(FileSystem* fs, const std::string& prefix, bool digest_only, 
     PrintTable(prefix, rows, FormatOfPath(prefix) != TensorFileFormat::kSafetensors, out);
     return absl::OkStatus();
   }
-  // Reads everything, and so verifies it.
+  // Reads, and so verifies, the whole checkpoint.
   ASSIGN_OR_RETURN(const std::string digest, CheckpointDigest(*reader));
   if (json) {
     PrintJson(prefix, rows, digest, out);

@@ -9,12 +9,12 @@
 
 namespace lockstep {
 
-// "lockstep inspect DIR|CHECKPOINT [--digest] [--json]": what a checkpoint holds. `args` is what follows
-// "inspect". DIR is a logdir, whose newest valid checkpoint is taken; damaged ones that are newer are named on
-// `err`. CHECKPOINT is a prefix such as DIR/model.ckpt-100, or one of its files. All checksums are verified.
-// Prints a table of name, dtype, shape and bytes; with --digest only the digest (common/checkpoint/digest.h);
-// with --json one object {"checkpoint", "variables": [{"name", "dtype", "shape", "bytes"}], "bytes", "digest"}.
-// Returns the exit code: 0, 1 when the checkpoint is damaged or DIR has none, 2 for bad arguments.
+// "lockstep inspect DIR|CHECKPOINT [--digest] [--json]": lists the contents of a checkpoint. `args` is what follows
+// "inspect". DIR is a logdir; its newest valid checkpoint is used, and newer damaged ones are named on `err`.
+// CHECKPOINT is a prefix such as DIR/model.ckpt-100, or one of its files. All checksums are verified. Prints a table of
+// name, dtype, shape and bytes; with --digest only the digest (common/checkpoint/digest.h); with --json one object
+// {"checkpoint", "variables": [{"name", "dtype", "shape", "bytes"}], "bytes", "digest"}. Returns the exit code: 0 on
+// success, 1 if the checkpoint is damaged or DIR has none, 2 for bad arguments.
 int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

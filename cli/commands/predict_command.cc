@@ -22,8 +22,8 @@ struct PredictFlags {
   bool probabilities = false;
 };
 
-// Lets the split read `file`, which has the split's format. Of csv another split does, named in `split_name` then, so
-// that the order of the train split's columns stays known.
+// Makes the split read `file`, which has the split's format. For csv it adds another split and stores its name in
+// `split_name`, so that the column order of the train split stays known.
 absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::RunSpec* config) {
   for (config::v1::InputConfig::Split& split : *config->mutable_input()->mutable_split()) {
     if (split.name() != *split_name) continue;

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-// An example is a number, 0 or 1, which is its class as well.
+// Each example is a number, 0 or 1, which is also its class.
 class PredictCommandTest : public ::testing::Test {
  protected:
   PredictCommandTest() { EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus()); }

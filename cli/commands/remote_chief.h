@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-// What the commands that ask a running chief have in common.
+// Shared code of the commands that call a running chief.
 
-// The help of their --master.
+// The help text of their --master flag.
 extern const char kRemoteMasterHelp[];
 
-// A chief of another process. InvalidArgument when `master` is empty or malformed.
+// Parses the address of a chief in another process. InvalidArgument if `master` is empty or malformed.
 absl::StatusOr<MasterAddress> ParseRemoteMaster(const std::string& master);
 
-// Says why there is no answer, and returns the exit code; `otherwise` is that of a chief that is away.
+// Prints why the chief did not answer, and returns the exit code: `otherwise` if the chief is absent.
 int PrintNoAnswer(const std::string& command, const std::string& master, const absl::Status& status, int otherwise,
                   std::ostream& err);
 

@@ -41,7 +41,8 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
-// What a chief may need to end, in addition to the save: it ends itself after kEndingLimit, which takes a moment, too.
+// Time that a chief may need to exit in addition to the save: it ends itself after kEndingLimit, which takes a moment
+// too.
 const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
 
 struct RunFlags {
@@ -69,14 +70,14 @@ absl::optional<std::string> Environment(const char* variable) {
   return std::string(value);
 }
 
-// The path of this program.
+// Returns the path of this program.
 std::string Self() {
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
   return std::string(self, std::max<ssize_t>(0, size));
 }
 
-// Where the environment says, else in bazel's folder for it, else next to this program.
+// Looks in the environment, then in bazel's folder for the chief, then next to this program.
 absl::StatusOr<std::string> FindChief(FileSystem* fs) {
   if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
   const std::string directory(Dirname(Self()));
@@ -88,7 +89,7 @@ absl::StatusOr<std::string> FindChief(FileSystem* fs) {
                                           "; build //server:chief_main or set LOCKSTEP_CHIEF_BINARY"));
 }
 
-// Where the environment says, else this program, which may link models that worker_main lacks.
+// The worker command: from the environment, or else this program, which may link models that worker_main lacks.
 std::vector<std::string> WorkerWords() {
   if (const auto path = Environment("LOCKSTEP_WORKER_BINARY")) return {*path};
   return {Self(), "worker"};
@@ -101,8 +102,8 @@ RunProgress TerminalProgress() {
   return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
 }
 
-// Where the chief also listens, for its own workers: a step over it is shorter than over TCP. Null when they are to use
-// what the chief listens on.
+// A socket on which the chief also listens, for its own workers; steps are shorter over it than over TCP. If null, the
+// workers use the chief's listening address.
 std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
   if (IsUnixAddress(flags.listen)) return nullptr;
   auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
@@ -111,7 +112,7 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
   return nullptr;
 }
 
-// `socket` is the workers' own address of the chief, empty when they have none.
+// `socket` is the chief's address for its own workers; empty if they have none of their own.
 absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
                                                   const config::v1::RunSpec& config, const std::string& logdir,
                                                   const std::string& log_directory, const std::string& socket) {
@@ -146,10 +147,10 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags
   return options;
 }
 
-// Runs the processes until all have ended, and shows how it goes.
+// Runs the processes until all have ended, and shows the progress.
 absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const config::v1::RunSpec& config,
                                             const std::string& logdir, std::ostream& out) {
-  // Before any other thread.
+  // Must be created before any other thread.
   SignalWait signals;
   PosixProcessTable processes;
   RunProgress progress = TerminalProgress();
@@ -220,7 +221,7 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpe
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
-  // Of a run that was killed.
+  // The chief of a killed run may still hold the directory.
   if (RunDirectory::IsHeld(fs, logdir)) {
     out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
   }
@@ -231,7 +232,7 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpe
   if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
   if (!outcome->log_path.empty()) {
     const std::string lines = LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
-    // Where the disk is full nothing was logged.
+    // If the disk is full, the log is empty.
     if (!lines.empty()) err << "the last lines of " << outcome->log_path << ":\n" << lines;
   }
   if (outcome->exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
@@ -244,7 +245,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
   out << (*report)->Beginning(absl::StrCat(CountText(flags.workers, "worker"), " in this process")) << "\n"
       << std::flush;
-  // Information would disturb the progress.
+  // INFO logs would disturb the progress line.
   FLAGS_minloglevel = google::GLOG_WARNING;
   const absl::Time began = Clock::Real()->Now();
   RunProgress progress = TerminalProgress();
@@ -260,7 +261,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   };
   LocalRunEnd end;
   {
-    // Gives the signals back for the evaluation.
+    // Its destructor restores the signals for the evaluation.
     SignalWait signals;
     evaluation.emplace(fs, Clock::Real(), config, logdir, kEvaluationPeriod);
     end = RunLocal(config, options);

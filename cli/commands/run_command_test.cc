@@ -54,7 +54,7 @@ class RunCommandTest : public ::testing::Test {
     err_.str("");
     return RunCommand(fs_, words, out_, err_);
   }
-  // Starts `run` as a process of its own, whose output Await and Wait read.
+  // Starts `run` as a separate process, whose output Await and Wait read.
   pid_t Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
     std::vector<char*> words;
@@ -75,21 +75,21 @@ class RunCommandTest : public ::testing::Test {
     shown_.clear();
     return pid;
   }
-  // False at the end of the output.
+  // Returns false at the end of the output.
   bool ReadOutput() {
     char buffer[4096];
     const ssize_t count = read(output_, buffer, sizeof buffer);
     if (count > 0) shown_.append(buffer, count);
     return count > 0;
   }
-  // Blocks until the process has printed the text; false when it ended without.
+  // Blocks until the process has printed the text; returns false if it ended without it.
   bool Await(const std::string& text) {
     while (shown_.find(text) == std::string::npos) {
       if (!ReadOutput()) return false;
     }
     return true;
   }
-  // The exit code.
+  // Returns the exit code.
   int Wait(pid_t pid) {
     while (ReadOutput()) {
     }
@@ -98,7 +98,7 @@ class RunCommandTest : public ::testing::Test {
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  // A child of `parent` whose command line has `word`; 0 when there is none.
+  // Returns a child of `parent` whose command line has `word`, or 0.
   static pid_t ChildOf(pid_t parent, const std::string& word) {
     const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
     const std::string children = ReadAll(path);
@@ -138,7 +138,7 @@ class RunCommandTest : public ::testing::Test {
   const std::string config_ = JoinPath(directory_, "clusters.textproto");
   const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
   std::ostringstream out_, err_;
-  // Of the process that was started last: where its output comes from, and what came.
+  // The output of the process that was started last: its file descriptor and the text read so far.
   int output_ = -1;
   std::string shown_;
 };
@@ -184,7 +184,7 @@ TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
 TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
   const pid_t run = Start({logdir_, "--steps=100000000", "--set=checkpoint.every_steps=0"});
   ASSERT_TRUE(Await("  loss "));
-  // Nothing can be saved in the directory that is there now.
+  // After the rename the chief can no longer save.
   ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
   kill(run, SIGINT);
   EXPECT_EQ(Wait(run), 1) << shown_;
@@ -215,7 +215,7 @@ TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
   output_ = terminal;
   shown_.clear();
   ASSERT_TRUE(Await("  loss "));
-  // All that it writes from now on goes nowhere.
+  // All further output is lost.
   close(terminal);
   output_ = -1;
   int status = 0;
@@ -260,7 +260,7 @@ TEST_F(RunCommandTest, NamesTheProgramThatIsMissing) {
   EXPECT_THAT(err_.str(), HasSubstr("/no/worker"));
 }
 
-// The programs by themselves, told by TF_CONFIG what they are. Their sockets are in a directory of a short name.
+// Runs the programs directly, with their roles in TF_CONFIG. Their sockets are in a directory with a short name.
 TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
   constexpr char kScript[] = R"sh(
     config="$1"

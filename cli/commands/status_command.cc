@@ -19,7 +19,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kWatchPeriod = absl::Seconds(1);
-// Clears the screen and goes to its upper left corner.
+// Clears the screen and moves the cursor to the upper left corner.
 constexpr char kClear[] = "\x1b[H\x1b[2J";
 
 }  // namespace

@@ -14,14 +14,14 @@
 namespace lockstep {
 namespace {
 
-// How soon the port file is looked for again.
+// The period of checks for the port file.
 constexpr absl::Duration kPortPoll = absl::Milliseconds(20);
-// How long processes may take to end by themselves when the run is over.
+// Time for processes to exit by themselves when the run is over.
 constexpr absl::Duration kGrace = absl::Seconds(2);
-// How long processes may take to stop when nothing is left to save.
+// Time for processes to stop when nothing is left to save.
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
 
-// Where this machine reaches a chief that listens on `host`.
+// Returns the host at which this machine reaches a chief that listens on `host`.
 std::string LocalHost(const std::string& host) {
   if (host == "0.0.0.0") return "127.0.0.1";
   if (host == "[::]") return "[::1]";
@@ -73,7 +73,7 @@ void Launcher::Poll() {
 }
 
 void Launcher::ReadPortFile() {
-  // At a unix socket, too, the chief that listens may be another run's until this one has written it.
+  // Until this chief has written the file, the chief listening at a unix socket may be another run's.
   const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
   if (!text.ok()) return;
   if (IsUnixAddress(listen_)) {
@@ -152,7 +152,7 @@ void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Deci
     const int code = exit.exit_code == kExitRetryable ? kExitRetryable : decision.exit_code;
     end_ = {code, text, chief_.log_path, chief_.log_offset};
   } else if (failed_worker_ && decision.action == RestartPolicy::Decision::kFailed) {
-    // A worker that failed a moment ago did so because the run ended: the chief knows better.
+    // The worker failed because the run was ending; the chief's result is the cause.
     Fail(chief_, decision.exit_code, decision.text);
   }
 }
@@ -167,7 +167,7 @@ void Launcher::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decisio
       End(Terminated("no worker is left"));
       return StopChiefAt(options_.clock->Now());
     default:
-      // It knows that the run is over; the chief will say how.
+      // The worker has learned that the run is over; the chief's exit decides the outcome.
       return;
   }
 }
@@ -205,7 +205,7 @@ void Launcher::OnSignal(int signal) {
       options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
                                 "; Ctrl-C once more stops at once"));
       if (!ending_ && chief_.pid == 0) {
-        // It was killed and waits to be started again: what it had applied since its last checkpoint is gone already.
+        // The chief was killed and waits for its restart: updates since its last checkpoint are already lost.
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
       } else if (!ending_) {
@@ -226,8 +226,8 @@ void Launcher::OnSignal(int signal) {
 void Launcher::RequestSave() {
   if (ending_ || chief_.pid == 0) return options_.say("there is no chief that could save now");
   options_.say("the chief saves a checkpoint, and the run continues");
-  // A chief that does not watch for signals yet ignores it, as this process does and its children at first: nothing is
-  // lost, since such a chief has nothing to save.
+  // A chief that does not watch for signals yet ignores it, as this process and its new children do. Nothing is lost,
+  // since such a chief has nothing to save.
   options_.processes->Signal(chief_.pid, SIGUSR1);
 }
 

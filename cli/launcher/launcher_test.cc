@@ -41,7 +41,7 @@ class FakeProcessTable : public ProcessTable {
     return exit;
   }
 
-  // The process that `name` runs as ends.
+  // Ends the process that runs as `name`.
   void End(const std::string& name, int exit_code, int signal = 0) {
     for (const auto& [pid, running_name] : running) {
       if (running_name != name) continue;
@@ -87,7 +87,7 @@ class LauncherTest : public ::testing::Test {
     ASSERT_TRUE(fs_.CreateDirectory("/log").ok());
     launcher_ = std::make_unique<Launcher>(options);
   }
-  // A chief that listens on port 4000, and its workers.
+  // Starts a chief that listens on port 4000, and its workers.
   void StartAll(int workers = 2, int64_t max_restarts = 10) {
     Make(workers, "127.0.0.1:0", max_restarts);
     ASSERT_TRUE(launcher_->Start().ok());
@@ -115,7 +115,7 @@ class LauncherTest : public ::testing::Test {
 
 TEST_F(LauncherTest, StartsTheWorkersWhenTheChiefListens) {
   Make();
-  // Left by a run before.
+  // Left by a previous run.
   WritePort("1111");
   ASSERT_TRUE(launcher_->Start().ok());
   launcher_->Poll();
@@ -142,7 +142,7 @@ TEST_F(LauncherTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
   EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 0.0.0.0:4000");
 }
 
-// Another run's chief may be there, and its workers must not be ours.
+// Another run's chief may listen there, and must not get this run's workers.
 TEST_F(LauncherTest, StartsNoWorkersBeforeItsOwnChiefListensAtAUnixSocket) {
   for (const std::string listen : {"unix:/run/chief.sock", "unix-abstract:chief"}) {
     Make(1, listen);

@@ -18,7 +18,7 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
 
-// In the child, between fork and exec: only calls that are safe there. Never returns.
+// Runs in the child between fork and exec, so it makes only calls that are safe there. Never returns.
 [[noreturn]] void Become(char* const* arguments, int log, pid_t parent, int error_pipe) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -53,7 +53,7 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
 
   const int log = open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (log < 0) return Error("write", spec.log_path, errno);
-  // Closed by exec, or carries the reason why it failed.
+  // Closed by exec; otherwise carries the reason why exec failed.
   int error_pipe[2];
   if (pipe2(error_pipe, O_CLOEXEC) != 0) {
     const int error = errno;

@@ -86,7 +86,7 @@ TEST_F(PosixProcessTableTest, NamesTheLogThatCannotBeWritten) {
 }
 
 TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
-  // A supervisor that starts a child, which says its id, and is killed.
+  // A supervisor that starts a child, which prints its id, and is then killed.
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t supervisor = fork();
@@ -104,7 +104,7 @@ TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);
   ASSERT_EQ(waitpid(supervisor, nullptr, 0), supervisor);
   close(pipe_ends[1]);
-  // It ends by itself: its going is seen when its id is free, or a zombie that some other parent keeps.
+  // The child exits by itself: then its id is free, or it is a zombie of another parent.
   const std::string stat = absl::StrCat("/proc/", child, "/stat");
   for (;;) {
     const auto text = ReadFile(FileSystem::Real(), stat);

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// What the end of one process of a run means. For every ten minutes (kForgiveAfter) that the process has run, over all
-// of its lives, one restart is forgiven. It reads no clock and starts nothing. Not thread-safe.
+// Decides whether to restart a process of a run when it exits. Every ten minutes (kForgiveAfter) of running time,
+// summed over restarts, forgive one restart. Reads no clock and starts nothing. Not thread-safe.
 class RestartPolicy {
  public:
   static constexpr absl::Duration kForgiveAfter = absl::Minutes(10);
@@ -30,20 +30,21 @@ class RestartPolicy {
     Action action = kFailed;
     absl::Duration delay = absl::ZeroDuration();
     int exit_code = kExitFailed;
-    // For people, to follow the process's name: "was killed by SIGKILL; starting it again (1 of 10)".
+    // A message that follows the process's name: "was killed by SIGKILL; starting it again (1 of 10)".
     std::string text;
   };
 
-  // `lived`: from its start to its end. A process that lived long is started again with the shortest delay.
+  // `lived` is the time from the process's start to its exit. A process that ran for long is restarted with the
+  // shortest delay.
   Decision OnExit(const ProcessExit& exit, absl::Duration lived);
 
  private:
   void Forgive(absl::Duration lived);
 
   const int64_t max_restarts_;
-  // Not forgiven yet.
+  // Restarts that are not forgiven yet.
   int64_t restarts_ = 0;
-  // How long it has run since a restart was last forgiven.
+  // Running time since a restart was last forgiven.
   absl::Duration unforgiven_life_;
   Backoff backoff_;
 };

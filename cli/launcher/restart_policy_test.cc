@@ -52,12 +52,12 @@ TEST(RestartPolicyTest, GivesUpAfterTheLastRestart) {
 
 TEST(RestartPolicyTest, ForgivesARestartForEveryTenMinutesOfLife) {
   RestartPolicy policy(2, 0);
-  // A machine that is preempted every day does not use its restarts up.
+  // Daily preemption does not use up the restarts.
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Hours(24)).text,
               "was killed by SIGKILL; starting it again (1 of 2)");
   }
-  // Short lives add up.
+  // Short running times add up.
   EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).action, Decision::kStartAgain);
   EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).text, "was killed by SIGKILL; starting it again (2 of 2)");
   EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).action, Decision::kFailed);

@@ -22,7 +22,7 @@ absl::Status Unsafe(const std::string& path, absl::string_view why) {
 
 absl::Status Failed(const std::string& path) { return Unsafe(path, absl::ErrnoToStatus(errno, "").message()); }
 
-// Only this user and root can replace what lies in the directory.
+// Checks that only this user and root can replace the directory's entries.
 absl::Status CheckPlace(const std::string& place) {
   struct stat directory;
   if (stat(place.c_str(), &directory) != 0) return Failed(place);
@@ -33,7 +33,7 @@ absl::Status CheckPlace(const std::string& place) {
   return absl::OkStatus();
 }
 
-// Makes the directory, or finds it as it would have made it.
+// Creates the directory, or checks that an existing one is as private.
 absl::Status MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return Failed(path);
   struct stat directory;
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> MakeIn(const std::string& place, const std::string& 
   const std::string directory = absl::StrCat(place, "/lockstep-", geteuid());
   const std::string path = absl::StrCat(directory, "/", name);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) return Unsafe(directory, "its path is too long");
-  // Addresses are separated by commas.
+  // The chief's address list is separated by commas.
   if (!absl::StartsWith(path, "/") || absl::StrContains(path, ",")) {
     return Unsafe(directory, "its path is relative or has a comma");
   }

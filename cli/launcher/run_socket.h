@@ -11,16 +11,16 @@
 namespace lockstep {
 
 // The name of a unix socket for the processes of one run, in a directory that only this user (and root) can enter: the
-// kernel refuses everybody else. An abstract socket would accept any process of the machine. The chief creates the
-// socket; destroying this removes it. What kill -9 leaves behind is reused by the next run of the logdir.
+// kernel refuses all other users. An abstract socket would accept any process of the machine. The chief creates the
+// socket; the destructor removes it. A socket left by kill -9 is reused by the next run of the logdir.
 class RunSocket {
  public:
-  // In the first of `places` where it can be, as "<place>/lockstep-<user>/<number of the logdir>.sock"; the directory
-  // is created if need be. `logdir` must exist. FailedPrecondition says why it can be in none: another user could
-  // replace or enter the directory, or the path would be too long for a socket.
+  // Chooses the first of `places` that works: "<place>/lockstep-<user>/<number of the logdir>.sock". Creates the
+  // directory if needed. `logdir` must exist. FailedPrecondition says why none works: another user could replace or
+  // enter the directory, or the path would be too long for a socket.
   static absl::StatusOr<std::unique_ptr<RunSocket>> Create(const std::vector<std::string>& places,
                                                            const std::string& logdir);
-  // XDG_RUNTIME_DIR, if there is one, and /tmp.
+  // XDG_RUNTIME_DIR, if set, and /tmp.
   static std::vector<std::string> UsualPlaces();
   ~RunSocket();
 
@@ -28,7 +28,7 @@ class RunSocket {
   RunSocket& operator=(const RunSocket&) = delete;
 
   const std::string& path() const { return path_; }
-  // As gRPC spells it: "unix:<path>".
+  // The address in gRPC's form: "unix:<path>".
   std::string address() const { return "unix:" + path_; }
 
  private:

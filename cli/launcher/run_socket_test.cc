@@ -28,7 +28,7 @@ constexpr uid_t kNobody = 65534;
 constexpr int kConnected = 200;
 constexpr int kNoOtherUser = 201;
 
-// An address of that name; abstract when it begins with a zero byte.
+// Returns the address of that name; abstract if it begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> Address(const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -49,7 +49,7 @@ class Listener {
   const int fd_;
 };
 
-// What a process of that user meets when it connects: kConnected or an errno.
+// Connects as a process of that user; returns kConnected or an errno.
 int ConnectAs(uid_t user, const std::string& name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -72,7 +72,7 @@ class RunSocketTest : public ::testing::Test {
     char place[] = "/tmp/run_socket_test.XXXXXX";
     EXPECT_NE(mkdtemp(place), nullptr);
     place_ = place;
-    // All may enter this one.
+    // Any user may enter this directory.
     EXPECT_EQ(chmod(place, 0755), 0);
   }
   ~RunSocketTest() override { EXPECT_EQ(std::system(absl::StrCat("rm -r ", place_).c_str()), 0); }
@@ -91,7 +91,7 @@ TEST_F(RunSocketTest, AdmitsTheUsersOwnProcessesOnly) {
   const auto socket = RunSocket::Create({place_}, place_);
   ASSERT_TRUE(socket.ok()) << socket.status();
   const Listener listener((*socket)->path());
-  // The worst that a umask may leave.
+  // The most permissive mode that a umask can leave.
   ASSERT_EQ(chmod((*socket)->path().c_str(), 0777), 0);
   EXPECT_EQ(ConnectAs(geteuid(), (*socket)->path()), kConnected);
   const int refused = ConnectAs(kNobody, (*socket)->path());

@@ -8,20 +8,20 @@
 
 namespace lockstep {
 
-// While it lives, WatchedSignals() (process.h) and SIGCHLD wait until they are asked for, in this thread and those that
-// it makes from then on. Make it before any other thread, and use it in the thread that made it.
+// Blocks WatchedSignals() (process.h) and SIGCHLD during its lifetime, in this thread and in threads created later,
+// until Wait takes them. Create it before any other thread, and use it only in the thread that created it.
 class SignalWait {
  public:
   SignalWait();
-  // Signals that were not waited for take effect now.
+  // Pending signals take effect now.
   ~SignalWait();
   SignalWait(const SignalWait&) = delete;
   SignalWait& operator=(const SignalWait&) = delete;
 
-  // Blocks until one of the signals comes; nullopt after `limit`.
+  // Blocks until one of the signals arrives; returns nullopt after `limit`.
   absl::optional<int> Wait(absl::Duration limit);
-  // The process is stopping and about to exit: stop signals that arrived meanwhile or arrive from now on repeat the
-  // same request, and do not change how it ends.
+  // Call when the process is stopping and about to exit: later and pending stop signals repeat the same request, and do
+  // not change how the process ends.
   void IgnoreStops();
 
  private:
@@ -29,7 +29,7 @@ class SignalWait {
   sigset_t before_;
 };
 
-// One of StopSignals().
+// Returns true if `signal` is one of StopSignals().
 inline bool IsStop(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGXCPU;
 }

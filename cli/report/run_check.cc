@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-// What only training asks for.
+// Checks the requirements of training that evaluation does not have.
 absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config, std::shared_ptr<const Dataset> dataset,
                            RunCheck* check) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, CreateModel(config.model(), dataset->spec()));
@@ -67,7 +67,7 @@ absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& con
     auto opened = OpenDataset(config.input(), name, config.training().seed(), options);
     if (!opened.ok()) return InField(absl::StrCat("input.split[", i, "]"), opened.status());
     const std::shared_ptr<const Dataset> dataset = *std::move(opened);
-    // Every split has to fit the model.
+    // Every split must fit the model.
     ASSIGN_OR_RETURN(ModelSummary model, SummarizeModel(config.model(), dataset->spec()));
     if (name == "train") {
       RETURN_IF_ERROR(CheckTraining(fs, config, dataset, &check));

@@ -14,26 +14,26 @@
 
 namespace lockstep {
 
-// What a configuration says about a run, with its data opened and its model made.
+// The properties of a configured run, found by opening its data and making its model.
 struct RunCheck {
   struct Split {
     std::string name;
-    // Of the registered input; empty for built-in ones.
+    // Name of the registered input; empty for built-in ones.
     std::string registered;
     v1::DataDigest digest;
     ExampleSpec spec;
   };
   std::vector<Split> splits;
-  // For the examples of "train".
+  // The model for the examples of "train".
   ModelSummary model;
-  // What a warm start loads and what it does not, see WarmStartPlan; empty when there is none.
+  // The tensors that a warm start loads and those that it does not, see WarmStartPlan; empty if there is no warm start.
   std::string warm_start;
 };
 
-// Opens every split, makes the model for each, and everything else that training and evaluation will need, so that
-// errors are known before anything starts. `config` is validated and complete; `index_directory` is that of
-// DatasetOptions. Errors name the field first, "model.layer[1]: ...": NotFound for a file or what the program has not
-// registered, InvalidArgument for what does not fit, DataLoss for a damaged file.
+// Opens every split, makes the model for each, and everything else that training and evaluation need, so that errors
+// appear before anything starts. `config` is validated and complete; `index_directory` is the field of DatasetOptions.
+// Errors name the field first, "model.layer[1]: ...": NotFound for a file or a name that the program has not
+// registered, InvalidArgument for a mismatch, DataLoss for a damaged file.
 absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& config,
                                   const std::string& index_directory);
 

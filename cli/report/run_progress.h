@@ -10,29 +10,29 @@
 
 namespace lockstep {
 
-// Says what to write while a run is in progress. On a terminal: one line that is written over and over. Elsewhere: a
-// line when the phase changes, at every tenth of the steps, and every five seconds. Writes nothing itself: every call
-// returns the text to write, which may be empty. Not thread-safe.
+// Formats the progress of a run. On a terminal it is one line that is overwritten. Elsewhere it is a line when the
+// phase changes, at every tenth of the steps, and every five seconds. Writes nothing itself: every call returns the
+// text to write, which may be empty. Not thread-safe.
 class RunProgress {
  public:
-  // `columns`: of the terminal, one of which stays free.
+  // `columns` is the terminal's width; one column stays free.
   RunProgress(bool terminal, size_t columns) : terminal_(terminal), columns_(columns) {}
 
-  // Nothing for a finished run: the caller says so.
+  // Returns nothing for a finished run; the caller reports its end.
   std::string Show(const v1::RunStatus& status, absl::Time now);
 
-  // A message on lines of its own; the live line comes back with the next Show.
+  // Returns a message on separate lines; the live line returns with the next Show.
   std::string Say(absl::string_view message);
 
-  // The live line stays as it is and the cursor goes below it.
+  // Leaves the live line as it is and moves the cursor below it.
   std::string Finish();
 
  private:
   const bool terminal_;
   const size_t columns_;
-  // Terminal: the cursor is in the live line.
+  // True if the cursor is in the live line of a terminal.
   bool in_line_ = false;
-  // Elsewhere: of the last line.
+  // The time, phase and tenth of the last line, if not on a terminal.
   absl::Time line_time_ = absl::InfinitePast();
   int phase_ = -1;
   int64_t tenth_ = 0;

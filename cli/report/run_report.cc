@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Bytes of a log that are read from its end.
+// The number of bytes read from the end of a log.
 constexpr uint64_t kTailBytes = 16 << 10;
 
 }  // namespace
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
   if (!report->logdir_.empty()) {
     ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs, report->logdir_));
     if (newest.has_value()) report->first_step_ = StepOfCheckpoint(*newest).value_or(0);
-    // A resumed run does not read it again.
+    // A resumed run does not read the warm start again.
     if (newest.has_value()) checked.mutable_checkpoint()->clear_warm_start();
   }
   const std::string index = report->logdir_.empty() ? "" : JoinPath(report->logdir_, "index");

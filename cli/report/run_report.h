@@ -15,25 +15,23 @@
 
 namespace lockstep {
 
-// What `run` and `local` say about a run before and after its training. Not thread-safe.
+// The output of `run` and `local` before and after training. Not thread-safe.
 class RunReport {
  public:
-  // Looks for the data files, opens the split to evaluate on and makes the model, so that their errors are known before
-  // training.
-  // `logdir` may be empty: nothing is kept. `fs` must outlive the report.
-  // Errors: those of CheckRun. A configuration without that split is not evaluated,
-  // which Finished says.
+  // Looks for the data files, opens the evaluation split and makes the model, so that their errors appear before
+  // training. If `logdir` is empty, nothing is kept. `fs` must outlive the report. A configuration without that split
+  // is not evaluated, and Finished says so. Errors are those of CheckRun.
   static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                            std::string logdir);
 
-  // The logdir's run was finished when this began.
+  // True if the logdir's run was already finished at the start.
   bool was_finished() const { return config_.training().steps() > 0 && first_step_ >= config_.training().steps(); }
 
-  // One line: what is trained, where, from which step on. More lines follow about a warm start.
+  // Returns one line: what is trained, where and from which step; further lines describe a warm start.
   std::string Beginning(const std::string& processes) const;
 
-  // After the last step: evaluates the newest checkpoint and prints the metrics and where things lie.
-  // Errors: those of the evaluation.
+  // Call after the last step. Evaluates the newest checkpoint and prints the metrics and the paths of the results.
+  // Errors are those of the evaluation.
   absl::Status Finished(absl::Duration elapsed, std::ostream& out) const;
 
  private:
@@ -44,15 +42,16 @@ class RunReport {
   const std::string logdir_;
   std::string warm_start_;  // what it loads; empty without one
   int64_t first_step_ = 0;  // of the logdir's newest checkpoint when training began, 0 for a new run
-  // Null when there is nothing to evaluate on, because of...
+  // Null if there is nothing to evaluate on; not_evaluated_ says why.
   std::unique_ptr<RunEvaluator> evaluator_;
   std::string not_evaluated_;
 };
 
-// "runs/<name>" for "<directory>/<name>.textproto".
+// Returns "runs/<name>" for "<directory>/<name>.textproto".
 std::string DefaultLogdir(const std::string& config_path);
 
-// The last `count` lines of a file from byte `offset` on, each indented by two spaces; empty when it cannot be read.
+// Returns the last `count` lines of a file from byte `offset` on, each indented by two spaces; empty if it cannot be
+// read.
 std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count);
 
 }  // namespace lockstep

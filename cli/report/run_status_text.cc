@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// A part of the progress line; those of the highest number are left out first.
+// A part of the progress line; parts with the highest number are left out first.
 struct Part {
   int expendable;
   std::string text;
@@ -113,7 +113,7 @@ std::string AuditLine(const v1::AuditStatus& audit) {
                       " without a second copy, ", audit.missed(), " without a second worker");
 }
 
-// "1200: 0-3", the slots of step 1200 that it computes.
+// Returns "1200: 0-3": the worker computes slots 0 to 3 of step 1200.
 std::string TokenText(const v1::WorkerStatus& worker) {
   if (worker.slot_count() == 0) return "waits";
   const int64_t last = worker.first_slot() + worker.slot_count() - 1;
@@ -143,7 +143,7 @@ std::string WorkerTable(const v1::RunStatus& status) {
   return table.Render();
 }
 
-// What each of them runs on; empty when none says so.
+// Returns a table of the workers' hosts and builds; empty if no worker reports its host.
 std::string BuildTable(const v1::RunStatus& status) {
   TextTable table({{"WORKER"}, {"HOST"}, {"BUILD"}, {"COMPILER"}, {"INSTRUCTIONS"}});
   bool any = false;

@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-// A run's status for people. Pure functions.
+// Formats a run's status. Pure functions.
 
-// One line without a line feed and of at most `columns` columns (what matters least is left out):
+// One line without a line feed and of at most `columns` columns (the least important parts are left out):
 //   step 1200/4000  loss 0.412  310 steps/s  39.7k examples/s  2 workers  ETA 9s
 std::string ProgressLine(const v1::RunStatus& status, size_t columns);
 
-// What `lockstep status` prints: a paragraph about the run and a table of its workers.
+// The output of `lockstep status`: a paragraph about the run and a table of its workers.
 std::string StatusReport(const v1::RunStatus& status);
 
-// One JSON object, the fields named as in proto/lockstep/v1/status.proto, those that are 0 included. Ends with a line
+// A JSON object with the field names of proto/lockstep/v1/status.proto, including fields that are 0. Ends with a line
 // feed.
 std::string StatusJson(const v1::RunStatus& status);
 

@@ -13,14 +13,13 @@
 
 namespace lockstep {
 
-// Polls a chief for its status in a thread of its own, so that one that does not answer holds nobody
-// up. Thread-safe.
+// Polls a chief for its status in its own thread, so that an unresponsive chief blocks no caller. Thread-safe.
 class StatusPoller {
  public:
-  // `clock` must outlive the poller. With a period of zero or less the owner calls RunOnce.
+  // `clock` must outlive the poller. If the period is zero or less, the owner calls RunOnce.
   StatusPoller(std::unique_ptr<ChiefClient> client, Clock* clock, absl::Duration period);
 
-  // The newest answer that was not taken yet; nullopt when there is none.
+  // Returns the newest answer that was not taken yet, or nullopt.
   absl::optional<v1::RunStatus> Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Answers the step that it is asked for the n-th time; the second time it is away.
+// Answers the n-th call with step n; the second call fails.
 class CountingChief : public ChiefClient {
  public:
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override { return absl::UnimplementedError(""); }

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// One long name does not make every line as long.
+// Limits the width of a column, so that one long name does not widen every line.
 constexpr size_t kWidestColumn = 100;
 
 template <typename T>

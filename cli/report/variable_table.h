@@ -11,19 +11,19 @@
 
 namespace lockstep {
 
-// What the numbers of a variable are like; those of one with a NaN are NaN.
+// Statistics of a variable's elements; NaN if any element is NaN.
 struct ValueStatistics {
   double min = 0;
   double max = 0;
   double mean = 0;
-  // Of the elements, not of what they are a sample of.
+  // Population standard deviation (divides by n, not n - 1).
   double deviation = 0;
 };
 
-// Of a tensor with elements, float32 or int64; nullopt of any other.
+// Returns the statistics of a non-empty float32 or int64 tensor; nullopt for any other.
 absl::optional<ValueStatistics> StatisticsOf(const Tensor& tensor);
 
-// A variable of a checkpoint or of a run, for people and programs.
+// A variable of a checkpoint or of a run, to print.
 struct VariableRow {
   std::string name;
   std::string dtype;
@@ -34,11 +34,11 @@ struct VariableRow {
 
 uint64_t TotalBytes(const std::vector<VariableRow>& rows);
 
-// A line of titles, and one for each row; with statistics where the first row has them.
+// Prints a line of titles and a line for each row, with statistics if the first row has them.
 void PrintVariableTable(const std::vector<VariableRow>& rows, std::ostream& out);
 
-// The rows as a JSON list of objects: {"name", "dtype", "shape", "bytes"}, and with statistics "min", "max", "mean",
-// "deviation".
+// Prints the rows as a JSON list of objects: {"name", "dtype", "shape", "bytes"}, and with statistics "min", "max",
+// "mean", "deviation".
 void PrintVariableJson(const std::vector<VariableRow>& rows, std::ostream& out);
 
 }  // namespace lockstep

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Which tensors of a checkpoint are a model's variables, and not what only a resumed run needs (optimizer state, its
-// scalars, the global step). Sorted. `model`, when it is not null, says so; without one, or when it is another
-// checkpoint's, everything is a variable but global_step, the scalars of TensorFlow's optimizers, what is not numbers,
-// and NAME/SLOT where there is a NAME of the same shape.
+// Returns the tensors of a checkpoint that are a model's variables, sorted, without those that only a resumed run needs
+// (optimizer state, its scalars, the global step). If `model` is given and the checkpoint has all of its variables, it
+// decides. Otherwise all numeric tensors count except global_step, the scalars of TensorFlow's optimizers, and
+// NAME/SLOT where there is a NAME of the same shape.
 std::vector<std::string> WeightNames(const TensorReader& checkpoint, const v1::ModelSpec* model);
 
 }  // namespace lockstep
