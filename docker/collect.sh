@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies the built programs and the shared libraries they need, all but glibc's own, to FOLDER/bin and FOLDER/lib.
+# Copies the built programs and their shared libraries, except glibc's own, to FOLDER/bin and FOLDER/lib.
 # Usage: docker/collect.sh FOLDER   (after ./lockstep build)
 set -euo pipefail
 

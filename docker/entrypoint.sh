@@ -1,6 +1,6 @@
 #!/bin/sh
-# In the image: becomes the program that a command of lockstep means, so that it is process 1 and gets the signals. What has a slash
-# is the path of another program.
+# Entry point of the image: execs the program for a lockstep command, so that it is process 1 and gets the signals. A
+# word with a slash is the path of another program.
 set -e
 bin=/opt/lockstep/bin
 export LOCKSTEP_CHIEF_BINARY="${bin}/chief_main" LOCKSTEP_WORKER_BINARY="${bin}/worker_main"

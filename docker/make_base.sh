@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the base image of docker/Dockerfile exists on this engine: keeps the one that is there, else pulls
-# it, else builds it from Debian's own archive with debootstrap (root, about half a minute).
+# Makes sure that the base image of docker/Dockerfile exists on this engine: keeps an existing one, or pulls it, or
+# builds it from Debian's own archive with debootstrap (root, about half a minute).
 # Usage: docker/make_base.sh [IMAGE]   (debian:bookworm-slim)
 set -euo pipefail
 
@@ -35,7 +35,7 @@ deb ${mirror} bookworm main
 deb ${mirror} bookworm-updates main
 deb ${mirror}-security bookworm-security main
 SOURCES
-# What the published slim image leaves out too.
+# The published slim image leaves these files out too.
 rm -rf "${work}/root/var/cache/apt/"* "${work}/root/var/lib/apt/lists/"* "${work}/root/usr/share/doc/"* \
   "${work}/root/usr/share/man/"* "${work}/root/usr/share/locale/"* "${work}/root/var/log/"*.log
 tar -C "${work}/root" --numeric-owner -c . |
