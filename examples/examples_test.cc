@@ -1,6 +1,6 @@
-// Every example trains, in one process and with fewer steps where it is long, to an accuracy that a broken model
-// misses, and to the very weights whose digest stands here, on every kind of processor. The BUILD file runs it once for
-// each target of the kernels; what a processor lacks is skipped.
+// Trains every example, in one process and with fewer steps where it is long, to an accuracy that a broken model
+// misses, and to weights with the digest below, on every kind of processor. The BUILD file runs the test once for each
+// kernel target; targets that the processor lacks are skipped.
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// Trains an example with some flags more and returns its metrics: ", accuracy 0.8451, mean_loss 0.4412, ".
+// Trains an example with additional flags and returns its metrics: ", accuracy 0.8451, mean_loss 0.4412, ".
 std::string Train(const std::string& name, const std::vector<std::string>& flags) {
   std::ostringstream out, err;
   std::vector<std::string> words = {absl::StrCat("examples/", name, ".textproto"),
@@ -37,7 +37,7 @@ std::string Train(const std::string& name, const std::vector<std::string>& flags
   return "";
 }
 
-// Of the weights that Train left.
+// Returns the digest of the weights that Train left.
 std::string Digest(const std::string& name) {
   std::ostringstream out, err;
   EXPECT_EQ(Inspect(FileSystem::Real(), {absl::StrCat(getenv("TEST_TMPDIR"), "/", name), "--digest"}, out, err), 0)
@@ -49,7 +49,7 @@ class ExamplesTest : public testing::Test {
  protected:
   void SetUp() override {
     if (TargetError().empty()) return;
-    // A name that is none is an error.
+    // An unknown name is an error.
     ASSERT_EQ(
         TargetNameError(getenv("LOCKSTEP_TARGET"), {KernelTarget::kAvx2, KernelTarget::kAvx512, KernelTarget::kNeon}),
         "");

@@ -1,6 +1,6 @@
 // An Experiment: learns whether a breast tumour is malignant, from thirty measurements of its cells' nuclei
-// (data/README.md); evaluates checkpoints meanwhile, and exports the model. What a process does its flags say, or
-// TF_CONFIG in the environment, as Kubeflow sets it.
+// (data/README.md); evaluates checkpoints meanwhile, and exports the model. The role of a process is given by its
+// flags, or by TF_CONFIG in the environment, as Kubeflow sets it.
 //
 //   ./lockstep exec //examples:experiment --logdir=/tmp/run                             all in this process
 //   ./lockstep predict --export=/tmp/run/export/model/2000 --output=answers.csv         what the exported model answers
@@ -32,7 +32,7 @@ using lockstep::train::TrainOp;
 using lockstep::train::TrainOpEstimator;
 using lockstep::train::TrainOpEstimatorOptions;
 
-// $0: the directory of the data.
+// $0 is the directory of the data.
 constexpr char kRun[] = R"(
   model {
     layer { name: "hidden" dense { units: 32 activation: RELU } }

@@ -1,5 +1,5 @@
-// Trains a logistic regression on a libsvm file with graph_actions::Train, and judges it with graph_actions::Evaluate:
-// chief, worker, or all in one process, as its flags say.
+// Trains a logistic regression on a libsvm file with graph_actions::Train, and evaluates it with
+// graph_actions::Evaluate. Its flags make it a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:graph_actions_train --logdir=/tmp/run                            all in this process
 //   ./lockstep exec //examples:graph_actions_train --logdir=/tmp/run --listen=127.0.0.1:2222    the chief
@@ -21,7 +21,7 @@ using lockstep::train::Program;
 using lockstep::train::TrainOp;
 namespace graph_actions = lockstep::train::graph_actions;
 
-// Tumors of the breast: 30 measures each, and whether it is benign. $0 is the directory of the files.
+// Breast tumors: 30 measurements each, and whether the tumor is benign. $0 is the directory of the files.
 constexpr char kRun[] = R"(
   model { layer { name: "odds" dense { units: 1 } } loss { sigmoid_cross_entropy {} } }
   input {

@@ -1,5 +1,5 @@
-// Trains a softmax regression in a MonitoredTrainingSession, until a hook of the chief ends the run: chief, worker, or
-// all in one process, as its flags say.
+// Trains a softmax regression in a MonitoredTrainingSession, until a hook of the chief ends the run. Its flags make it
+// a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:monitored_session --logdir=/tmp/run                            all in this process
 //   ./lockstep exec //examples:monitored_session --logdir=/tmp/run --listen=127.0.0.1:2222    the chief

@@ -1,5 +1,5 @@
-// An input and a metric of one's own: points on two spirals that wind around each other, and the Brier score of what a
-// model says of them, the mean of (probability - label)^2.
+// A custom input and metric: points on two spirals that wind around each other, and the Brier score of a model's
+// predictions, the mean of (probability - label)^2.
 #include "absl/strings/numbers.h"
 #include "lockstep/cli/lockstep_program.h"
 #include "lockstep/common/base/philox.h"
@@ -36,7 +36,7 @@ REGISTER_DATASET("spirals", [](const DatasetRequest& request) -> absl::StatusOr<
   Philox(request.seed, StableHash(request.split)).FillUniform(xy);
   for (int64_t i = 0; i < 2 * size; i += 2) {
     const float radius = 0.2f + 0.8f * xy[i], angle = 6 * radius + 1.57f * (i % 4) + 0.6f * xy[i + 1];
-    // Not the functions of <cmath>, whose last bits are the C library's and the processor's.
+    // Avoids the functions of <cmath>: their last bits depend on the C library and the processor.
     xy[i] = static_cast<float>(radius * portable::Cos(angle));
     xy[i + 1] = static_cast<float>(radius * portable::Sin(angle));
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example of an input and a metric of one's own: a chief that knows neither and workers that do reach the bits of one
-# process; a program that lacks one says what it has; a run keeps to its examples.
+# Tests the custom input and metric: a chief without them and workers with them reach the bits of one process; a program
+# that lacks one lists those that it has; a run refuses other examples.
 set -euo pipefail
 
 # The weights are the same on every kind of processor.
@@ -26,12 +26,12 @@ echo "${evaluation}"
 brier="$(sed -nE 's/.*"brier": ([0-9.e-]+).*/\1/p' <<<"${evaluation}")"
 awk -v brier="${brier}" 'BEGIN { exit !(brier > 0 && brier <= 0.1) }'
 
-# What is missing, and what there is.
+# The error names the missing metric and the registered ones.
 other="$("${program}" check "${config}" --set=evaluation.metric=registered:f1 2>&1)" && exit 1
 echo "${other}"
 grep -q 'evaluation.metric\[0\]: registered is "f1", a metric that this program lacks; it has brier' <<<"${other}"
 
-# A run keeps to its examples.
+# A run refuses other examples than those it began with.
 other="$("${program}" local "${config}" --logdir="${runs}/local" --steps=700 \
   --set='input.split[0].registered.parameter[examples]=1000' 2>&1)" && exit 1
 echo "${other}"

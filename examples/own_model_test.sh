@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The example of a model of one's own: a chief and workers that know the model reach the accuracy and the bits of one
-# process; a worker without the model says what is missing.
+# Tests the custom model: a chief and workers that know the model reach the accuracy and the bits of one process.
 set -euo pipefail
 
 # The weights are the same on every kind of processor.

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# The programs of the examples, with real processes: each alone in its process, and as a chief and two workers of which
-# some are killed at random and started again, by flags and by TF_CONFIG alone. All end well and at once, with the bits of
+# Runs the example programs as real processes: each alone in its process, and as a chief and two workers, some of which
+# are killed at random and restarted, with flags and with TF_CONFIG alone. All must finish promptly, with the bits of
 # the one process, which are the same on every kind of processor.
-# Usage: programs_test.sh LOCKSTEP PROGRAM...
 #   PROGRAMS_SEED=N in the environment draws the same kills again.
 set -uo pipefail
 
 LOCKSTEP="$(readlink -f "$1")"
 readonly LOCKSTEP PROGRAMS=("${@:2}")
 readonly STEPS=4000 END_LIMIT_MS=2000 LIMIT_S=60
-# Of the weights after STEPS steps. Three of the programs train the same.
+# Digests of the weights after STEPS steps. Three of the programs train the same model.
 readonly -A DIGESTS=(
   [session]=019afd445c1710b023151a742276da5f5ebbb11a944e8edb534480ae27dd6039
   [supervisor]=019afd445c1710b023151a742276da5f5ebbb11a944e8edb534480ae27dd6039
@@ -43,7 +42,7 @@ fail() {
   exit 1
 }
 
-# until_true COMMAND...: returns when it succeeds.
+# until_true COMMAND...: returns when COMMAND succeeds.
 until_true() {
   local end=$((SECONDS + LIMIT_S))
   until "$@"; do
@@ -52,7 +51,7 @@ until_true() {
   done
 }
 
-# One program ends with its configuration, the other by a hook.
+# Prints the program's flag for the last step; a hook ends monitored_session.
 steps_flag() {
   case "${program}" in
     *monitored*) echo "--last_step=${STEPS}" ;;
@@ -60,7 +59,7 @@ steps_flag() {
   esac
 }
 
-# start_task TYPE INDEX LOG: a task of a cluster that TF_CONFIG tells; its process is $!.
+# start_task TYPE INDEX LOG: starts a task of a cluster that TF_CONFIG describes; its process is $!.
 start_task() {
   TF_CONFIG='{"cluster": {"chief": ["unix:'"${WORK}"'/chief.socket"], "worker": ["unix:worker-0", "unix:worker-1"],
                           "ps": ["unix:ps-0"]},
@@ -83,7 +82,8 @@ start_chief() {
   master="grpc://127.0.0.1:${port}"
 }
 
-# Tasks of the cluster that do not train. One that never hears a chief believes that the run is over after a minute alone.
+# Starts the tasks of the cluster that do not train. A task that never reaches a chief assumes after a minute that the
+# run is over.
 start_others() {
   [[ "${told_by}" == TF_CONFIG ]] || return 0
   until_true test -S "${WORK}/chief.socket"
@@ -111,14 +111,14 @@ reached() {
   ((${step:-0} >= $1))
 }
 
-# kill_one PID: false when the run was over already, as it may be on a busy machine.
+# kill_one PID: fails if the process has already exited, as it may on a busy machine.
 kill_one() {
   kill -KILL "$1" 2>/dev/null || return
   wait "$1" 2>/dev/null
   return 0
 }
 
-# Arguments that are wrong: an address that nobody could ever listen on, a file that cannot be written, another's flag.
+# Checks that wrong arguments are refused: an invalid address, an unwritable file, another program's flag.
 refuses_flags() {
   local address
   logdir="${WORK}/refused"
@@ -133,14 +133,15 @@ refuses_flags() {
   (($? == 2)) || fail "a worker's --port_file was not refused"
 }
 
-# Both set `digest`.
+# Sets `digest`, as does run_disturbed.
 run_alone() {
   logdir="${WORK}/alone"
   "${program}" --logdir="${logdir}" "$(steps_flag)" --seed=7 >"${logdir}.chief.log" 2>&1 || fail "alone: exit code $?"
   digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
 }
 
-# Its record names the data so that other folders find them; session, supervisor and monitored_session make theirs.
+# Checks that a run's record names its data so that other folders find them; session, supervisor and monitored_session
+# make their own data.
 check_data_are_found() {
   case "${program}" in
     *session | *supervisor) return 0 ;;
@@ -149,7 +150,7 @@ check_data_are_found() {
     fail "predict in another folder: exit code $?"
 }
 
-# run_disturbed flags|TF_CONFIG: how the processes are told what they are.
+# run_disturbed flags|TF_CONFIG: how the processes learn their roles. Sets `digest`.
 run_disturbed() {
   local kill killed=0 k code ended other
   told_by="$1" logdir="${WORK}/told_by_$1" port="" master="unix:${WORK}/chief.socket"
@@ -190,7 +191,7 @@ run_disturbed() {
   digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
 }
 
-# The exported models of the one process and of the cluster answer the same.
+# Checks that the exported models of the single process and of the cluster give the same answers.
 check_exports() {
   local run
   for run in alone told_by_TF_CONFIG; do
@@ -207,14 +208,14 @@ for program in "${PROGRAMS[@]}"; do
   alone="${digest}"
   expected="${DIGESTS[$(basename "${program}")]:-none}"
   [[ "${alone}" == "${expected}" ]] || fail "digest ${alone}, but ${expected} everywhere else"
-  # As whoever restarts what has ended. StopAtStepHook, as the original's, looks after a step alone.
+  # Restarts the finished run. A StopAtStepHook, like the original's, checks only after a step.
   [[ "${program}" == *monitored* ]] || run_alone
   [[ "${alone}" == "${digest}" ]] || fail "started again after the end: digest ${digest}, before ${alone}"
   "${program}" --logdir="${logdir}" "$(steps_flag)" --seed=8 >"${logdir}.chief.log" 2>&1
   (($? == 2)) || fail "another seed's logdir was not refused as a wrong configuration"
   check_data_are_found
   ways=(flags TF_CONFIG)
-  # A bare session is under all of the others, which TF_CONFIG tells.
+  # A bare session is tested with flags only; the other programs use one with TF_CONFIG.
   [[ "${program}" != */session ]] || ways=(flags)
   for how in "${ways[@]}"; do
     run_disturbed "${how}"

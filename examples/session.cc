@@ -1,4 +1,4 @@
-// Trains a softmax regression with a session of its own: chief, worker, or all in one process, as its flags say.
+// Trains a softmax regression with a session. Its flags make it a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:session --logdir=/tmp/run --steps=500                 all in this process
 //   ./lockstep exec //examples:session --logdir=/tmp/run --listen=127.0.0.1:2222     the chief, which computes as well

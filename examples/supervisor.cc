@@ -1,4 +1,4 @@
-// Trains a softmax regression under a Supervisor: chief, worker, or all in one process, as its flags say.
+// Trains a softmax regression under a Supervisor. Its flags make it a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:supervisor --logdir=/tmp/run                            all in this process
 //   ./lockstep exec //examples:supervisor --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which computes as
