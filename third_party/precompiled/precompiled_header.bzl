@@ -6,7 +6,7 @@ GCC alone: it takes a precompiled header only where the flags are those of the s
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 def _precompiled_header_impl(ctx):
-    # The text lies beside the precompiled one, and nowhere before it in the order in which they are looked for.
+    # The text lies next to the precompiled header, and in no folder that is searched before it.
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     ctx.actions.symlink(output = header, target_file = ctx.file.header)
     precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")

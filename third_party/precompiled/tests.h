@@ -1,4 +1,4 @@
-// The same with what tests include.
+// libraries.h and the headers that tests include.
 #include <sstream>
 #include <thread>
 

@@ -1,6 +1,6 @@
 """cc_grpc_library with the signature of gRPC's own, over the system's protoc and plugin."""
 
-# The stubs lie in this folder of the package, by the path that imports name; it is on the include path.
+# This folder of the package holds the stubs, by the path that imports name; it is on the include path.
 _FOLDER = "_grpc"
 
 def _import_path(source, roots):

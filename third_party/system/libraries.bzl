@@ -62,7 +62,7 @@ SYSTEM_LIBRARIES = {
             "benchmark_main": "-lbenchmark_main -lbenchmark",
         },
     ),
-    # Eigen's headers are on the include path of every compilation (.bazelrc; outside of this workspace build_defs.bzl).
+    # Eigen's headers are on the include path of every compilation (.bazelrc; outside this workspace, build_defs.bzl).
     "eigen": dict(
         apt = "libeigen3-dev",
         headers = ["/usr/include/eigen3/Eigen/Core"],

@@ -28,7 +28,7 @@ def _system_library_impl(rctx):
     for label, value in rctx.attr.targets.items():
         package, _, name = label.partition(":")
         if not name:
-            # "absl/status" names the target "status" in "absl/status"; "protobuf" one in the root.
+            # "absl/status" names the target "status" in "absl/status"; "protobuf" names a target in the root.
             name = package.split("/")[-1]
             if "/" not in package:
                 package = ""
