@@ -1,7 +1,7 @@
 """What the BUILD files of this workspace use in place of the native rules, and the flags for those of others."""
 
-# For targets of another workspace that compute (docs/library.md): what .bazelrc has for every object of this one. A model
-# whose object had other flags would compute other bits.
+# Options for targets of another workspace that compute (docs/library.md): the ones that .bazelrc has for every object
+# of this workspace. A model whose object had other flags would compute other bits.
 LOCKSTEP_COPTS = [
     "-std=c++17",
     "-march=x86-64-v3",
@@ -11,7 +11,7 @@ LOCKSTEP_COPTS = [
     "/usr/include/eigen3",
 ]
 
-# Where a loop happens to lie costs up to a third of its speed (an optimizer's on AMD, when it crosses a cache line).
+# A loop's address can cost up to a third of its speed (an optimizer's on AMD, if it crosses a cache line).
 _FOLDERS_OF_LOOPS = ["common/tensor", "kernels", "server/optimizer", "server/ps", "worker/nn"]
 
 def workspace_copts():
@@ -30,10 +30,10 @@ def _test_copts():
 def _precompiled_for_tests():
     return "precompiled_loop_tests" if _has_loops() else "precompiled_tests"
 
-# A test's own code need not be fast: this halves the time that it takes to compile.
+# A test's own code need not be fast: these flags halve its compile time.
 TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
-# The test of a kernel computes what it compares with, which under a sanitizer is little.
+# A kernel's test computes its reference results, so it is optimized, except under a sanitizer, where it computes few.
 LOOP_TEST_COPTS = select({
     "//:sanitizer": TEST_COPTS,
     "//conditions:default": [],

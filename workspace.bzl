@@ -7,7 +7,7 @@ load("//third_party/system:system_library.bzl", "system_library")
 def lockstep_workspace():
     """Declares every repository that Lockstep builds with. One that is declared already stays as it is."""
 
-    # What Bazel's own tools ask for, made local.
+    # Repositories that Bazel's own tools need, replaced by local ones.
     _declare(folder_repository, "rules_cc", path = "third_party/rules_cc")
     _declare(folder_repository, "remote_coverage_tools", path = "third_party/remote_coverage_tools")
     _declare(native.local_repository, "rules_java", path = "/usr/share/bazel/rules/java")
