@@ -45,7 +45,7 @@ class Chief {
     Executor* executor = Executor::Threads();
     // Empty: no checkpoints and no events.
     std::string logdir;
-    // Whether the logdir gets an event file.
+    // If true, the logdir gets an event file.
     bool write_events = true;
     // Validated, with defaults filled in.
     config::v1::RunSpec config;
@@ -95,7 +95,7 @@ class Chief {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes the session one that was just used. Errors: Aborted for an unknown session or an old generation.
   absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether ValuePath::kShared is possible.
+  // Returns whether ValuePath::kShared is possible.
   bool shares_memory() const { return shared_memory_ != nullptr; }
   // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
   // generation; FailedPrecondition when its worker has not computed the canary.
