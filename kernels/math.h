@@ -5,8 +5,7 @@
 
 namespace lockstep {
 
-// y[i] = f(x[i]); y may be x. The functions of math-inl.h, which says what they are made of; each result depends on its
-// x alone.
+// y[i] = f(x[i]); y may be x. math-inl.h describes how f is computed; each result depends on its own x only.
 //
 //   function   largest error, in units of the result's last place
 //   e^x        1.3, where the result is a normal number

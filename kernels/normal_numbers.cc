@@ -21,11 +21,11 @@ HWY_INLINE DoubleVector LogOfFraction(DoubleVector u) {
   const Doubles d;
   const hn::RebindToSigned<Doubles> di;
   const auto bits = hn::BitCast(di, u);
-  // u = 2^k m: the bits of 2^k, less those of 1, are the upper 12 of what u has beyond sqrt(1/2).
+  // u = 2^k m. After subtracting the bits of sqrt(1/2) from those of u, the upper 12 bits are k.
   const auto beyond = hn::Sub(bits, hn::Set(di, kSqrtHalfBits));
   const auto exponent = hn::And(beyond, hn::Set(di, -(int64_t{1} << 52)));
   const DoubleVector m = hn::BitCast(d, hn::Sub(bits, exponent));
-  // k + 32 is in [0, 32]; beside 2^52, the last place is 1.
+  // k + 32 is in [0, 32]; added to 2^52, its last place is 1.
   const auto whole = hn::ShiftRight<52>(
       hn::BitCast(hn::RebindToUnsigned<Doubles>(), hn::Add(exponent, hn::Set(di, int64_t{32} << 52))));
   const DoubleVector magic = hn::Set(d, 0x1p52);

@@ -17,13 +17,13 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// x / divisor, with inverse = 1 / divisor: the product and its remainder's (Markstein).
+// Returns x / divisor, given inverse = 1 / divisor: the product, corrected by its remainder (Markstein).
 HWY_INLINE FloatVector DivideByMultiplying(FloatVector x, FloatVector divisor, FloatVector inverse) {
   const FloatVector quotient = hn::Mul(x, inverse);
   return hn::MulAdd(hn::NegMulAdd(quotient, divisor, x), inverse, quotient);
 }
 
-// byte / 255, as a division rounds it; a test goes through all 256 bytes.
+// Returns byte / 255, rounded as a division rounds it; a test checks all 256 bytes.
 HWY_INLINE FloatVector FractionsOf255(const uint8_t* bytes) {
   const Floats d;
   const hn::RebindToSigned<Floats> di;
@@ -32,7 +32,7 @@ HWY_INLINE FloatVector FractionsOf255(const uint8_t* bytes) {
   return DivideByMultiplying(byte, hn::Set(d, 255.0f), hn::Set(d, 1.0f / 255.0f));
 }
 
-// Calls f(fractions) for vectors of bytes; the last ones are copied beforehand.
+// Calls f(fractions) for vectors of bytes; the last, partial one is copied first.
 template <class F>
 HWY_INLINE void ForEachVector(int64_t size, const uint8_t* bytes, float* out, F f) {
   const Floats d;

@@ -7,13 +7,13 @@ namespace lockstep {
 
 // (x - mean) / stddev in float arithmetic.
 struct ByteNormalization {
-  // Decides once how its bytes are computed: the quotients by stddev have the same bits without a division, unless
-  // stddev is one of few numbers.
+  // Decides once whether to multiply or to divide: a corrected product has the same bits as the quotient by stddev,
+  // except for a few values of stddev.
   ByteNormalization(float mean, float stddev);
 
   float mean;
   float stddev;
-  // 1 / stddev, and whether x * inverse, corrected by its remainder, is x / stddev for all bytes.
+  // 1 / stddev. `multiplies` is true if x * inverse, corrected by its remainder, is x / stddev for all bytes.
   float inverse;
   bool multiplies;
 };

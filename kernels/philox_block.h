@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// The numbers of Philox4x32-10.
+// The constants of Philox4x32-10.
 struct PhiloxConstants {
   static constexpr uint32_t kMultiplier0 = 0xD2511F53;
   static constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
@@ -15,7 +15,7 @@ struct PhiloxConstants {
   static constexpr int kRounds = 10;
 };
 
-// Block `index` of a stream.
+// Returns block `index` of a stream.
 inline std::array<uint32_t, 4> PhiloxBlock(uint64_t key, uint64_t stream, uint64_t index) {
   using P = PhiloxConstants;
   std::array<uint32_t, 4> c = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),

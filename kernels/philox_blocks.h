@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// The first `size` numbers of blocks first_block, first_block + 1, ... of a stream (philox_block.h), one block after
-// the other.
+// Writes the first `size` numbers of blocks first_block, first_block + 1, ... of a stream (philox_block.h), one block
+// after the other.
 void FillPhiloxBlocks(uint64_t key, uint64_t stream, uint64_t first_block, int64_t size, uint32_t* out);
 
 }  // namespace lockstep

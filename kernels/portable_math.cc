@@ -9,7 +9,7 @@
 // Before the other headers of Highway.
 #include "lockstep/kernels/vectors/elementary-inl.h"
 
-// For one target, the one that everything else is compiled for.
+// Compiled for one target only, the one that all other code is compiled for.
 HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
@@ -40,7 +40,7 @@ double Scale(DoublePair x, int64_t k) {
   if (k > -1022 || (k == -1022 && x.high >= 1)) {
     return k < 1023 ? x.high * PowerOfTwo(k) : x.high * PowerOfTwo(k - 2) * 4;
   }
-  // Subnormal: the last place is 2^-52 of the smallest normal number, as it is of 1.
+  // The result is subnormal: its last place is 2^-52 of the smallest normal number, as the last place of 1 is 2^-52.
   const DoublePair part = Scaled(x, PowerOfTwo(k + 1022));
   const DoublePair sum = ExactSumOfOrdered(1.0, part.high);
   return (sum.high + (sum.low + part.low) - 1) * PowerOfTwo(-1022);
@@ -72,7 +72,7 @@ double ExpOfPair(DoublePair x) {
 template <typename LogSeries>
 DoublePair LogOfPair(const LogSeries& series, DoublePair x) {
   const int64_t k = (static_cast<int64_t>(BitsOf(x.high)) - kSqrtHalfBits) >> 52;
-  // In two factors: 2^-k itself may be subnormal.
+  // Scales by two factors, because 2^-k itself may be subnormal.
   const DoublePair m = Scaled(Scaled(x, PowerOfTwo(-(k / 2))), PowerOfTwo(-(k - k / 2)));
   return LogOfScaled(static_cast<double>(k), LogOfMantissa(series, m));
 }
@@ -132,10 +132,10 @@ double Log1pOfDouble(double x) {
 }
 
 bool IsWhole(double x) { return std::floor(x) == x; }
-// Of a whole number; those from 2^53 on are even.
+// x is a whole number; from 2^53 on, all are even.
 bool IsOdd(double x) { return std::abs(x) < 0x1p53 && (static_cast<int64_t>(x) & 1) != 0; }
 
-// x^y where x or y is 0, infinite or NaN, or x is 1.
+// Returns x^y where x or y is 0, infinite or NaN, or x is 1.
 double PowOfSpecial(double x, double y) {
   if (x == 1 || y == 0) return 1;
   if (std::isnan(x) || std::isnan(y)) return kNan;
@@ -154,7 +154,7 @@ double PowOfDoubles(double x, double y) {
     if (IsOdd(y)) sign = -1;
   }
   const DoublePair log = LogOfPositive(kFineLogSeries, std::abs(x));
-  // Far beyond the ends of e^x, where the product could overflow.
+  // Far outside the range of e^x, the product below could overflow.
   const double size = log.high * y;
   if (std::abs(size) > 1000) return size > 0 ? sign * kInfinity : sign * 0;
   return sign * ExpOfPair(Times(log, {y, 0}));

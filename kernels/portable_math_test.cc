@@ -43,7 +43,7 @@ std::vector<double> Evenly(double from, double to) {
   return x;
 }
 
-// As many in each power of two, from |from| to |to|, with the sign of `to`.
+// Returns equally many numbers in each power of two, from |from| to |to|, with the sign of `to`.
 std::vector<double> ByMagnitude(double from, double to) {
   std::vector<double> x = Evenly(std::log2(std::abs(from)), std::log2(std::abs(to)));
   for (double& v : x) v = std::copysign(std::exp2(v), to);
@@ -53,7 +53,7 @@ std::vector<double> ByMagnitude(double from, double to) {
 // The bound of portable_math.h.
 constexpr double kBound = 0.51;
 
-// Expects every result of f to be within the bound of the exact one.
+// Expects every result of f to be within the bound around the exact one.
 void ExpectExact(double (*f)(double), Quad (*exact)(Quad), const std::vector<double>& points) {
   double largest = 0, where = 0;
   for (const double x : points) {
@@ -130,7 +130,7 @@ TEST(PortableMathTest, PowersAreWithinTheBound) {
   }
 }
 
-// Equal, and of the same sign; any two NaN.
+// Expects equal numbers of the same sign, or two NaN of any kind.
 template <typename Number>
 void ExpectSame(Number actual, Number expected, Number x, Number y = 0) {
   if (std::isnan(expected)) {
@@ -150,7 +150,7 @@ TEST(PortableMathTest, TheEndsOfTheRangeAreThoseOfC) {
     ExpectSame(portable::Log1p(x), std::log1p(x), x);
     ExpectSame(portable::Sin(x), std::sin(x), x);
     ExpectSame(portable::Cos(x), std::cos(x), x);
-    // The C library's own may err by two units.
+    // The C library's own tanh may err by two units.
     ExpectSame(portable::Tanh(x), static_cast<double>(tanhq(static_cast<Quad>(x))), x);
   }
   EXPECT_EQ(portable::Log(1), 0);
@@ -164,7 +164,7 @@ TEST(PortableMathTest, AnglesBeyondTheRangeAreNaN) {
   }
 }
 
-// Zeros, infinities and NaN to the bit, other numbers nearly.
+// Expects zeros, infinities and NaN to match to the bit, other numbers nearly.
 template <typename Number>
 void ExpectSpecialPowers(const std::vector<Number>& numbers) {
   for (const Number x : numbers) {

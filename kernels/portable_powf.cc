@@ -1,7 +1,7 @@
-// x^y in single precision: 2^(y log2 x), all of it in double precision and rounded once, at the end.
+// x^y in single precision: 2^(y log2 x), computed in double precision and rounded once, at the end.
 //   log2 x = exponent + 2 / ln 2 (s + s^3 / 3 + s^5 / 5 + ...),  s = (m - 1) / (m + 1),  x = m 2^exponent
 //   2^r = 1 + r ln 2 + (r ln 2)^2 / 2! + ...,  |r| <= 1/2
-// With m in [sqrt(1/2), sqrt(2)) s is at most 0.172, and both series end where their terms are below 2^-56.
+// With m in [sqrt(1/2), sqrt(2)), s is at most 0.172, and both series end where their terms are below 2^-56.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kTwoByLn2 = 0x1.71547652b82fep+1;
-// The powers of 2 whose results and whose places are those of normal numbers.
+// The result is a normal float for exponents up to this size.
 constexpr double kLargestExponent = 126;
 constexpr int kLogTerms = 11;
 constexpr int kExpTerms = 14;
@@ -36,9 +36,9 @@ To BitCast(From from) {
   return to;
 }
 
-// Of a positive number in the range of float, which is normal as a double.
+// x is positive and in the range of float, so that it is a normal double.
 double Log2(double x) {
-  // The exponent of x / sqrt(1/2), and what it leaves.
+  // The exponent of x / sqrt(1/2), and the remaining mantissa.
   constexpr uint64_t kRootOfHalf = 0x3fe6a09e667f3bcd;
   const auto above = static_cast<int64_t>(BitCast<uint64_t>(x) - kRootOfHalf) >> 52;
   const auto m = BitCast<double>(BitCast<uint64_t>(x) - (static_cast<uint64_t>(above) << 52));

@@ -29,7 +29,7 @@ struct Bfloat16 {
     const auto high = [&](hn::Vec<Words> x) HWY_ATTR { return hn::And(hn::ShiftRight<16>(x), hn::Set(d, 0xffff)); };
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
     auto rounded = high(hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fff))));
-    // What was rounded up to infinity goes back to the largest number.
+    // Numbers that rounded up to infinity become the largest number.
     const auto is_infinity = hn::Eq(hn::And(rounded, hn::Set(d, 0x7fff)), hn::Set(d, 0x7f80));
     const auto overflown = hn::And(is_infinity, hn::Gt(infinity, magnitude));
     rounded = hn::IfThenElse(overflown, hn::Sub(rounded, hn::Set(d, 1)), rounded);
@@ -63,7 +63,7 @@ struct Half {
 HWY_INLINE ShortVector LoadShorts(const char* bytes) {
   return hn::LoadU(Shorts(), reinterpret_cast<const uint16_t*>(bytes));
 }
-// The first `count`.
+// Loads the first `count` numbers.
 HWY_INLINE ShortVector LoadShortPart(const char* bytes, int64_t count) {
   uint16_t padded[kFloatLanes] = {};
   std::memcpy(padded, bytes, static_cast<size_t>(count) * sizeof(uint16_t));
@@ -86,7 +86,7 @@ HWY_INLINE void EncodeAll(int64_t n, const float* values, uint16_t* out) {
   std::memcpy(out + i, numbers, static_cast<size_t>(n - i) * sizeof(uint16_t));
 }
 
-// kAdds: to what is there.
+// If kAdds, adds to the contents of `out`.
 template <class Type, bool kAdds>
 HWY_INLINE void DecodeAll(int64_t n, const char* bytes, float* out) {
   const Floats d;

@@ -5,18 +5,18 @@
 
 namespace lockstep {
 
-// The 16-bit types. A float is rounded to the nearest number of the type, of two equally near ones to the one whose
-// last bit is zero. A finite number beyond the largest becomes the largest, with its sign; an infinity stays one; every
-// NaN becomes the same NaN (0x7fc0, 0x7e00). Subnormal numbers count like others.
+// The 16-bit types. A float is rounded to the nearest number of the type, ties to the one whose last bit is zero. A
+// finite number beyond the largest becomes the largest, with its sign; an infinity stays one; every NaN becomes the
+// same NaN (0x7fc0, 0x7e00). Subnormal numbers are treated like others.
 enum class ShortFloat { kBfloat16, kHalf };
 
 // values[i] = values[i] rounded.
 void RoundToShort(ShortFloat type, int64_t n, float* values);
-// The bits of values[i], rounded.
+// out[i] = the bits of values[i], rounded.
 void EncodeShort(ShortFloat type, int64_t n, const float* values, uint16_t* out);
-// The reverse, from little-endian bytes at any alignment. Exact.
+// Decodes little-endian bytes at any alignment, exactly.
 void DecodeShort(ShortFloat type, int64_t n, const char* bytes, float* out);
-// out[i] += the i-th of them.
+// out[i] += the i-th decoded number.
 void DecodeAndAddShort(ShortFloat type, int64_t n, const char* bytes, float* out);
 
 // out[i] += the i-th float of `bytes`, at any alignment.

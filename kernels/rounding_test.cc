@@ -115,7 +115,7 @@ TEST(RoundingKernelTest, FindsWhatIsNotFiniteAnywhere) {
   });
 }
 
-// The bytes of `numbers` at any alignment.
+// Copies `numbers` to bytes at any alignment.
 template <typename T>
 const char* RandomBytes(RandomCase* c, const std::vector<T>& numbers) {
   const auto* const from = reinterpret_cast<const char*>(numbers.data());

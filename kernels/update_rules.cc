@@ -23,7 +23,7 @@ using V = FloatVector;
 
 HWY_INLINE V Constant(float x) { return hn::Set(Floats(), x); }
 
-// A vector of elements at `at`: reads them, calls rule(gradient, &value, states), writes them.
+// Reads a vector of elements at `at`, calls rule(gradient, &value, states), and writes the vector.
 template <int kStates, class Rule, class Load, class Store>
 HWY_INLINE void UpdateVector(const UpdateArrays& a, int64_t at, bool multiplies, V divisor, const Rule& rule, Load load,
                              Store store) {
@@ -39,11 +39,11 @@ HWY_INLINE void UpdateVector(const UpdateArrays& a, int64_t at, bool multiplies,
   store(value, a.value_out + at);
 }
 
-// Vectors of a cache line.
+// Number of vectors in a cache line.
 constexpr int kLineVectors = 16 / kFloatLanes;
 
-// The same for kLineVectors vectors. An array's line is written as a whole: with lines of several arrays half written,
-// memory is slower. kStreams: the states go past the caches.
+// UpdateVector for kLineVectors vectors. Each array's line is written as a whole, because memory is slower while lines
+// of several arrays are half written. If kStreams, the states bypass the caches.
 template <int kStates, bool kStreams, class Rule>
 HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V divisor, const Rule& rule) {
   const Floats d;
@@ -75,7 +75,7 @@ HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V
   for (int v = 0; v < kLineVectors; ++v) hn::StoreU(values[v], d, a.value_out + at + v * kFloatLanes);
 }
 
-// Updates whole lines; returns how many elements these are.
+// Updates whole lines; returns the number of elements updated.
 template <int kStates, bool kStreams, class Rule>
 HWY_INLINE int64_t UpdateLines(const UpdateArrays& a, bool multiplies, V divisor, const Rule& rule) {
   constexpr int64_t kLine = kLineVectors * kFloatLanes;
@@ -84,7 +84,7 @@ HWY_INLINE int64_t UpdateLines(const UpdateArrays& a, bool multiplies, V divisor
   return at;
 }
 
-// Whether the states are written past the caches (kStreamedElements).
+// Returns true if the states are written past the caches (kStreamedElements).
 template <int kStates>
 bool Streams(const UpdateArrays& a) {
   return kStates > 0 && a.n >= kStreamedElements && std::all_of(a.state_out, a.state_out + kStates, [](const float* p) {
@@ -95,7 +95,7 @@ bool Streams(const UpdateArrays& a) {
 template <int kStates, class Rule>
 HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
   const Floats d;
-  // By a power of two, division and multiplication are the same.
+  // For a power of two, division and multiplication give the same bits.
   int exponent;
   const bool multiplies = std::frexp(a.gradient_divisor, &exponent) == 0.5f && exponent > -100 && exponent < 100;
   const V divisor = Constant(multiplies ? 1.0f / a.gradient_divisor : a.gradient_divisor);

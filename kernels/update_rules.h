@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// The most states of a rule.
+// Maximum number of states of a rule.
 inline constexpr int kMostUpdateStates = 3;
 
-// From so many elements on, states whose new arrays begin at multiples of 64 bytes are written past the caches: with
-// the variable's other arrays they would not stay there until the next step.
+// With at least this many elements, states whose new arrays begin at multiples of 64 bytes are written past the caches,
+// in which they would not stay until the next step.
 inline constexpr int64_t kStreamedElements = 65536;
 
 // Elements that an optimizer updates. A gradient is gradient[i] / gradient_divisor, one float division. Pointers need
@@ -25,8 +25,8 @@ struct UpdateArrays {
   float* state_out[kMostUpdateStates] = {};
 };
 
-// The numbers of each rule. server/optimizer has their formulas and where they come from; each operation of a formula
-// is rounded by itself.
+// The parameters of each rule. server/optimizer has their formulas and sources; each operation of a formula is rounded
+// separately.
 struct SgdRule {
   float rate;
 };
@@ -55,11 +55,11 @@ struct AdamRule {
   float beta1;
   float beta2;
   float epsilon;
-  // AdamW, where weight_decay is positive.
+  // If weight_decay is positive, the rule is AdamW.
   float weight_decay;
   float rate;
 };
-// With square roots; rate is not 0.
+// The rule with square roots; rate is not 0.
 struct FtrlRule {
   float rate;
   float l1;

@@ -24,7 +24,7 @@ struct Variable {
     }
   }
 
-  // `n` elements from `first` on, updated in place.
+  // Returns `n` elements from `first` on, updated in place.
   UpdateArrays Arrays(float divisor, int64_t first, int64_t n) {
     UpdateArrays arrays;
     arrays.n = n;
@@ -81,7 +81,7 @@ TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
   ExpectSameBits(FtrlRule{0.1f, 0.3f, 0.2f});
 }
 
-// From kStreamedElements on the states are written in another way, unless they begin anywhere.
+// Aligned states are written differently from kStreamedElements on.
 TEST(UpdateRulesTest, LargeStatesHaveTheSameBits) {
   constexpr int64_t kElements = kStreamedElements + 41;
   const AdamRule rule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f};
@@ -121,7 +121,7 @@ TEST(UpdateRulesTest, AdamAgreesWithEigen) {
   });
 }
 
-// One by a division, one by a product: a power of two has the same bits either way.
+// Covers division and multiplication; a power of two gives the same bits either way.
 TEST(UpdateRulesTest, TheGradientIsRoundedOnce) {
   for (const float divisor : {1.0f, 2.0f, 3.0f, 7.0f, 64.0f, 0.5f}) {
     ForEachTarget([&] {
@@ -186,7 +186,7 @@ int States(const RmsPropRule& rule) { return rule.centered ? 3 : 2; }
 int States(const AdamRule&) { return 2; }
 int States(const FtrlRule&) { return 2; }
 
-// Each element has the bits that it has by itself, or in a part of the array where this is large.
+// Expects each element to have the bits that it has alone, or within a part of a large array.
 template <typename Rule>
 void TryRandomCase(RandomCase* c) {
   const Rule rule = RandomRule<Rule>(c);

@@ -61,7 +61,8 @@ void Gradients(const ActivationKernel& f, int64_t size, const float* value, cons
   });
 }
 
-// Of the rows behind those that are in the sums already, if any. A null dx is not written.
+// Writes the gradients of `rows` rows to dx, unless it is null, and adds them to `sums`, which it overwrites if
+// `first`.
 template <class Function, class Strip>
 HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool first, int64_t rows, int64_t columns,
                                  const float* value, const float* dy, float* dx, float* sums) {
@@ -80,7 +81,7 @@ HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool fir
 
 void GradientsAndSums(const ActivationKernel& f, int64_t rows, int64_t columns, const float* value, const float* dy,
                       float* dx, float* sums) {
-  // The sums of narrow rows stay in registers. Of wide ones row by row, so that memory is read in its order: strips
+  // The sums of narrow rows stay in registers. Wide rows are added one by one, so that memory is read in order: strips
   // that go down many rows take three times as long on an AMD EPYC.
   const int64_t group = columns <= 4 * kFloatLanes ? rows : 1;
   WithActivation(f, [&](auto function) HWY_ATTR {

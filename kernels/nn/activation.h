@@ -10,16 +10,16 @@ namespace lockstep {
 // y[i] = f(x[i]); y may be x.
 void ApplyActivation(const ActivationKernel& f, int64_t size, const float* x, float* y);
 
-// Of each of `rows` rows of `columns` elements, `stride` apart in sum and y: sum[c] += bias[c], unless bias is null,
-// and y[c] = f(sum[c]). y may be `sum`, which then holds f alone.
+// For each of `rows` rows of `columns` elements, `stride` apart in sum and y: sum[c] += bias[c], unless bias is null,
+// and y[c] = f(sum[c]). y may be `sum`, which then holds only f.
 void AddBiasAndActivateRows(const ActivationKernel& f, int64_t rows, int64_t columns, int64_t stride, const float* bias,
                             float* sum, float* y);
 
-// dx[i] = dy[i] f'(x[i]). `value` is x for kGelu, else y = f(x); dx may be dy.
+// dx[i] = dy[i] f'(x[i]). `value` is x for kGelu, otherwise y = f(x); dx may be dy.
 void ApplyActivationGradient(const ActivationKernel& f, int64_t size, const float* value, const float* dy, float* dx);
 
-// The same of rows x columns elements and, unless `sums` is null, sums[c] = the sum of column c of dx, row after row.
-// In one pass; dx may be dy.
+// ApplyActivationGradient for rows x columns elements and, unless `sums` is null, sums[c] = the sum of column c of dx,
+// row after row. Makes one pass; dx may be dy.
 void ActivationGradientAndSums(const ActivationKernel& f, int64_t rows, int64_t columns, const float* value,
                                const float* dy, float* dx, float* sums);
 

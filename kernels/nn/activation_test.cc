@@ -21,7 +21,7 @@ const ActivationKernel kAll[] = {{ActivationType::kIdentity},          {Activati
                                  {ActivationType::kLeakyRelu, kSlope}, {ActivationType::kTanh},
                                  {ActivationType::kSigmoid},           {ActivationType::kGelu}};
 
-// Eigen's, in double.
+// Computes the activation with Eigen, in double.
 Eigen::ArrayXd Reference(ActivationType type, const Eigen::ArrayXd& x) {
   switch (type) {
     case ActivationType::kIdentity:
@@ -76,7 +76,7 @@ TEST(ActivationKernelTest, GradientsAreTheSlopesOfEigen) {
   }
 }
 
-// In double, without the cancellation of 1 + tanh: x s and its slope, with s = (1 + tanh u) / 2.
+// x s and its slope in double, with s = (1 + tanh u) / 2, which avoids the cancellation in 1 + tanh.
 struct ExactGelu {
   explicit ExactGelu(double x)
       : u(std::sqrt(M_2_PI) * (x + 0.044715 * x * x * x)),
@@ -86,7 +86,7 @@ struct ExactGelu {
   double u, s, value, slope;
 };
 
-// Every 4099th number, and the worst of all.
+// Tries every 4099th number and the worst ones of all.
 TEST(ActivationKernelTest, TheErrorsOfGeluAreWithinTheirBoundsAndReachThem) {
   std::vector<float> x = {3.90165329f, 4.14379311f, 4.79164505f};
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
@@ -120,7 +120,7 @@ TEST(ActivationKernelTest, TheErrorsOfGeluAreWithinTheirBoundsAndReachThem) {
 
 TEST(ActivationKernelTest, FarFromZeroTheGradientOfGeluIsThatOfItsAsymptotes) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  // Where tanh is 1; where the cube, the square and x itself are infinite.
+  // Arguments at which tanh is 1, then ones at which the cube, the square and x itself are infinite.
   std::vector<float> x = {10, 1e12f, 1e13f, 1.8e19f, 1.9e19f, 2e19f, 3e38f, kInfinity};
   for (size_t i = 0, size = x.size(); i < size; ++i) x.push_back(-x[i]);
   x.push_back(std::nanf(""));
@@ -134,7 +134,7 @@ TEST(ActivationKernelTest, FarFromZeroTheGradientOfGeluIsThatOfItsAsymptotes) {
   });
 }
 
-// Of a matrix of each shape: the gradient, and the sums of its columns.
+// Checks the gradient and the column sums of a matrix of each shape.
 TEST(ActivationKernelTest, SumsAreThoseOfTheColumnsRowByRow) {
   for (const int64_t rows : {1, 2, 4, 7, 8, 13}) {
     for (int64_t columns = 1; columns <= 140; columns += 1 + columns / 20) {
@@ -197,7 +197,7 @@ float GradientOf(const ActivationKernel& f, float value, float dy) {
   return dy;
 }
 
-// By themselves and in any row, elements have the same bits.
+// An element has the same bits alone and in any row.
 TEST(ActivationKernelTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(600, [](RandomCase& c) {
     const ActivationKernel& f = c.OneOf(kAll);

@@ -14,8 +14,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// 64 channels, if that is not too much for the registers: strips that are narrower than a row do not read memory in its
-// order.
+// 64 channels, if the registers can hold them: strips narrower than a row do not read memory in order.
 constexpr int kStripVectors = kFloatLanes < 16 ? 8 : 4;
 
 template <class Strip>

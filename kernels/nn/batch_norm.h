@@ -7,13 +7,13 @@
 
 namespace lockstep {
 
-// The loops of batch normalization over rows of row-major [rows, columns] matrices, one column a channel. Sums go row
-// after row.
+// The loops of batch normalization over row-major [rows, columns] matrices, one column per channel. Sums go row after
+// row.
 
 // means[c] = the mean of column c of x, squares[c] = the sum of the squared distances from it; rows is at least 1.
 void ColumnMeansAndSquares(int64_t rows, int64_t columns, const float* x, float* means, float* squares);
 
-// What a channel is normalized with: z = (x - mean) scale + shift, in one fused multiply-add. [columns] each.
+// The numbers that normalize each channel: z = (x - mean) scale + shift, in one fused multiply-add. [columns] each.
 struct ChannelNumbers {
   const float* mean;
   const float* scale;
@@ -24,21 +24,21 @@ struct ChannelNumbers {
 void NormalizeColumns(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                       const float* x, float* y);
 
-// What the activation's gradient is computed from, and what becomes of dz = dy f'(z).
+// The input of the activation's gradient, and the use of dz = dy f'(z).
 enum class NormGradientMode {
   kFromInput,           // from z; dz is not kept
   kFromInputAndStore,   // from z; dz replaces dy
   kFromOutputAndStore,  // from y; dz replaces dy
 };
 
-// products[c] = the sum of dz (x - mean), a chain of fused multiply-adds; sums[c] = the sum of dz. `y` is read by
-// kFromOutputAndStore alone.
+// products[c] = the sum of dz (x - mean), a chain of fused multiply-adds; sums[c] = the sum of dz. Only
+// kFromOutputAndStore reads `y`.
 void SumNormGradients(const ActivationKernel& f, NormGradientMode mode, int64_t rows, int64_t columns,
                       const ChannelNumbers& channels, const float* x, const float* y, float* dy, float* products,
                       float* sums);
 
-// dx = scale dz - ((x - mean) slope + offset), the parenthesis in one fused multiply-add. dz = dy f'(z), so `f` is the
-// identity where dy holds dz. dx may be dy.
+// dx = scale dz - ((x - mean) slope + offset), the parenthesis in one fused multiply-add. dz = dy f'(z); if dy already
+// holds dz, `f` is the identity. dx may be dy.
 void NormInputGradient(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                        const float* offset, const float* slope, const float* x, const float* dy, float* dx);
 

@@ -34,7 +34,7 @@ struct Problem {
 const ActivationKernel kIdentity;
 const ActivationKernel kRelu{ActivationType::kRelu};
 
-// Each of the loops.
+// Returns the outputs of all loops.
 std::vector<float> Everything(const Problem& p, const ActivationKernel& f, NormGradientMode mode) {
   const int64_t size = p.rows * p.columns;
   std::vector<float> y(size), dx(size), dz = p.dy, sums(4 * p.columns);
@@ -98,7 +98,7 @@ TEST(BatchNormKernelTest, TheGradientStaysUnlessItIsToBeStored) {
   EXPECT_EQ(dy, p.dy);
 }
 
-// What the header says of each channel, one element at a time.
+// Computes each channel as the header says, one element at a time.
 struct ChannelReference {
   float mean, scale, shift;
 

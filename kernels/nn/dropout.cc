@@ -18,10 +18,10 @@ namespace {
 
 using Integers = hn::RebindToSigned<Floats>;
 
-// Bits that are written together: of whole bytes.
+// Number of mask bits written at a time: whole bytes.
 constexpr int kTogether = kFloatLanes < 8 ? 8 : kFloatLanes;
 
-// One vector. The bits of its mask.
+// Drops elements of one vector and returns its mask bits.
 template <class Load, class Store>
 HWY_INLINE uint32_t DropVector(const DropoutRule& rule, const uint32_t* bits, Load load, Store store) {
   const Floats d;
@@ -57,7 +57,7 @@ void DropOnTarget(const DropoutRule& rule, int64_t size, const uint32_t* bits, c
     StoreBytes(word, kTogether / 8, kept + i / 8);
   }
   if (i == size) return;
-  // The numbers of the last ones, up to a whole byte.
+  // The random numbers of the last elements, up to a whole byte of the mask.
   uint32_t last[kTogether] = {};
   std::copy_n(bits + i, (size - i + 7) / 8 * 8, last);
   uint32_t word = 0;
@@ -71,14 +71,14 @@ void DropOnTarget(const DropoutRule& rule, int64_t size, const uint32_t* bits, c
   StoreBytes(word, (size - i + 7) / 8, kept + i / 8);
 }
 
-// The lanes whose bits of `word`, from the lowest on, are set.
+// Returns the mask whose lane i is set if bit i of `word` is.
 HWY_INLINE hn::Mask<Floats> MaskOf(uint32_t word) {
   const Integers di;
   const auto bit = hn::Shl(hn::Set(di, 1), hn::Iota(di, 0));
   return hn::RebindMask(Floats(), hn::TestBit(hn::Set(di, static_cast<int32_t>(word)), bit));
 }
 
-// The bits of the elements from i on, in their bytes up to `end`.
+// Returns the mask bits of the elements from i on; reads only bytes of elements before `end`.
 HWY_INLINE uint32_t WordAt(const uint8_t* kept, int64_t i, int64_t end) {
   uint32_t word = kept[i / 8];
   if (kFloatLanes > 8 && i + 8 < end) word |= static_cast<uint32_t>(kept[i / 8 + 1]) << 8;

@@ -5,18 +5,18 @@
 
 namespace lockstep {
 
-// Which elements are kept, and the factor of these.
+// The rule by which elements are kept, and the factor of the kept ones.
 struct DropoutRule {
-  // Of the upper 24 bits of an element's random number.
+  // Lowest value of a random number's upper 24 bits that keeps the element.
   int32_t lowest_kept;
   float scale;
 };
 
-// y[i] = x[i] scale where bits[i] >> 8 is at least lowest_kept, else 0; bit i % 8 of kept[i / 8] says which. Writes
-// whole bytes of `kept`, and reads `bits` up to a multiple of 8.
+// y[i] = x[i] scale if bits[i] >> 8 is at least lowest_kept, otherwise 0. Bit i % 8 of kept[i / 8] is set if element i
+// is kept. Writes whole bytes of `kept`, and reads `bits` up to a multiple of 8.
 void DropElements(const DropoutRule& rule, int64_t size, const uint32_t* bits, const float* x, uint8_t* kept, float* y);
 
-// dx[i] = dy[i] scale where the bit is set, else 0; dx may be dy.
+// dx[i] = dy[i] scale if the bit is set, otherwise 0; dx may be dy.
 void DropoutGradient(float scale, int64_t size, const uint8_t* kept, const float* dy, float* dx);
 
 }  // namespace lockstep

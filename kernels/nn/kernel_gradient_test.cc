@@ -13,17 +13,17 @@
 namespace lockstep {
 namespace {
 
-// Most pixels of a band.
+// Maximum number of pixels in a band.
 constexpr int64_t kBandPixels = 192;
 
 struct Case {
   int64_t count, height, width, filters, channels, kernel_y, kernel_x, stride_y, stride_x;
 };
 
-// Images and gradients, and what KernelGradientBlocks is given for them.
+// Images and gradients, and the arguments of KernelGradientBlocks for them.
 struct Operands {
   explicit Operands(const Case& c, std::vector<float> (*random)(int64_t, uint64_t) = RandomIntegers) {
-    // A column and a row more than the windows reach.
+    // Adds a column and a row that no window reaches.
     const int64_t row_size = ((c.width - 1) * c.stride_x + c.kernel_x + 1) * c.channels;
     input.image_size = ((c.height - 1) * c.stride_y + c.kernel_y + 1) * row_size;
     images = random(c.count * input.image_size, 1);
@@ -53,7 +53,7 @@ struct Operands {
   KernelGradientInput input;
 };
 
-// `together`: blocks of one call.
+// `together` is the number of blocks per call.
 ResultArray Compute(const Operands& operands, int64_t together = std::numeric_limits<int64_t>::max()) {
   ResultArray result(operands.patch_size() * operands.input.columns);
   // Backwards, as if threads took turns.
@@ -120,7 +120,7 @@ TEST(KernelGradientTest, ImagesMayHaveMoreThanOneBandOfPixels) {
   ExpectOuterProducts({1, 193, 1, 2, 1, 1, 1, 1, 1});
 }
 
-// One chain of fused multiply-adds for each band, and one sum of the bands of all images.
+// Sums each band in one chain of fused multiply-adds, then the bands of all images in one sum.
 float ChainsOfBands(const Operands& operands, int64_t element, int64_t column) {
   const KernelGradientInput& input = operands.input;
   const int64_t columns = std::min(input.width, kBandPixels);
@@ -157,7 +157,7 @@ TEST(KernelGradientTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
 }
 
 TEST(KernelGradientTest, ABlockHasTheSameBitsWhateverIsComputedWithIt) {
-  // From 3 blocks of 14 rows and 32 columns to 65 of 6 and 16: more than go over the images together.
+  // 3 blocks of 14 rows and 32 columns up to 65 of 6 and 16: more than one pass over the images handles.
   for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
     const Operands operands(c, RandomFloats);
     ForEachTarget([&] {
@@ -178,7 +178,7 @@ TEST(KernelGradientTest, ANotANumberStaysInItsColumn) {
 
 TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(250, [](RandomCase& c) {
-    // Of bounded work: wide images, or many channels.
+    // Wide images or many channels, not both, to bound the work.
     const bool wide = c.OneIn(2);
     Case shape{c.Between(1, 3), c.Size(1, wide ? 15 : 5), c.Size(1, wide ? 250 : 12), 1, c.Size(1, wide ? 4 : 40), 0, 0,
                c.Between(1, 3), c.Between(1, 3)};
@@ -190,7 +190,7 @@ TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
     Operands operands(shape);
     operands.images = c.Numbers(static_cast<int64_t>(operands.images.size()));
     operands.gradients = c.Numbers(static_cast<int64_t>(operands.gradients.size()));
-    // Up to the last patch.
+    // The images end with the last patch.
     operands.images.resize(
         (shape.count - 1) * operands.input.image_size + (shape.height - 1) * operands.input.row_stride +
         (shape.width - 1) * operands.input.pixel_stride +
@@ -198,7 +198,7 @@ TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
     operands.input.images = c.Input(operands.images);
     operands.input.gradients = c.Input(operands.gradients);
     float* const result = c.Output(operands.patch_size() * shape.filters);
-    // The number of blocks is the target's.
+    // The number of blocks depends on the target.
     const int64_t blocks = NumKernelGradientBlocks(operands.input);
     const int64_t together = c.Size(1, 20);
     for (int64_t begin = 0; begin < blocks; begin += together) {

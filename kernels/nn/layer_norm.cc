@@ -18,10 +18,10 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Vectors of eight whose sums go side by side.
+// Number of vectors of eight that are summed side by side.
 constexpr int kEights = 4;
 
-// The sum over a row of f(column, count) for eights of columns; the lanes from `count` on must be zero.
+// Returns the sum over a row of f(column, count) for eights of columns; lanes from `count` on must be zero.
 template <class F>
 HWY_INLINE float SumRow(int64_t columns, F f) {
   Eight sums[kEights];

@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// The loops of layer normalization over rows of row-major [rows, columns] matrices. A sum along a row has 32 parts:
-// element c of the first columns / 32 * 32 belongs to part c % 32, each further one to part c % 8; then part j of every
-// fourth of the 32 is added as (p0 + p1) + (p2 + p3), and the eight sums as ((s0+s4)+(s2+s6)) + ((s1+s5)+(s3+s7)).
+// The loops of layer normalization over row-major [rows, columns] matrices. A sum along a row has 32 parts: element c
+// of the first columns / 32 * 32 belongs to part c % 32, each later one to part c % 8. Part j of every fourth of the 32
+// is then added as (p0 + p1) + (p2 + p3), and the eight sums as ((s0+s4)+(s2+s6)) + ((s1+s5)+(s3+s7)).
 
-// What is known of each row: its mean, and 1 / sqrt(variance + epsilon). [rows] each.
+// The moments of each row: its mean, and 1 / sqrt(variance + epsilon). [rows] each.
 struct RowMoments {
   const float* means;
   const float* inverses;

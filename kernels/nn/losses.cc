@@ -22,7 +22,7 @@ using Part = hn::Vec<EightTag>;
 
 HWY_INLINE Part Constant(float x) { return hn::Set(EightTag(), x); }
 
-// How many of a row's elements are in the eight from `at` on.
+// Returns the number of a row's elements in the eight from `at` on.
 HWY_INLINE int64_t CountAt(int64_t size, int64_t at) { return std::min<int64_t>(8, size - at); }
 
 struct Denominator {
@@ -116,7 +116,7 @@ HWY_INLINE Part SignOf(Part x) {
   return hn::IfThenElse(hn::Gt(x, zero), Constant(1), hn::IfThenElseZero(hn::Lt(x, zero), Constant(-1)));
 }
 
-// Each sets `loss` to l(x, t) and returns dl/dx.
+// Each functor sets `loss` to l(x, t) and returns dl/dx.
 struct SigmoidCrossEntropy {
   HWY_INLINE Part operator()(Part x, Part t, Part* loss) const {
     const EightTag d;
@@ -166,7 +166,7 @@ struct Hinge {
   }
 };
 
-// targets(at, count): the eight from `at` on.
+// targets(at, count) returns the eight from `at` on.
 template <class Function, class Targets>
 HWY_INLINE float MeanLoss(Function function, const LossRow& row, Targets targets) {
   const auto size = static_cast<float>(row.size);

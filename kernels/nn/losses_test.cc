@@ -20,7 +20,7 @@ const ElementwiseLossKernel kElementwise[] = {{ElementwiseLossType::kSigmoidCros
                                               {ElementwiseLossType::kHuber, 0.7f},
                                               {ElementwiseLossType::kHinge, 0}};
 
-// The gradient, and behind it the loss.
+// Returns the gradient, followed by the loss.
 template <typename Loss>
 std::vector<float> Compute(int64_t size, Loss loss) {
   const std::vector<float> x = RandomFloats(size, size);
@@ -85,14 +85,14 @@ TEST(LossesTest, ALabelIsTheTargetOfItsClass) {
   }
 }
 
-// The eight sums of eight-inl.h.
+// Adds eight sums as in eight-inl.h.
 float SumOfRow(const std::vector<float>& terms) {
   float s[8] = {};
   for (size_t i = 0; i < terms.size(); ++i) s[i % 8] += terms[i];
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-// An elementwise loss's mean, and its gradient in `dx`, from rows of one element each.
+// Returns an elementwise loss's mean and sets `dx` to its gradient, from rows of one element each.
 float ReferenceLoss(const ElementwiseLossKernel& loss, float scale, const std::vector<float>& x,
                     const std::vector<float>& targets, std::vector<float>* dx) {
   const auto size = static_cast<float>(x.size());
@@ -112,7 +112,7 @@ TEST(LossesTest, TargetsAgreeOnElementwiseLossesOfRandomShapes) {
     const std::vector<float> x = c.Numbers(size);
     std::vector<float> targets = c.Numbers(size);
     const bool of_label = c.OneIn(2);
-    // Of one output the label is the target.
+    // With one output, the label is the target.
     const auto label = static_cast<int32_t>(c.Between(0, size == 1 ? 1 : size - 1));
     if (of_label) {
       std::fill(targets.begin(), targets.end(), 0.0f);
@@ -148,7 +148,7 @@ TEST(LossesTest, TargetsAgreeOnSoftmaxOfRandomShapes) {
         of_label ? SoftmaxLossOfLabel(row, smoothing, label) : SoftmaxLossOfTargets(row, smoothing, c.Input(targets));
     c.Result(value);
     if (!finite) return;
-    // What the header says, one operation after the other.
+    // The header's formula, one operation after the other.
     const float largest = *std::max_element(x.begin(), x.end());
     const float offset = smoothing / static_cast<float>(size), kept = 1 - smoothing;
     std::vector<float> exponentials, distances, weights, weighed;

@@ -26,9 +26,9 @@ Range InputRange(const SlidingWindow& w, int64_t o) {
   return {std::max<int64_t>(0, w.first(o)), std::min(w.input, w.first(o) + w.size)};
 }
 
-// No input position lies in two windows.
+// Returns true if no input position lies in two windows.
 bool Disjoint(const WindowGeometry& g) { return g.y.stride >= g.y.size && g.x.stride >= g.x.size; }
-// Disjoint windows that leave no input position out.
+// Returns true if the windows are disjoint and leave no input position out.
 bool Covering(const WindowGeometry& g) {
   const auto covers = [](const SlidingWindow& w) { return w.stride == w.size && w.span() >= w.padding + w.input; };
   return covers(g.y) && covers(g.x);
@@ -38,7 +38,7 @@ void ClearUnlessCovered(const WindowGeometry& g, float* dx) {
   if (!Covering(g)) std::fill_n(dx, g.y.input * g.x.input * g.channels, 0.0f);
 }
 
-// One window: its positions, and the offset of its output.
+// A window's positions, and the offset of its output.
 struct Window {
   Range rows;
   Range columns;
@@ -46,7 +46,7 @@ struct Window {
   int64_t size() const { return rows.size() * columns.size(); }
 };
 
-// Calls body(window, strip) for the windows of an image and the strips of its channels.
+// Calls body(window, strip) for each window of an image and each strip of its channels.
 template <class Body>
 HWY_INLINE void ForEachWindow(const WindowGeometry& g, Body body) {
   int64_t at = 0;
@@ -59,7 +59,7 @@ HWY_INLINE void ForEachWindow(const WindowGeometry& g, Body body) {
   }
 }
 
-// Calls body(offset of the channels of the position, its number in the window) for the positions of one window.
+// Calls body(offset of the position's channels, its number in the window) for each position of one window.
 template <class Body>
 HWY_INLINE void ForEachPosition(const WindowGeometry& g, const Window& window, Body body) {
   int32_t number = 0;
@@ -71,7 +71,7 @@ HWY_INLINE void ForEachPosition(const WindowGeometry& g, const Window& window, B
 
 using Words = hn::RebindToSigned<Floats>;
 
-// Winners are kept as bits of floats.
+// Winners are stored as the bits of floats.
 HWY_INLINE FloatVector BitsOf(int32_t number) { return hn::BitCast(Floats(), hn::Set(Words(), number)); }
 
 void MaxPool(const WindowGeometry& g, const float* x, int32_t* winners, float* y) {

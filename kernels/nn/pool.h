@@ -15,12 +15,12 @@ void MaxPoolImage(const WindowGeometry& geometry, const float* x, int32_t* winne
 // y = the mean of each window.
 void AveragePoolImage(const WindowGeometry& geometry, const float* x, float* y);
 
-// Each dy goes to the position that won, or in equal parts to those of its window; dx is overwritten.
+// Each dy goes to the winning position, or in equal parts to the positions of its window; dx is overwritten.
 void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, const float* dy, float* dx);
 void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx);
 
-// The same for one window of all positions, as [rows, columns] with columns as channels: y = the mean of the rows,
-// added one after the other, and dx = dy / rows in each row.
+// Average pooling with one window over all positions, as [rows, columns] with columns as channels: y = the mean of the
+// rows, added one after the other, and dx = dy / rows in each row.
 void MeanOfRows(int64_t rows, int64_t columns, const float* x, float* y);
 void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* dx);
 

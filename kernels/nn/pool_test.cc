@@ -29,7 +29,7 @@ struct Sizes {
   int64_t input, output;
 };
 
-// Results and gradients of both kinds, and the winners.
+// Returns the results and gradients of both kinds of pooling, and the winners.
 std::vector<float> Everything(const WindowGeometry& g) {
   const Sizes sizes(g);
   const std::vector<float> x = RandomFloats(sizes.input, 1);
@@ -120,7 +120,7 @@ TEST(PoolKernelTest, ANotANumberWins) {
   }
 }
 
-// A window that begins or ends inside of the input, wherever it is.
+// Returns a window that begins or ends inside the input at every position.
 SlidingWindow RandomSlide(RandomCase* c) {
   SlidingWindow w;
   w.input = c->Size(1, 20);
@@ -131,7 +131,7 @@ SlidingWindow RandomSlide(RandomCase* c) {
   return w;
 }
 
-// The elements of the window of output i in the input, row by row.
+// Returns the input elements in the window of output i, row by row.
 std::vector<int64_t> WindowOf(const WindowGeometry& g, int64_t i) {
   const int64_t top = g.y.first(i / g.channels / g.x.output);
   const int64_t left = g.x.first(i / g.channels % g.x.output);
@@ -163,7 +163,7 @@ TEST(PoolKernelTest, TargetsAgreeOnRandomShapes) {
     MaxPoolGradient(g, c.Input(std::vector<int32_t>(winners, winners + sizes.output)), dy_input, largest_dx);
     AveragePoolGradient(g, dy_input, mean_dx);
 
-    // A position in one window alone gets its part, others the sum of theirs.
+    // A position in only one window gets its part, others get the sum of their parts.
     const bool disjoint = g.y.stride >= g.y.size && g.x.stride >= g.x.size;
     std::vector<float> expected_largest_dx(sizes.input), expected_mean_dx(sizes.input);
     const auto add = [&](float part, float* dx) { *dx = disjoint ? part : *dx + part; };

@@ -5,18 +5,18 @@
 
 namespace lockstep {
 
-// How a window of `size` slides over `input` positions in one dimension. Window o covers the positions
-// [o * stride - padding, o * stride - padding + size); those outside [0, input) are padding.
+// A window of `size` that slides over `input` positions in one dimension. Window o covers the positions
+// [o * stride - padding, o * stride - padding + size); positions outside [0, input) are padding.
 struct SlidingWindow {
   int64_t input = 0;
   int64_t size = 0;
   int64_t stride = 0;
-  // Positions before the first one; the number after the last one follows.
+  // Positions before the first one; the number after the last one follows from it.
   int64_t padding = 0;
   int64_t output = 0;
 
   int64_t first(int64_t o) const { return o * stride - padding; }
-  // Positions from the first window's begin to the last one's end, padding included.
+  // Positions from the beginning of the first window to the end of the last one, padding included.
   int64_t span() const { return (output - 1) * stride + size; }
 };
 

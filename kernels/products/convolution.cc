@@ -18,16 +18,16 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Tiles of patch elements in one block of the kernel's gradient.
+// Number of tiles of patch elements in one block of the kernel's gradient.
 constexpr int64_t kBlockTiles = 16;
-// Most pixels in a band: what a tile reads of them fits the first-level cache. The bits depend on it.
+// Maximum number of pixels in a band: the part that a tile reads fits the first-level cache. The bits depend on it.
 constexpr int64_t kBandPixels = 192;
 
 void PackOnTarget(const Matrix& b, int64_t first, int64_t all_rows, float* panels) {
   PackPanelsOf(b, 0, b.rows, 0, b.columns, all_rows * kPanelColumns, panels + first * kPanelColumns);
 }
 
-// Consecutive pixels of one row, whose patches make a tile; pixel r's results go to result + r * result_stride.
+// Consecutive pixels of one row whose patches make a tile. Pixel r's results go to result + r * result_stride.
 struct PatchTile {
   TileRows patches;
   float* result;
@@ -61,7 +61,7 @@ HWY_INLINE void StorePatchTile(FloatVector (&sums)[kRows][kVectors], const float
   }
 }
 
-// `columns` columns of the results, from a panel and its bias.
+// Computes `columns` columns of the results from a panel and its bias.
 template <int kRows, int kVectors, bool kAdjacent>
 HWY_NOINLINE void MultiplyPatchTile(const TileElements& patch, const PatchTile& tile, const float* panel,
                                     const float* bias, int64_t columns) {
@@ -79,7 +79,7 @@ HWY_INLINE void MultiplyPatchRows(int64_t count, const TileElements& patch, cons
   }
 }
 
-// Pixels that stand anywhere, and where their results go.
+// Pixels at any addresses, and the addresses of their results.
 struct ScatteredTile {
   const float* from[kMostTileRows];
   float* to[kMostTileRows];
@@ -102,7 +102,8 @@ HWY_INLINE void MultiplyScatteredRows(int64_t count, const TileElements& patch, 
   }
 }
 
-// The columns of one panel, in tiles that go on from row to row: whole ones, but with a pointer for each pixel.
+// Computes the columns of one panel in tiles that continue from row to row: full tiles, but with a pointer for each
+// pixel.
 template <int kVectors>
 void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const TileElements& patch, const float* panel,
                             const float* bias, int64_t columns, float* result, const PixelGrid& to) {
@@ -120,11 +121,11 @@ void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const Ti
   }
 }
 
-// Whether rows of pixels are cut into tiles so small that they leave the multiply-adds waiting for one another. Where a
-// tile has few rows, their pointers fit into registers.
+// Returns true if tiles within a row of pixels would be so small that the multiply-adds wait for one another. Only for
+// targets whose tiles have so few rows that the pointers fit into registers.
 bool ScattersTiles(const PixelGrid& from) { return kMostTileRows <= 6 && RowTiles(from.columns).least < 5; }
 
-// The columns of one panel.
+// Computes the columns of one panel.
 template <int kVectors, bool kAdjacent>
 void MultiplyPatchPanel(const float* images, const PixelGrid& from, const TileElements& patch, const float* panel,
                         const float* bias, int64_t columns, float* result, const PixelGrid& to) {
@@ -179,8 +180,8 @@ HWY_INLINE void ForEachBand(int64_t height, int64_t width, Body body) {
   }
 }
 
-// One panel of the band's gradients: [pixels][kPanelColumns], zeros beyond the last column. In place they would be a
-// power of two apart and push one another out of the cache.
+// Packs one panel of the band's gradients: [pixels][kPanelColumns], with zeros beyond the last column. In place they
+// would be a power of two apart and evict one another from the cache.
 void PackGradients(const KernelGradientInput& input, const float* gradients, const Band& band, int64_t column,
                    float* packed) {
   const Floats d;
@@ -195,7 +196,7 @@ void PackGradients(const KernelGradientInput& input, const float* gradients, con
 }
 
 // totals[r] += the sum over `pixels` of the image at offsets[r] times the packed gradients; a row of totals is
-// kPanelColumns long. kAdjacent: each offset is the previous one plus 1.
+// kPanelColumns long. If kAdjacent, each offset is the previous one plus 1.
 template <int kRows, int kVectors, bool kAdjacent>
 HWY_NOINLINE void AddOuterProducts(const TileElements& pixels, const float* image, const int64_t* offsets,
                                    const float* packed, float* totals) {
@@ -230,8 +231,8 @@ HWY_INLINE void AddOuterProductRows(int64_t count, const TileElements& pixels, c
   }
 }
 
-// How the elements of a patch are cut into tiles: within its runs where these are long, so that a tile's elements are
-// adjacent, and else all together.
+// The tiles of a patch's elements. If the patch's runs are long, tiles stay within a run, so that a tile's elements are
+// adjacent; otherwise all elements are tiled together.
 struct PatchTiles {
   explicit PatchTiles(const TileElements& patch)
       : adjacent(patch.length > kMostTileRows / 2),
@@ -244,17 +245,17 @@ struct PatchTiles {
   bool adjacent;
   int64_t runs;
   int64_t length;
-  // Of one run.
+  // The tiles of one run.
   RowTiles tiles;
 };
 
-// The gradient of some patch elements and the columns of one panel.
+// The gradient of some patch elements for the columns of one panel.
 class GradientBlock {
  public:
-  // Floats of the sums of a block.
+  // Number of floats in a block's sums.
   static constexpr int64_t kTotals = kBlockTiles * kMostTileRows * kPanelColumns;
 
-  // `totals`: kTotals floats, of this block alone.
+  // `totals` has kTotals floats, which only this block uses.
   GradientBlock(const KernelGradientInput& input, const PatchTiles& all_tiles, int64_t block, float* totals)
       : input_(input), all_tiles_(all_tiles), totals_(totals) {
     const int64_t tile_blocks = (all_tiles_.count() + kBlockTiles - 1) / kBlockTiles;
@@ -271,7 +272,7 @@ class GradientBlock {
 
   int64_t column() const { return column_; }
 
-  // `packed`: the band's gradients of the panel that begins at column().
+  // `packed` has the band's gradients of the panel that begins at column().
   void AddBand(const float* image, const Band& band, const float* packed) {
     const bool wide = input_.columns - column_ > kFloatLanes;
     if (all_tiles_.adjacent) {
@@ -318,7 +319,7 @@ class GradientBlock {
   float* totals_;
 };
 
-// As many as have their sums in an eighth of a second-level cache of 1 MB.
+// Number of blocks whose sums fit in an eighth of a second-level cache of 1 MB.
 constexpr int64_t kGroupBlocks = (128 << 10) / (GradientBlock::kTotals * static_cast<int64_t>(sizeof(float)));
 
 int64_t BlocksOnTarget(const KernelGradientInput& input) {
@@ -326,7 +327,7 @@ int64_t BlocksOnTarget(const KernelGradientInput& input) {
   return (tiles.count() + kBlockTiles - 1) / kBlockTiles * ((input.columns + kPanelColumns - 1) / kPanelColumns);
 }
 
-// Blocks that go over the images together: each image is read once for all of them.
+// Computes blocks that share one pass over the images.
 void GroupOnTarget(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient) {
   thread_local Scratch scratch;
   float* const packed = scratch.Get(kBandPixels * kPanelColumns + (end - begin) * GradientBlock::kTotals);

@@ -15,7 +15,7 @@ struct TileElements {
   int64_t run_stride = 0;
 };
 
-// Pixels in `rows` rows of `columns`; what belongs to pixel (y, x) begins at y * row_stride + x * column_stride.
+// Pixels in `rows` rows of `columns`; the data of pixel (y, x) begins at y * row_stride + x * column_stride.
 struct PixelGrid {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -23,18 +23,19 @@ struct PixelGrid {
   int64_t column_stride = 0;
 };
 
-// At least `columns`: the floats of a row in all panels together, on any target.
+// Returns the floats of a row in all panels together, at least `columns`, on any target.
 inline int64_t PaddedColumns(int64_t columns) { return (columns + 31) / 32 * 32; }
 
 // Packs the columns of b into panels as the kernels below read them, for the current target:
 // b.rows * PaddedColumns(b.columns) floats.
 void PackPanels(const Matrix& b, float* panels);
-// The same of a few rows of a matrix with `all_rows` rows, from row `first` on.
+// PackPanels for a few rows of a matrix with `all_rows` rows, from row `first` on.
 void PackPanelRows(const Matrix& b, int64_t first, int64_t all_rows, float* panels);
 
-// For each pixel of `from` and each column c of the packed matrix: the chain of fused multiply-adds of the pixel's
-// patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. It goes to result[c]
-// at the pixel's place in `to`, which has as many pixels as `from`. `columns` and `panels` are those of PackPanels.
+// For each pixel of `from` and each column c of the packed matrix, computes the chain of fused multiply-adds of the
+// pixel's patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. It is written
+// to result[c] at the pixel's place in `to`, which has as many pixels as `from`. PackPanels made `panels` from a matrix
+// of `columns` columns.
 void MultiplyPatches(const float* images, const PixelGrid& from, const TileElements& patch, const float* panels,
                      int64_t columns, const float* bias, float* result, const PixelGrid& to);
 
@@ -48,19 +49,20 @@ struct KernelGradientInput {
   int64_t height = 0;
   int64_t width = 0;
   int64_t columns = 0;
-  // Distance in `images` of the patches of neighbouring pixels.
+  // Distance in `images` between the patches of neighbouring pixels.
   int64_t pixel_stride = 0;
   int64_t row_stride = 0;
-  // What one pixel's patch consists of; step is 1.
+  // The elements of one pixel's patch; step is 1.
   TileElements patch;
 };
 
-// Blocks that the kernel's gradient is cut into, on the current target.
+// Returns the number of blocks of the kernel's gradient on the current target.
 int64_t NumKernelGradientBlocks(const KernelGradientInput& input);
 
-// Blocks [begin, end) of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer product of
-// the patch and the gradient. Pixels are summed in bands of at most 192, each a chain of fused multiply-adds, then the
-// bands in order. Each block has the same bits whatever others are computed with it; several read the images together.
+// Computes blocks [begin, end) of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer
+// product of the patch and the gradient. Pixels are summed in bands of at most 192, each a chain of fused
+// multiply-adds, then the bands in order. A block's bits do not depend on which blocks are computed with it; the blocks
+// of one call share the reading of the images.
 void KernelGradientBlocks(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient);
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ struct Operands {
   }
   int64_t patch_size() const { return patch.runs * patch.length; }
 
-  // What MultiplyPatches gives for pixel (y, x) and column c.
+  // The result of MultiplyPatches for pixel (y, x) and column c.
   float Chain(int64_t y, int64_t x, int64_t c, bool with_bias) const {
     float sum = 0;
     for (int64_t e = 0; e < patch_size(); ++e) {
@@ -112,7 +112,7 @@ TEST(ConvolutionTest, PanelsMayBePackedInPartsOfTheirRows) {
   });
 }
 
-// Panels that are packed in two parts, of a matrix that may be transposed and have gaps.
+// Packs panels in one or two parts, from a matrix that may be transposed and have gaps.
 const float* RandomPanels(RandomCase* c, const Operands& o) {
   const bool transposed = c->OneIn(2);
   const int64_t rows = o.patch_size();
@@ -125,7 +125,7 @@ const float* RandomPanels(RandomCase* c, const Operands& o) {
     values[transposed ? column * stride + row : row * stride + column] = o.matrix[e];
   }
   Matrix matrix{c->Input(values), rows, o.columns, stride, transposed};
-  // Not a result: its form is the target's.
+  // The panels are no result, because their layout depends on the target.
   float* const panels = const_cast<float*>(c->Input(std::vector<float>(rows * PaddedColumns(o.columns))));
   if (c->OneIn(2)) {
     PackPanels(matrix, panels);

@@ -19,17 +19,17 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Products that are summed before they are added to the result: a panel of that many rows stays close to the
-// processor. The bits depend on it.
+// Products that are summed before they are added to the result: a panel of that many rows stays in a near cache. The
+// bits depend on it.
 constexpr int64_t kMaxDepth = 400;
-// Rows of a whose copies stay in the second-level cache.
+// Number of rows of a whose copies stay in the second-level cache.
 constexpr int64_t kBlockRows = 192;
-// With fewer tiles of rows a panel is used so seldom that it is not worth a copy.
+// With fewer tiles of rows a panel is reused too rarely to be worth a copy.
 constexpr int64_t kRowTilesWorthPacking = 2;
-// With fewer panels a transposed row of a is used so seldom that it is not worth a copy.
+// With fewer panels a transposed row of a is reused too rarely to be worth a copy.
 constexpr int64_t kPanelsWorthPacking = 4;
 
-// Columns that are packed at once: the rows of b are far apart, and a visit to a page is worth more than one line.
+// Number of columns packed together: the rows of b are far apart, so more than one line is read per page.
 constexpr int64_t kGroupColumns = 64;
 // A block of the inner dimension.
 struct Depth {
@@ -37,8 +37,8 @@ struct Depth {
   int64_t size;
 };
 
-// Rows of a transposed matrix, tile by tile, element by element: tile i is [depth.size][tiles.size(i)] and begins at
-// copy + tiles.begin(i) * depth.size.
+// Copies rows of a transposed matrix, tile by tile, element by element: tile i is [depth.size][tiles.size(i)] and
+// begins at copy + tiles.begin(i) * depth.size.
 void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& tiles, float* copy) {
   constexpr int kRowVectors = (kMostTileRows + kFloatLanes - 1) / kFloatLanes;
   const Floats d;
@@ -48,7 +48,7 @@ void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& 
     float* to = copy + tiles.begin(i) * depth.size;
     const int64_t size = tiles.size(i);
     if (first + kRowVectors * kFloatLanes <= a.rows) {
-      // Some elements too many; the next ones replace them.
+      // Copies some elements too many; the next ones overwrite them.
       for (int64_t k = 0; k < depth.size; ++k, from += a.stride, to += size) {
         for (int v = 0; v < kRowVectors; ++v) hn::StoreU(hn::LoadU(d, from + v * kFloatLanes), d, to + v * kFloatLanes);
       }
@@ -82,7 +82,7 @@ class DepthBlock {
   }
 
  private:
-  // Panels that are packed together: `count` columns.
+  // Multiplies the panels of `count` columns, which are packed together.
   void MultiplyGroup(int64_t column, int64_t count, float* c, int64_t c_stride) {
     // The first tile of a panel copies it for the others.
     const bool in_place = !b_.transposed && count % kPanelColumns == 0;
@@ -131,7 +131,7 @@ class DepthBlock {
     return a_.transposed ? TileRows{first, 1, a_.stride} : TileRows{first, a_.stride, 1};
   }
 
-  // The result of tile i + 1, then the next panel, as many of its rows as there is time for.
+  // Prefetches the result of tile i + 1, then as many rows of the next panel as time permits.
   Ahead AheadOf(int64_t i, int64_t column, const float* c, int64_t c_stride) {
     const float* const result = c + tiles_.begin(i + 1) * c_stride;
     const int64_t count = std::max<int64_t>(1, i + 1 < tiles_.count ? tiles_.size(i + 1) : 0);
@@ -151,7 +151,7 @@ class DepthBlock {
   bool packs_rows_;
   float* rows_ = nullptr;
   float* panel_;
-  // Rows of the next panel.
+  // Rows of the next panel that have been prefetched.
   int64_t asked_ = 0;
 };
 
@@ -164,7 +164,7 @@ void MultiplyBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c
   }
 }
 
-// In blocks as equal as possible.
+// Multiplies in blocks of rows as equal as possible.
 void MultiplyRowBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   const int64_t blocks = (tile.rows + kBlockRows - 1) / kBlockRows;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -174,12 +174,12 @@ void MultiplyRowBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float
   }
 }
 
-// To transpose b costs a copy of all of it. Where it is larger than a and c, these are transposed instead.
+// Transposing b costs a copy of all of it. If b is larger than a and c, these are transposed instead.
 bool TransposesResult(const Matrix& a, const Matrix& b, const Tile& tile) {
   return !a.transposed && b.transposed && tile.rows * (a.columns + tile.columns) < a.columns * tile.columns;
 }
 
-// Computes the transpose of the part, b' a', and turns it round.
+// Computes the part's transpose, b' a', and transposes it into c.
 void MultiplyTransposed(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   thread_local Scratch scratch;
   float* const result = scratch.Get(tile.rows * tile.columns);

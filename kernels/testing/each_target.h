@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Calls body() once for each target of this machine, with the kernels on it; stops at the first fatal failure.
+// Calls body() with the kernels on each target of this machine in turn; stops at the first fatal failure.
 template <typename Body>
 void ForEachTarget(Body body) {
   const KernelTarget before = CurrentTarget();

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Memory for a result: NaN until written, so that an element left out shows, between borders that must not change.
+// Memory for a result: NaN until written, so that omitted elements are noticed, between borders that must not change.
 // The first element is aligned to 64 bytes.
 class ResultArray {
  public:
@@ -21,7 +21,7 @@ class ResultArray {
   float* data() { return begin_; }
   absl::Span<float> values() { return {begin_, static_cast<size_t>(size_)}; }
   absl::Span<const float> values() const { return {begin_, static_cast<size_t>(size_)}; }
-  // True while nothing has been written outside of the array.
+  // True while nothing outside the array has been written.
   bool borders_intact() const;
 
  private:
@@ -30,19 +30,19 @@ class ResultArray {
   float* begin_;
 };
 
-// Normal numbers of stream `stream`.
+// Returns normal numbers of stream `stream`.
 std::vector<float> RandomFloats(int64_t size, uint64_t stream);
 
-// Whole numbers in [-4, 4]: sums of their products are exact in any order, up to 2^24.
+// Returns whole numbers in [-4, 4]: sums of their products are exact in any order, up to 2^24.
 std::vector<float> RandomIntegers(int64_t size, uint64_t stream);
 
 std::vector<double> ToDoubles(absl::Span<const float> values);
 
-// The first element of `actual` that is further from `expected` than tolerance * max(1, |expected|), in words; empty
-// when there is none. A NaN matches a NaN alone.
+// Describes the first element of `actual` that is further from `expected` than tolerance * max(1, |expected|); returns
+// an empty string if there is none. NaN matches only NaN.
 std::string FirstDifference(absl::Span<const float> actual, const std::vector<double>& expected, double tolerance);
 
-// The derivatives of sum_j weights[j] f(x)[j] by the elements of x, by central differences.
+// Returns the derivatives of sum_j weights[j] f(x)[j] with respect to x, by central differences.
 std::vector<double> NumericGradient(std::vector<double> x, absl::Span<const float> weights,
                                     absl::FunctionRef<std::vector<double>(const std::vector<double>&)> f);
 

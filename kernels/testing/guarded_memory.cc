@@ -16,12 +16,12 @@ namespace {
 constexpr size_t kBorderBytes = 256;
 constexpr char kBorderByte = '\xA5';
 
-// What a signal handler may read.
+// Static memory, which a signal handler may read.
 char g_description[512];
 struct sigaction g_previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 
-// The instruction is repeated, and whoever handled the signal before is told.
+// Restores the previous handler, which receives the signal when the instruction is repeated.
 void WriteDescription(int signal) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, g_description, strlen(g_description));
   for (int i = 0; i < 2; ++i) {

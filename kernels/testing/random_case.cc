@@ -29,7 +29,7 @@ constexpr float kSpecial[] = {0.0f,
                               1e20f,
                               -1e-20f};
 
-// Kinds of numbers.
+// Kinds of random numbers.
 enum { kNearOne, kWhole, kEverySize };
 
 template <typename Number>
@@ -43,7 +43,7 @@ void MakeNansAlike(std::string* bytes) {
   }
 }
 
-// An element of `size` bytes, as a hexadecimal number.
+// Formats an element of `size` bytes as a hexadecimal number.
 std::string Element(const std::string& bytes, size_t at, size_t size) {
   uint64_t word = 0;
   std::memcpy(&word, &bytes[at], size);

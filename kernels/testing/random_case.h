@@ -13,19 +13,20 @@
 
 namespace lockstep {
 
-// Equal to the bit, or both NaN: processors differ in a NaN's sign and in the one of two that they hand on.
+// Returns true if a and b have the same bits or are both NaN: processors differ in a NaN's sign and in which of two
+// NaNs they propagate.
 bool SameFloats(float a, float b);
 
-// One case of a test: draws shapes and numbers, the same for a case's number on every machine and target, and places
-// arrays so that who leaves them is found (guarded_memory.h). Keeps what is written, for comparison between targets.
-// Not thread-safe; one at a time.
+// A case of a test. Draws shapes and numbers, the same for a case's number on every machine and target, and places
+// arrays so that accesses outside them are detected (guarded_memory.h). Keeps the outputs, for comparison between
+// targets. Not thread-safe; only one may exist at a time.
 class RandomCase {
  public:
   explicit RandomCase(int number);
 
-  // A whole number in [least, most].
+  // Returns a whole number in [least, most].
   int64_t Between(int64_t least, int64_t most);
-  // The same for a size: often a small one, or one beside a multiple of 8.
+  // Like Between, for a size: often a small one, or one next to a multiple of 8.
   int64_t Size(int64_t least, int64_t most);
   // True once in `n` times.
   bool OneIn(int64_t n) { return Between(1, n) == 1; }
@@ -33,13 +34,13 @@ class RandomCase {
   const T& OneOf(const T (&choices)[kCount]) {
     return choices[Between(0, kCount - 1)];
   }
-  // Above 0, of about that size.
+  // Returns a number above 0, of the magnitude of `about`.
   float Positive(float about);
 
-  // Numbers that are near to 1, whole, or of every size; in some arrays zeros, infinities, NaN, subnormal and very
-  // large ones among them.
+  // Returns numbers that are near 1, whole, or of every magnitude; some arrays include zeros, infinities, NaN,
+  // subnormal and very large numbers.
   std::vector<float> Numbers(int64_t size);
-  // The same without infinities, NaN and what becomes one of these in a few operations.
+  // Like Numbers, without infinities, NaN and numbers that become one of these in a few operations.
   std::vector<float> FiniteNumbers(int64_t size);
   template <typename T>
   std::vector<T> Integers(int64_t size) {
@@ -48,13 +49,14 @@ class RandomCase {
     return values;
   }
 
-  // A copy, to be read.
+  // Returns a copy to read.
   template <typename T>
   const T* Input(const std::vector<T>& values) {
     return static_cast<const T*>(Placed(values.data(), values.size() * sizeof(T)));
   }
 
-  // An array all of which is to be written; with columns and a stride, but for the gaps between the rows.
+  // Returns an array that must be written completely, except for the gaps between rows if columns and a stride are
+  // given.
   template <typename T = float>
   T* Output(int64_t size) {
     return Output<T>(1, size, size);
@@ -68,26 +70,26 @@ class RandomCase {
     outputs_.back().unwritten = std::string(reinterpret_cast<const char*>(&unwritten), sizeof(unwritten));
     return data;
   }
-  // A copy, to be read and written.
+  // Returns a copy to read and write.
   template <typename T>
   T* InOut(const std::vector<T>& values) {
     T* const data = static_cast<T*>(Placed(values.data(), values.size() * sizeof(T)));
     outputs_.push_back({reinterpret_cast<char*>(data), values.size() * sizeof(T), sizeof(T), KindOf(data), {}, ""});
     return data;
   }
-  // What is not in an array.
+  // Adds a result that is not in an array.
   template <typename T>
   void Result(T value) {
     InOut(std::vector<T>{value});
   }
 
-  // Numbers drawn so far, for people.
+  // Describes the numbers drawn so far.
   std::string Description() const;
-  // What is wrong: a border or a gap that was written, or a float or double that was not. Empty when nothing is.
+  // Describes an error: a border or gap that was written, or a float or double that was not. Empty if there is none.
   std::string Violation() const;
-  // The bytes of all outputs; every NaN counts as the same.
+  // Returns the bytes of all outputs; every NaN counts as the same.
   std::vector<std::string> Results() const;
-  // Where the results are not these, in words; empty when they are.
+  // Describes the first difference between the results and `expected`; empty if they are equal.
   std::string DifferenceFrom(const std::vector<std::string>& expected) const;
 
  private:
@@ -102,7 +104,7 @@ class RandomCase {
     size_t size;
     size_t element_size;
     Kind kind;
-    // Of an array that is only written, with what its elements were.
+    // The rows of an array that is only written, and its elements' initial bytes.
     Rows rows;
     std::string unwritten;
   };
@@ -111,7 +113,7 @@ class RandomCase {
   static Kind KindOf(const double*) { return Kind::kDouble; }
   static Kind KindOf(const void*) { return Kind::kOther; }
 
-  // A NaN that nothing computes, and for other types a pattern.
+  // Returns a NaN that no computation produces, or a pattern for other types.
   template <typename T>
   static T Unwritten() {
     T value;
@@ -135,13 +137,13 @@ class RandomCase {
   std::vector<OutputArray> outputs_;
 };
 
-// For ForEachRandomCase: a fault names the case; a case has failed by itself, or compares its results with `expected`,
-// which it sets if it is empty.
+// Used by ForEachRandomCase. After BeginCase, a fault names the case. EndCase fails if the case has a violation, and
+// compares its results with `expected`, or sets `expected` if it is empty.
 void BeginCase(int number);
 void EndCase(const RandomCase& random_case, std::vector<std::string>* expected);
 
-// Calls body(random_case) for `count` cases, each on every target of this machine. Fails, and stops, at a case that
-// fails by itself, leaves its arrays, or has other bits on one target than on another.
+// Calls body(random_case) for `count` cases, each on every target of this machine. Stops at the first case that fails:
+// by itself, by an access outside its arrays, or by different bits on two targets.
 template <typename Body>
 void ForEachRandomCase(int count, Body body) {
   for (int number = 0; number < count && !testing::Test::HasFailure(); ++number) {

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// Each has Value(x), and Gradient(value, dy): dy times the derivative; `value` is x for Gelu, else y.
+// Each functor has Value(x), and Gradient(value, dy): dy times the derivative; `value` is x for Gelu, otherwise y.
 struct IdentityActivation {
   HWY_INLINE FloatVector Value(FloatVector x) const { return x; }
   HWY_INLINE FloatVector Gradient(FloatVector, FloatVector dy) const { return dy; }
@@ -73,7 +73,7 @@ struct Gelu {
     const FloatVector inner_slope = hn::Mul(hn::Set(d, kScale), hn::Add(one, square));
     const FloatVector slope = hn::Sub(one, hn::Mul(t, t));
     FloatVector rest = hn::Mul(hn::Mul(hn::Mul(half, x), slope), inner_slope);
-    // Where t is 1 or -1, also if x * x or x is infinite.
+    // If t is 1 or -1, the rest is 0, even if x * x or x is infinite.
     rest = hn::IfThenZeroElse(hn::Eq(slope, hn::Zero(d)), rest);
     return hn::Mul(dy, hn::Add(hn::Mul(half, hn::Add(one, t)), rest));
   }

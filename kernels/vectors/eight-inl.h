@@ -1,5 +1,6 @@
 // Eight floats at a time on every target, for sums along a row: element i of the row is added to sum i % 8, and the
-// eight sums in a fixed tree, so that the bits do not depend on the width of a vector. Compiled once for each target.
+// eight sums are added in a fixed tree, so that the bits do not depend on the width of a vector. Compiled once for each
+// target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_EIGHT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_EIGHT_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_EIGHT_INL_H_
@@ -17,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// One vector of eight floats, or two of four.
+// A vector of eight floats, or one of two vectors of four.
 using EightTag = hn::CappedTag<float, 8>;
 inline constexpr int kEightLanes = hn::MaxLanes(EightTag());
 inline constexpr int kEightParts = 8 / kEightLanes;
@@ -27,7 +28,7 @@ struct Eight {
   hn::Vec<EightTag> parts[kEightParts];
 };
 
-// f(part of a, ...) for each part.
+// Calls f(part of a, ...) for each part.
 template <class F, class... Args>
 HWY_INLINE Eight MapEight(F f, const Args&... args) {
   Eight result;
@@ -43,7 +44,7 @@ HWY_INLINE Eight SetEight(float x) {
   return result;
 }
 
-// The first `count` elements at p, at most eight; the others are `fill`. Nothing else is read.
+// Loads the first `count` elements at p, at most eight; the other lanes are `fill`. Reads nothing else.
 HWY_INLINE Eight LoadEight(const float* p, int64_t count, float fill) {
   const EightTag d;
   Eight result;
@@ -62,7 +63,7 @@ HWY_INLINE Eight LoadEight(const float* p, int64_t count, float fill) {
   return result;
 }
 
-// The first `count` elements to p.
+// Stores the first `count` elements to p.
 HWY_INLINE void StoreEight(const Eight& x, float* p, int64_t count) {
 #pragma GCC unroll 2
   for (int i = 0; i < kEightParts; ++i) {
@@ -70,7 +71,7 @@ HWY_INLINE void StoreEight(const Eight& x, float* p, int64_t count) {
   }
 }
 
-// Zero in all but the first `count` lanes.
+// Sets all but the first `count` lanes to zero.
 HWY_INLINE Eight KeepFirst(const Eight& x, int64_t count) {
   const EightTag d;
   Eight result;
@@ -94,7 +95,7 @@ HWY_INLINE float SumEight(const Eight& x) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// The largest lane; a lane that is NaN counts if it is the first.
+// Returns the largest lane; NaN counts only in the first lane.
 HWY_INLINE float LargestOfEight(const Eight& x) {
   alignas(32) float lanes[8];
 #pragma GCC unroll 2

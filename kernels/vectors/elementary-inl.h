@@ -1,6 +1,7 @@
-// What logarithms, sines, cosines and exponentials in double precision are made of: pairs of doubles and power series,
-// for V = double and for vectors of doubles; compiled once for each target. Operations that every processor rounds
-// alike, in one order, so that a lane of a vector has the bits of the scalar functions (portable_math.h).
+// Building blocks of logarithms, sines, cosines and exponentials in double precision: pairs of doubles and power
+// series, for V = double and for vectors of doubles; compiled once for each target. They use only operations that every
+// processor rounds alike, in one order, so that a lane of a vector has the bits of the scalar functions
+// (portable_math.h).
 #if defined(LOCKSTEP_KERNELS_VECTORS_ELEMENTARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_ELEMENTARY_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_ELEMENTARY_INL_H_
@@ -36,9 +37,8 @@ struct Lanes<double> {
   static HWY_INLINE double Of(double x) { return x; }
 };
 
-// A number as the unevaluated sum of two: high is the sum rounded to double, low what that leaves. About 106 bits, as
-// long as nothing underflows. The algorithms are Dekker's (1971) and Knuth's, with a fused multiply-add where there is
-// a product.
+// A number as the unevaluated sum of two: high is the sum rounded to double, low the remainder. About 106 bits, unless
+// something underflows. The algorithms are Dekker's (1971) and Knuth's, with a fused multiply-add for products.
 template <class V>
 struct Pair {
   V high;
@@ -62,7 +62,7 @@ HWY_INLINE Pair<V> ExactSum(V a, V b) {
   return {sum, (a - (sum - part)) + (b - part)};
 }
 
-// The same where |a| >= |b|, or a is 0.
+// a + b, exactly, if |a| >= |b| or a is 0.
 template <class V>
 HWY_INLINE Pair<V> ExactSumOfOrdered(V a, V b) {
   const V sum = a + b;
@@ -76,7 +76,7 @@ HWY_INLINE Pair<V> ExactProduct(V a, V b) {
   return {product, Fma(a, b, Lanes<V>::Of(-0.0) - product)};
 }
 
-// The error of these is a few units of 2^-104 of the result.
+// The error of the following is a few units of 2^-104 of the result.
 template <class V>
 HWY_INLINE Pair<V> Plus(Pair<V> a, Pair<V> b) {
   Pair<V> sum = ExactSum(a.high, b.high);
@@ -98,7 +98,7 @@ HWY_INLINE Pair<V> Times(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(product.high, Fma(a.high, b.low, Fma(a.low, b.high, product.low)));
 }
 
-// Where neither product rounds, or which rounding does not matter.
+// For products that do not round, or whose rounding does not matter.
 template <class V>
 HWY_INLINE Pair<V> Scaled(Pair<V> x, V factor) {
   return {x.high * factor, x.low * factor};
@@ -108,12 +108,12 @@ template <class V>
 HWY_INLINE Pair<V> Quotient(Pair<V> a, Pair<V> b) {
   const V quotient = a.high / b.high;
   const V minus = Lanes<V>::Of(-0.0) - quotient;
-  // What is left of a.
+  // The remainder of a.
   const V rest = Fma(minus, b.low, Fma(minus, b.high, a.high) + a.low);
   return ExactSumOfOrdered(quotient, rest / b.high);
 }
 
-// The coefficients of a power series: the first ones in pairs; those of terms that are smaller than a three-hundredth
+// The coefficients of a power series: the first ones in pairs; the coefficients of terms smaller than a three-hundredth
 // of the sum, rounded to double.
 template <size_t kPairs, size_t kDoubles>
 struct Series {
@@ -145,8 +145,8 @@ constexpr Series<9, 10> kExpSeries = {
     {0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26, 0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33, 0x1.93974a8c07c9dp-37,
      0x1.ae7f3e733b81fp-41, 0x1.ae7f3e733b81fp-45, 0x1.952c77030ad4ap-49, 0x1.6827863b97d97p-53,
      0x1.2f49b46814157p-57}};
-// 1, 1/3, 1/5, ...: ln((1 + s) / (1 - s)) = 2 s (1 + s^2/3 + s^4/5 + ...), for |s| < 0.172. To double precision, and,
-// for what is multiplied by up to 1000 and then becomes an exponent, to 2^-75.
+// 1, 1/3, 1/5, ...: ln((1 + s) / (1 - s)) = 2 s (1 + s^2/3 + s^4/5 + ...), for |s| < 0.172. One series to double
+// precision, and one to 2^-75 for logarithms that are multiplied by up to 1000 and become exponents.
 constexpr Series<2, 11> kLogSeries = {
     {{1, 0}, {0x1.5555555555555p-2, 0x1.5555555555555p-56}},
     {1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25}};
@@ -167,7 +167,7 @@ constexpr Series<3, 7> kCosSeries = {
     {-0x1.6c16c16c16c17p-10, 0x1.a01a01a01a01ap-16, -0x1.27e4fb7789f5cp-22, 0x1.1eed8eff8d898p-29,
      -0x1.93974a8c07c9dp-37, 0x1.ae7f3e733b81fp-45, -0x1.6827863b97d97p-53}};
 
-// To 106 bits and to 160.
+// kLn2 has 106 bits, kHalfPi 160.
 constexpr PairConstant kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 constexpr double kTwoByPi = 0x1.45f306dc9c883p-1;
@@ -186,7 +186,7 @@ HWY_INLINE Pair<V> LogOfMantissa(const LogSeries& series, Pair<V> m) {
   return Times(Scaled(s, Lanes<V>::Of(2)), SumOf(series, Times(s, s)));
 }
 
-// ln(2^k m) of k and ln m.
+// Returns ln(2^k m), given k and ln m.
 template <class V>
 HWY_INLINE Pair<V> LogOfScaled(V k, Pair<V> log_m) {
   return Plus(Times({k, Lanes<V>::Of(0)}, kLn2.As<V>()), log_m);

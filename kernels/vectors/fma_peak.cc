@@ -13,7 +13,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Enough to keep two units busy whose results take five cycles.
+// Enough to keep two units busy if results take five cycles.
 constexpr int kChains = 12;
 
 int64_t RunOnTarget(int64_t rounds) {

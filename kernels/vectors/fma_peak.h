@@ -6,7 +6,7 @@
 namespace lockstep {
 
 // Does `rounds` rounds of independent fused multiply-adds in the registers of the current target, which no kernel can
-// do faster, and returns how many (each lane counts). For benchmarks.
+// do faster, and returns their number (each lane counts). For benchmarks.
 int64_t RunMultiplyAdds(int64_t rounds);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
-// Exponential, logarithm and hyperbolic tangent, lane by lane; compiled once for each target. They are made of
-// operations that every processor rounds alike, so a number's result has the same bits on every target and in every
-// lane. The C library's functions differ between versions and processors.
+// Exponential, logarithm and hyperbolic tangent, lane by lane; compiled once for each target. They use only operations
+// that every processor rounds alike, so a number's result has the same bits on every target and in every lane. The C
+// library's functions differ between versions and processors.
 #if defined(LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_
@@ -44,8 +44,8 @@ HWY_INLINE V PowerOfTwo(D d, hn::Vec<hn::RebindToSigned<D>> m) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(m, hn::Set(di, 127))));
 }
 
-// e^x, of Cephes (expf): 2^m e^r with m = floor(x / ln 2 + 1/2) and a polynomial of degree 7 in r. Below -88.723 it is
-// e^-88.723, 2.9e-39; infinity and NaN stay.
+// e^x as in Cephes (expf): 2^m e^r with m = floor(x / ln 2 + 1/2) and a polynomial of degree 7 in r. Below -88.723 the
+// result is e^-88.723, 2.9e-39; infinity and NaN stay.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -61,7 +61,7 @@ HWY_INLINE V Exp(D d, V x) {
   low = hn::MulAdd(low, r, c(5.0000001201E-1f));
   y = hn::MulAdd(y, r3, low);
   y = hn::MulAdd(y, r2, hn::Add(r, c(1.0f)));
-  // 2^m in two factors, since m is -128 to 128: one product is exact, the other rounds once.
+  // Multiplies by 2^m in two factors, since m is -128 to 128: one product is exact, the other rounds once.
   const hn::RebindToSigned<D> di;
   const auto whole = hn::ConvertTo(di, m);
   const auto half = hn::ShiftRight<1>(whole);
@@ -69,8 +69,9 @@ HWY_INLINE V Exp(D d, V x) {
   return AtLeast(d, x, y);
 }
 
-// The natural logarithm, of Cephes (logf): of a mantissa in [sqrt(1/2), sqrt(2)) by a polynomial of degree 8, plus the
-// exponent's. Of a subnormal number it is that of the smallest normal one; of 0, -infinity; of less, NaN.
+// The natural logarithm as in Cephes (logf): a polynomial of degree 8 for the mantissa in [sqrt(1/2), sqrt(2)), plus ln
+// 2 times the exponent. Subnormal numbers give the logarithm of the smallest normal one, 0 gives -infinity, negative
+// numbers NaN.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Log(D d, V x) {
   const hn::RebindToSigned<D> di;
@@ -79,7 +80,7 @@ HWY_INLINE V Log(D d, V x) {
   const V normal = AtLeast(d, c(1.17549435e-38f), x);
   const auto bits = hn::BitCast(di, normal);
   V e = hn::Sub(hn::ConvertTo(d, hn::ShiftRight<23>(bits)), c(126.0f));
-  // In [1/2, 1).
+  // The mantissa in [1/2, 1).
   V m = hn::BitCast(d, hn::Or(hn::And(bits, hn::Set(di, 0x007fffff)), hn::Set(di, 0x3f000000)));
   const auto small = hn::Lt(m, c(0.707106781186547524f));
   const V added = hn::IfThenElseZero(small, m);
@@ -104,7 +105,7 @@ HWY_INLINE V Log(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), result);
 }
 
-// tanh x, Eigen's rational function of degree 13 over degree 6; x itself where |x| < 0.0004, and +-1 beyond 7.9988.
+// tanh x: Eigen's rational function of degree 13 over degree 6, x itself if |x| < 0.0004, and +-1 beyond 7.9988.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Tanh(D d, V argument) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };

@@ -18,13 +18,13 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// Element (row, column) of m.
+// Returns the address of element (row, column) of m.
 HWY_INLINE const float* At(const Matrix& m, int64_t row, int64_t column) {
   return m.data + (m.transposed ? column * m.stride + row : row * m.stride + column);
 }
 
-// Columns [column, column + count) of rows [row, row + rows) of b: panel p begins at panels + p * panel_size, and its
-// element (k, j) is b(row + k, column + p * kPanelColumns + j), or 0 beyond `count`.
+// Packs columns [column, column + count) of rows [row, row + rows) of b: panel p begins at panels + p * panel_size, and
+// its element (k, j) is b(row + k, column + p * kPanelColumns + j), or 0 beyond `count`.
 HWY_INLINE void PackPanelsOf(const Matrix& b, int64_t row, int64_t rows, int64_t column, int64_t count,
                              int64_t panel_size, float* panels) {
   const Floats d;

@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-// Compiled for plain x86-64, so it includes no header with functions that the linker could take from here for other
-// objects, or from them for this one.
+// Compiled for plain x86-64, so it includes no header with inline functions: the linker could share them with other
+// objects in either direction.
 
 namespace lockstep {
 namespace {
@@ -18,7 +18,7 @@ struct Requirement {
   int bit;
   const char* name;
 };
-// x86-64-v3. Those that people know come first: the first one that is missing is named.
+// x86-64-v3. The best-known instructions come first, because the first missing one is named.
 constexpr Requirement kRequirements[] = {
     {&ProcessorFeatures::leaf7_ebx, 5, "AVX2"},     {&ProcessorFeatures::leaf1_ecx, 12, "FMA"},
     {&ProcessorFeatures::leaf1_ecx, 28, "AVX"},     {&ProcessorFeatures::leaf7_ebx, 3, "BMI1"},
@@ -38,13 +38,13 @@ constexpr int kExitCode = 2;
 
 iovec Text(const char* text) { return {const_cast<char*>(text), std::strlen(text)}; }
 
-// 101 is the first priority that programs may use. What was not initialized yet is not used: stdio, the heap.
+// 101 is the first priority that programs may use. Uses nothing that may not be initialized yet: no stdio, no heap.
 [[gnu::constructor(101)]] void Check() {
   const char* const missing = MissingInstructions(ThisProcessor());
   if (missing == nullptr) return;
   const iovec sentence[] = {Text(program_invocation_name), Text(": this processor has no "), Text(missing),
                             Text(", which Lockstep is compiled for (x86-64-v3)\n")};
-  // The exit code says it where stderr cannot.
+  // If stderr is unavailable, the exit code still tells.
   [[maybe_unused]] const ssize_t written = writev(STDERR_FILENO, sentence, sizeof(sentence) / sizeof(sentence[0]));
   _exit(kExitCode);
 }

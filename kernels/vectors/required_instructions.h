@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// What an x86 processor says of its instructions.
+// The instructions of an x86 processor, as reported by cpuid and xgetbv.
 struct ProcessorFeatures {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
@@ -13,14 +13,14 @@ struct ProcessorFeatures {
   uint32_t xcr0 = 0;          // The registers that the operating system saves; 0 where it uses no XSAVE.
 };
 
-// This processor's.
+// Returns this processor's features.
 ProcessorFeatures ThisProcessor();
 
-// What every object is compiled for (-march=x86-64-v3) and a processor with `features` lacks, such as "AVX2"; null when
-// it lacks nothing.
+// Returns the first feature for which every object is compiled (-march=x86-64-v3) and that a processor with `features`
+// lacks, such as "AVX2"; null if it lacks none.
 //
-// A program that links this library ends with a sentence and exit code 2 where its processor lacks something: before
-// any static initializer, since those are compiled for x86-64-v3 as well. Only this library's source is not.
+// If its processor lacks something, a program that links this library prints a sentence and exits with code 2, before
+// any static initializer, since those are compiled for x86-64-v3 too. Only this library's source is not.
 const char* MissingInstructions(const ProcessorFeatures& features);
 
 }  // namespace lockstep

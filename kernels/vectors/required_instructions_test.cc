@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Haswell's, as x86-64-v3 has them.
+// The features of Haswell, the first processor with x86-64-v3.
 constexpr ProcessorFeatures kHaswell = {0x7ffafbff, 0x27ab, 0x21, 7};
 
 TEST(RequiredInstructionsTest, ThisProcessorLacksNothing) { EXPECT_EQ(MissingInstructions(ThisProcessor()), nullptr); }

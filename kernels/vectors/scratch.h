@@ -8,7 +8,7 @@
 namespace lockstep {
 
 // Memory of one thread that its kernels reuse from call to call: aligned to 64 bytes, grown on demand, never shrunk.
-// Growing loses the contents. Not thread-safe: for `thread_local` variables.
+// Growing loses the contents. Not thread-safe; for `thread_local` variables.
 class Scratch {
  public:
   Scratch() = default;
@@ -16,7 +16,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // At least `size` floats, not initialized; valid until the next call.
+  // Returns at least `size` floats, not initialized; valid until the next call.
   float* Get(int64_t size) {
     if (size > size_) {
       std::free(data_);

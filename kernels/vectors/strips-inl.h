@@ -1,5 +1,5 @@
 // Loops over the columns of a row-major matrix in strips of a few vectors, so that the sums of a strip stay in
-// registers while the rows go by; compiled once for each target.
+// registers across all rows; compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_
@@ -29,7 +29,7 @@ struct FullStrip {
   }
 };
 
-// The last columns, fewer than a vector's; the other lanes read 0 and are not written.
+// The last columns, fewer than a vector has lanes; the other lanes read 0 and are not written.
 struct PartStrip {
   static constexpr int kVectors = 1;
   int64_t column;
@@ -38,7 +38,7 @@ struct PartStrip {
   HWY_INLINE void Store(FloatVector x, float* row, int) const { StorePart(x, Floats(), row + column, count); }
 };
 
-// Calls body(strip) for strips that cover [0, columns), none of more than kMost vectors: 4 or 8.
+// Calls body(strip) for strips that cover [0, columns), each of at most kMost vectors: 4 or 8.
 template <int kMost = 4, typename Body>
 HWY_INLINE void ForEachStrip(int64_t columns, Body body) {
   int64_t column = 0;

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "lockstep/kernels/vectors/targets.h"
-// After targets.h.
+// Must come after targets.h.
 #include "hwy/highway.h"
 
 namespace lockstep {
@@ -13,7 +13,7 @@ namespace {
 struct Name {
   KernelTarget target;
   int64_t bit;
-  // In LOCKSTEP_TARGET, and for people.
+  // The name in LOCKSTEP_TARGET, and the name in messages.
   const char* variable;
   const char* text;
 };
@@ -23,12 +23,12 @@ constexpr Name kNames[] = {
     {KernelTarget::kAvx2, HWY_AVX2, "avx2", "AVX2"},
     {KernelTarget::kNeon, HWY_NEON, "neon", "NEON"},
 };
-// What this object is compiled for, which the processor has (required_instructions.h), even where Highway does not find
-// it: Highway's AVX2 is one with AES.
+// The target that this object is compiled for. The processor has it (required_instructions.h) even if Highway does not
+// detect it, because Highway's AVX2 includes AES.
 constexpr int64_t kStatic = HWY_STATIC_TARGET;
 static_assert((kStatic & (HWY_AVX3 | HWY_AVX2 | HWY_NEON)) != 0, "The flags are not those of .bazelrc.");
 
-// Of those that the kernels are compiled for, what Highway finds or UseTarget() has set.
+// Returns the kernels' targets that Highway detects, or that UseTarget() has set.
 int64_t Supported() { return (HWY_SUPPORTED_TARGETS & HWY_TARGETS) | kStatic; }
 
 const Name& NameOf(KernelTarget target) {
@@ -40,7 +40,7 @@ std::string Requested() {
   return variable == nullptr ? "" : variable;
 }
 
-// The environment's choice holds from before main, so that no kernel runs for another target.
+// The environment's choice is in effect before main, so that no kernel runs for another target.
 struct AtStart {
   AtStart() : error(TargetNameError(Requested(), AvailableTargets())) {
     const std::string requested = Requested();

@@ -1,5 +1,5 @@
 // The inner loop of all matrix products and convolutions; compiled once for each target. Every sum is one chain of
-// fused multiply-adds in the order of the elements, whatever stands next to it: its bits do not depend on where a
+// fused multiply-adds in the order of the elements, independent of its neighbours: its bits do not depend on where a
 // matrix is cut into tiles, on the width of the vectors, on the number of threads or on the processor's caches.
 #if defined(LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
@@ -18,21 +18,21 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// A tile's sums, two vectors a row, fill the registers but for a row of the panel and one number: 16 registers of AVX2,
-// 32 of the others.
+// A tile's sums, two vectors a row, fill the registers except for a row of the panel and one number: 16 registers with
+// AVX2, 32 with the other targets.
 inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
 inline constexpr int kPanelColumns = 2 * kFloatLanes;
-// Elements in the body of the inner loop. With 16 registers GCC moves and spills sums between several of them.
+// Elements in the body of the inner loop. With only 16 registers, GCC moves and spills sums between several elements.
 inline constexpr int kUnrolled = HWY_TARGET == HWY_AVX2 ? 1 : 4;
 
-// Where the rows of a tile stand: element e of row r is data[r * stride + e * step].
+// The rows of a tile in memory: element e of row r is data[r * stride + e * step].
 struct TileRows {
   const float* data;
   int64_t stride;
   int64_t step;
 };
 
-// Where its columns stand, rows of kPanelColumns (or kFloatLanes) floats that are `stride` apart. A tile that copies
+// The columns of a tile in memory: rows of kPanelColumns (or kFloatLanes) floats, `stride` apart. A tile that copies
 // them writes them to `copy`, one row after the other.
 struct TilePanel {
   const float* data;
@@ -40,11 +40,11 @@ struct TilePanel {
   float* copy = nullptr;
 };
 
-// Elements of the inner dimension during which one row of kPanelColumns floats is asked for ahead of time: so that
-// requests to memory are spread over the computation.
+// Elements of the inner dimension per prefetched row of kPanelColumns floats, which spreads requests to memory over the
+// computation.
 inline constexpr int kAheadElements = 4;
 
-// Rows of kPanelColumns floats that will be needed next: first `count` of them, then as many as there is time for.
+// Rows of kPanelColumns floats to prefetch: first `count` of them, then as many as time permits.
 struct Ahead {
   const float* first;
   int64_t first_stride;
@@ -52,7 +52,7 @@ struct Ahead {
   const float* then;
   int64_t then_stride;
 
-  // Asks for a row of the first ones.
+  // Prefetches one of the first rows.
   HWY_INLINE void Ask() {
     constexpr int kLineFloats = 16;
 #pragma GCC unroll 2
@@ -62,7 +62,7 @@ struct Ahead {
   }
 };
 
-// Where the sums go: `columns` of each row; added to what is there, or instead of it.
+// The destination of the sums: `columns` of each row are added to its contents, or replace them.
 struct TileResult {
   float* data;
   int64_t stride;
@@ -80,12 +80,12 @@ HWY_INLINE void ClearSums(FloatVector (&sums)[kRows][kVectors]) {
 }
 
 // Continues the chains: for e = 0 ... depth - 1, sums[r][v] becomes rows(r, e) * panel(e, lanes of v) + sums[r][v],
-// rounded once. kAdjacent: rows.stride is 1, and else rows.step is 1. kCopies: the panel is copied.
+// rounded once. If kAdjacent, rows.stride is 1, otherwise rows.step is 1. If kCopies, copies the panel.
 template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches, bool kCopies = false>
 HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
                           FloatVector (&sums)[kRows][kVectors]) {
   const Floats d;
-  // One pointer for three rows; an address has room for the stride and twice the stride.
+  // Each pointer serves three rows, because an address can include the stride or twice the stride.
   constexpr int kGroups = kAdjacent ? 1 : (kRows + 2) / 3;
   const float* from[kGroups];
 #pragma GCC unroll 5
@@ -134,7 +134,7 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
   for (; e < depth; ++e) add();
 }
 
-// A function of its own, so that the compiler has all registers for the sums.
+// A separate function, so that the compiler has all registers for the sums.
 template <int kRows, int kVectors, bool kAdjacent, bool kCopies>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePanel& panel, const Ahead& ahead,
                                const TileResult& result) {
@@ -169,8 +169,8 @@ HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows,
   }
 }
 
-// The chains of rows whose elements are `runs` runs of `depth`, the next one at data + run_stride; the panel goes on
-// from run to run.
+// Computes the chains of rows whose elements are `runs` runs of `depth`, run_stride apart; the panel continues from run
+// to run.
 template <int kRows, int kVectors, bool kAdjacent>
 HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRows rows, const float* panel,
                         FloatVector (&sums)[kRows][kVectors]) {
@@ -180,7 +180,7 @@ HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRow
   }
 }
 
-// The same for rows that stand anywhere: row r's element e of a run is rows[r][run * run_stride + e * step].
+// SumRuns for rows at any addresses: row r's element e of a run is rows[r][run * run_stride + e * step].
 template <int kRows, int kVectors>
 HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
                                  const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
@@ -205,7 +205,7 @@ HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth
   }
 }
 
-// `rows` rows are cut into tiles as equal as possible.
+// Cuts `all_rows` rows into tiles as equal as possible.
 struct RowTiles {
   explicit RowTiles(int64_t all_rows)
       : count((all_rows + kMostTileRows - 1) / kMostTileRows),
@@ -217,7 +217,7 @@ struct RowTiles {
 
   int64_t count;
   int64_t least;
-  // So many tiles have one row more than `least`.
+  // Number of tiles that have one row more than `least`.
   int64_t longer;
 };
 

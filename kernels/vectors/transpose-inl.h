@@ -1,4 +1,4 @@
-// Copies of matrices with rows and columns exchanged; compiled once for each target.
+// Transposed copies of matrices; compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// Elements of a side of the squares that are transposed in registers: two 128-bit blocks, or one.
+// Side of the squares that are transposed in registers, in elements: two 128-bit blocks, or one.
 inline constexpr int kSquare = HWY_TARGET == HWY_NEON ? 4 : 8;
 
 // to[j * to_stride + i] = from[i * from_stride + j] for i, j < kSquare.
@@ -32,7 +32,7 @@ HWY_INLINE void TransposeSquare(const float* from, int64_t from_stride, float* t
     s[i] = hn::InterleaveLower(d, r[i], r[i + 1]);
     s[i + 1] = hn::InterleaveUpper(d, r[i], r[i + 1]);
   }
-  // Pairs of floats. Afterwards r[i] holds, in each 128-bit block, one column of four rows.
+  // Exchanges pairs of floats. Afterwards r[i] holds, in each 128-bit block, one column of four rows.
 #pragma GCC unroll 2
   for (int i = 0; i < kSquare; i += 4) {
     const auto pair = [&](int k) HWY_ATTR { return hn::BitCast(d64, s[i + k]); };

@@ -1,4 +1,4 @@
-// What the kernels need besides Highway's operations; compiled once for each target.
+// Vector operations that Highway lacks; compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_
@@ -22,7 +22,7 @@ using Floats = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<Floats>;
 inline constexpr int kFloatLanes = hn::MaxLanes(Floats());
 
-// The first `count` < Lanes elements at p, the others zero. Nothing beyond them is read.
+// Loads the first `count` < Lanes elements at p; the other lanes are zero. Reads nothing beyond them.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const hn::TFromD<D>* p, int64_t count) {
 #if HWY_TARGET == HWY_NEON
@@ -34,7 +34,7 @@ HWY_INLINE hn::Vec<D> LoadPart(D d, const hn::TFromD<D>* p, int64_t count) {
 #endif
 }
 
-// The first `count` < Lanes elements to p. Nothing beyond them is written.
+// Stores the first `count` < Lanes elements to p. Writes nothing beyond them.
 template <class D>
 HWY_INLINE void StorePart(hn::Vec<D> x, D d, hn::TFromD<D>* p, int64_t count) {
 #if HWY_TARGET == HWY_NEON
@@ -46,7 +46,7 @@ HWY_INLINE void StorePart(hn::Vec<D> x, D d, hn::TFromD<D>* p, int64_t count) {
 #endif
 }
 
-// The same for any number of elements: all lanes where `count` is at least Lanes, none where it is not positive.
+// LoadPart and StorePart for any `count`: all lanes if it is at least Lanes, none if it is not positive.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, int64_t count) {
   if (count >= static_cast<int64_t>(hn::MaxLanes(d))) return hn::LoadU(d, p);
