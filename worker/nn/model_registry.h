@@ -16,11 +16,12 @@
 namespace lockstep {
 
 struct ModelOptions {
-  // Threads that compute one batch, the caller's included. The results do not depend on it.
+  // Threads that compute one batch, including the caller's. The results do not depend on it.
   int compute_threads = 1;
 };
 
-// Makes a model from its configuration (ModelConfig.parameter holds the model's own) for examples like `examples`.
+// Makes a model from its configuration (ModelConfig.parameter has the model's own settings) for examples like
+// `examples`.
 using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(
     const config::v1::ModelConfig& config, const ExampleSpec& examples, const ModelOptions& options)>;
 
@@ -28,13 +29,13 @@ using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(
 // InvalidArgument for an empty one.
 absl::Status RegisterModel(absl::string_view name, ModelFactory factory);
 
-// NotFound names those that are registered. Thread-safe.
+// Returns a model's factory. NotFound lists the registered names. Thread-safe.
 absl::StatusOr<ModelFactory> FindModel(absl::string_view name);
 
-// Sorted. Thread-safe.
+// Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredModels();
 
-// At namespace scope of a source file; its library needs alwayslink = True. A name used twice ends the program:
+// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
 //   REGISTER_MODEL("two_towers", [](const ModelConfig& config, const ExampleSpec& examples,
 //                                   const ModelOptions& options) { return TwoTowers::Create(config, examples); });
 #define REGISTER_MODEL(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterModel(name, __VA_ARGS__))

@@ -11,12 +11,12 @@ namespace lockstep {
 // y[i] = f(x[i]); y may be x.
 void Activate(const ActivationFunction& f, int64_t size, const float* x, float* y);
 
-// The elements in `tile` of row-major matrices with `stride`: sum(r, c) += bias[c], unless `bias` is null, and
-// y(r, c) = f(sum(r, c)). y may be `sum`, which then holds f alone.
+// Applies bias and f to the elements in `tile` of row-major matrices with `stride`: sum(r, c) += bias[c], unless `bias`
+// is null, and y(r, c) = f(sum(r, c)). y may be `sum`, which then holds only f.
 void AddBiasAndActivate(const ActivationFunction& f, const Tile& tile, int64_t stride, const float* bias, float* sum,
                         float* y);
 
-// dx[i] = dy[i] f'(x[i]). `value` is x when GradientNeedsInput(f), else y; dx may be dy.
+// dx[i] = dy[i] f'(x[i]). `value` is x if GradientNeedsInput(f), otherwise y; dx may be dy.
 void ActivationGradient(const ActivationFunction& f, int64_t size, const float* value, const float* dy, float* dx);
 
 }  // namespace lockstep

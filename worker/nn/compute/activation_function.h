@@ -6,21 +6,21 @@
 
 namespace lockstep {
 
-// Slope of LEAKY_RELU below zero where the configuration names none.
+// The slope of LEAKY_RELU below zero if the configuration does not set one.
 inline constexpr float kDefaultLeakySlope = 0.2f;
 
-// An elementwise function. LEAKY_RELU alone reads `slope`. GELU is
+// An elementwise function. Only LEAKY_RELU reads `slope`. GELU is
 // x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016).
-// The gradient of RELU and LEAKY_RELU at 0 is that of x < 0; NaN stays NaN.
+// The gradient of RELU and LEAKY_RELU at 0 is the one for x < 0; NaN stays NaN.
 struct ActivationFunction {
   config::v1::Activation kind = config::v1::NONE;
   float slope = kDefaultLeakySlope;
 };
 
-// True when f' is computed from x; for the others from y = f(x), so x need not be kept.
+// Returns true if f' is computed from x. The other derivatives are computed from y = f(x), so x need not be kept.
 inline bool GradientNeedsInput(const ActivationFunction& f) { return f.kind == config::v1::GELU; }
 
-// The same for kernels.
+// Converts `f` to the type that kernels take.
 inline ActivationKernel KernelOf(const ActivationFunction& f) {
   switch (f.kind) {
     case config::v1::RELU:

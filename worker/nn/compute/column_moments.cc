@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Few enough to be read twice from the cache. The bits depend on it.
+// Few enough rows to be read from the cache the second time. The bits depend on it.
 constexpr int64_t kBlockRows = 256;
 
 }  // namespace

@@ -8,12 +8,12 @@
 
 namespace lockstep {
 
-// Mean and biased variance, sum((x - mean)^2) / rows, of each column of a row-major [rows, columns] matrix. Each block
-// of 256 rows gives its sum and then the sum of squared distances from its own mean; the blocks are merged in order
-// (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not thread-safe.
+// Computes the mean and the biased variance, sum((x - mean)^2) / rows, of each column of a row-major [rows, columns]
+// matrix. For each block of 256 rows it computes the sum and then the sum of squared distances from the block's mean;
+// the blocks are merged in order (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not thread-safe.
 class ColumnMoments {
  public:
-  // mean and variance [columns] are overwritten; rows is at least 1.
+  // Overwrites mean and variance [columns]; rows is at least 1.
   void Compute(ComputeContext* compute, int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
 
  private:

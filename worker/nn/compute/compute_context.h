@@ -11,22 +11,21 @@
 
 namespace lockstep {
 
-// The threads that compute one model. The caller's thread is one of them; the others wait
-// between the loops. Which thread computes a block is left to chance, so a loop must be cut
-// into blocks at places that do not depend on the number of threads, and each block must
-// write memory of its own: then the bits do not depend on it either.
-// Not thread-safe: one loop at a time.
+// The threads that compute one model. The caller's thread is one of them; the others wait between the loops. Any thread
+// may compute any block, so a loop must be cut into blocks at places that do not depend on the number of threads, and
+// each block must write memory of its own: then the bits do not depend on the threads either. Not thread-safe: one loop
+// at a time.
 class ComputeContext {
  public:
-  // threads: all of them, the caller's included; less than 1 counts as 1.
+  // `threads` includes the caller's; less than 1 counts as 1.
   explicit ComputeContext(int threads, Executor* executor = Executor::Threads()) : threads_(std::max(threads, 1)) {
     if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads - 1, executor);
   }
 
-  // The caller's included. No result may depend on it.
+  // Number of threads, including the caller's. No result may depend on it.
   int threads() const { return threads_; }
 
-  // Calls body(0) ... body(blocks - 1), each once, in any order, and returns when all have returned.
+  // Calls body(0) ... body(blocks - 1), each once, in any order, and returns when all calls have returned.
   void ParallelFor(int64_t blocks, absl::FunctionRef<void(int64_t block)> body) {
     if (pool_ != nullptr && blocks > 1) {
       pool_->ParallelFor(blocks, body);
@@ -35,7 +34,7 @@ class ComputeContext {
     }
   }
 
-  // The same over [0, size) in ranges of `grain`, the last one shorter: body(begin, end).
+  // Calls body(begin, end) for ranges of `grain` that cover [0, size), the last one shorter, as ParallelFor does.
   void ParallelRanges(int64_t size, int64_t grain, absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
     ParallelFor((size + grain - 1) / grain, [&](int64_t block) {
       const int64_t begin = block * grain;
@@ -45,7 +44,7 @@ class ComputeContext {
 
  private:
   const int threads_;
-  // The other threads; none for one thread.
+  // The other threads; null if there is only one.
   std::unique_ptr<ThreadPool> pool_;
 };
 

@@ -5,15 +5,16 @@
 namespace lockstep {
 namespace {
 
-// Groups of images, each with memory for one padded image; also the most threads that are of use.
+// Groups of images, each with memory for one padded image. More threads than groups are of no use.
 constexpr int64_t kGroups = 16;
 
 int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.stride; }
 
-// Zeros before the first output: the first input positions would read there.
+// Returns the number of zeros before the first output, which the first input positions read.
 int64_t Before(const SlidingWindow& w) { return MostTaps(w) - 1; }
 
-// Zeros after the last one: the last input position reads output (input - 1 + padding) / stride.
+// Returns the number of zeros after the last output: the last input position reads output (input - 1 + padding) /
+// stride.
 int64_t After(const SlidingWindow& w) {
   return std::max<int64_t>(0, (w.input - 1 + w.padding) / w.stride - (w.output - 1));
 }
@@ -22,8 +23,7 @@ int64_t After(const SlidingWindow& w) {
 
 ConvInputGradient::ConvInputGradient(const WindowGeometry& geometry, int64_t filters)
     : geometry_(geometry), filters_(filters), padded_(MakeImages(geometry, filters)) {
-  // Phases without kernel elements or without positions are left out; the constructor's cost must not
-  // depend on the stride.
+  // Omits phases without kernel elements or positions, since the constructor's cost must not depend on the stride.
   const int64_t phases_y = std::min(geometry.y.stride, geometry.y.size);
   const int64_t phases_x = std::min(geometry.x.stride, geometry.x.size);
   for (int64_t py = 0; py < phases_y; ++py) {
@@ -96,7 +96,7 @@ void ConvInputGradient::ComputeImage(const float* padded_gradient, float* input_
   const SlidingWindow& y = geometry_.y;
   const SlidingWindow& x = geometry_.x;
   if (y.stride > y.size || x.stride > x.size) {
-    // Some positions are read by no output.
+    // No output reads some of the positions.
     std::fill_n(input_gradient, y.input * x.input * geometry_.channels, 0.0f);
   }
   for (const Phase& phase : phases_) ComputePhase(phase, padded_gradient, input_gradient);

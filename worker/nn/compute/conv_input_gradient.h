@@ -12,16 +12,16 @@
 
 namespace lockstep {
 
-// The gradient of a convolution by its input. Input positions fall into stride x stride phases; those of one phase are
-// read by the same elements of the kernel, from adjacent outputs, so for each phase the gradient is a convolution of
-// the padded output gradient, with stride 1, by these elements in reverse order. Keeps scratch memory between batches.
-// Not thread-safe.
+// The gradient of a convolution with respect to its input. Input positions fall into stride x stride phases. The
+// positions of a phase are read by the same elements of the kernel, from adjacent outputs, so the gradient of each
+// phase is a convolution of the padded output gradient, with stride 1, by these elements in reverse order. Keeps
+// scratch memory between batches. Not thread-safe.
 class ConvInputGradient {
  public:
   ConvInputGradient(const WindowGeometry& geometry, int64_t filters);
 
-  // output_gradient [batch, out height, out width, filters], kernel [ky, kx, channels, filters];
-  // input_gradient [batch, height, width, channels] is overwritten.
+  // Reads output_gradient [batch, out height, out width, filters] and kernel [ky, kx, channels, filters]; overwrites
+  // input_gradient [batch, height, width, channels].
   void Compute(ComputeContext* compute, int64_t batch, const float* output_gradient, const float* kernel,
                float* input_gradient);
 
@@ -29,9 +29,9 @@ class ConvInputGradient {
   // The positions q with q % stride = `phase`, counted from the first padding position.
   struct DimensionPhase {
     int64_t phase = 0;
-    // Elements phase, phase + stride, ... of the kernel.
+    // Number of kernel elements phase, phase + stride, ...
     int64_t taps = 0;
-    // Input positions: first_input, first_input + stride, ...; the first reads outputs from padded position
+    // Input positions: first_input, first_input + stride, ... The first reads outputs from padded position
     // first_output.
     int64_t first_input = 0;
     int64_t inputs = 0;
@@ -41,7 +41,7 @@ class ConvInputGradient {
     DimensionPhase y;
     DimensionPhase x;
     TileElements patch;
-    // Offset of its panels.
+    // Offset of the phase's panels.
     int64_t panels = 0;
     int64_t patch_size() const { return patch.runs * patch.length; }
   };
@@ -57,7 +57,7 @@ class ConvInputGradient {
   std::vector<Phase> phases_;
   int64_t panels_size_ = 0;
   Workspace<float> panels_;
-  // One image for each group.
+  // Holds an image for each group.
   PaddedImages padded_;
 };
 

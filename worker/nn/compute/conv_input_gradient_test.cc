@@ -41,7 +41,7 @@ struct Case {
   }
 };
 
-// Each output pixel's gradient goes back to the input positions of its window.
+// Adds each output pixel's gradient to the input positions of its window.
 std::vector<double> Expected(const Case& c, const std::vector<float>& dy, const std::vector<float>& kernel) {
   const SlidingWindow& wy = c.geometry.y;
   const SlidingWindow& wx = c.geometry.x;
@@ -67,7 +67,7 @@ std::vector<double> Expected(const Case& c, const std::vector<float>& dy, const 
 void ExpectGradient(const Case& c, int threads = 1) {
   ComputeContext compute(threads);
   ConvInputGradient gradient(c.geometry, c.filters);
-  // Twice: nothing may remain of the first batch.
+  // Runs twice, because nothing of the first batch may remain.
   for (const uint64_t stream : {10, 20}) {
     const std::vector<float> dy = RandomIntegers(c.output_size(), stream);
     const std::vector<float> kernel = RandomIntegers(c.kernel_size(), stream + 1);
@@ -101,7 +101,7 @@ TEST(ConvInputGradientTest, WindowsMayBeLargerThanTheInput) {
 
 TEST(ConvInputGradientTest, PositionsThatNoWindowCoversGetZero) {
   ExpectGradient({{Valid(10, 2, 5), Valid(9, 1, 4), 3}, 2});
-  // The last positions, beyond the last window.
+  // The last positions are beyond the last window.
   ExpectGradient({{Valid(8, 3, 3), Valid(6, 4, 4), 3}, 2});
 }
 

@@ -7,11 +7,11 @@
 namespace lockstep {
 namespace {
 
-// The most rows and columns of a tile of several threads.
+// Maximum size of a tile if there are several threads.
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 
-// Block `i` of `blocks` that cover [0, size) in lengths as equal as possible.
+// Returns the beginning of block `i` of `blocks` that cover [0, size) in lengths as equal as possible.
 int64_t BlockBegin(int64_t size, int64_t blocks, int64_t i) { return size * i / blocks; }
 
 }  // namespace
@@ -19,7 +19,7 @@ int64_t BlockBegin(int64_t size, int64_t blocks, int64_t i) { return size * i / 
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride,
                       absl::FunctionRef<void(const Tile&)> finish) {
   const int64_t row_blocks = (a.rows + kBlockRows - 1) / kBlockRows;
-  // One thread packs a's rows once for all columns.
+  // A single thread packs a's rows once for all columns.
   const int64_t block_columns = compute->threads() == 1 ? std::max<int64_t>(1, b.columns) : kBlockColumns;
   const int64_t column_blocks = (b.columns + block_columns - 1) / block_columns;
   compute->ParallelFor(row_blocks * column_blocks, [&](int64_t block) {

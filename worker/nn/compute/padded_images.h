@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// Images [height, width, channels] with a border of zeros around them, so that windows that
-// reach over the edge need no special case. The border is written once and kept between batches.
-// Not thread-safe, but different images may be copied by different threads.
+// Images [height, width, channels] with a border of zeros, so that windows that reach over the edge need no special
+// case. The border is written once and kept between batches. Not thread-safe, but different images may be copied by
+// different threads.
 class PaddedImages {
  public:
   struct Border {
@@ -21,10 +21,10 @@ class PaddedImages {
 
   PaddedImages(int64_t height, int64_t width, int64_t channels, const Border& border);
 
-  // False without a border: the images can be used where they are.
+  // Returns false if there is no border and the images can be used in place.
   bool needed() const { return padded_height_ != height_ || padded_width_ != width_; }
 
-  // Memory for `count` images. Contents are lost when it grows.
+  // Allocates memory for `count` images. Growing loses the contents.
   void Reserve(int64_t count);
 
   // Copies image `source` to place `index`.
@@ -32,7 +32,7 @@ class PaddedImages {
 
   const float* image(int64_t index) const { return buffer_.data() + index * image_size(); }
 
-  // Elements of one image with its border.
+  // Number of elements in a row, and in an image, with the border.
   int64_t row_size() const { return padded_width_ * channels_; }
   int64_t image_size() const { return padded_height_ * row_size(); }
 

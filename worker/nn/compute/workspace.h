@@ -8,12 +8,12 @@
 
 namespace lockstep {
 
-// Memory that is kept from step to step: aligned to kTensorAlignment, grown when a larger
-// batch comes, never shrunk. Growing loses the contents. Movable. Not thread-safe.
+// Memory that is kept from step to step: aligned to kTensorAlignment, grown for larger batches, never shrunk. Growing
+// loses the contents. Movable. Not thread-safe.
 template <typename T>
 class Workspace {
  public:
-  // At least `size` elements, not initialized; the same address until a larger size is asked for.
+  // Returns at least `size` elements, not initialized; the address is the same until a larger size is requested.
   T* Get(int64_t size) {
     if (size > size_ || size_ == 0) {
       size_ = std::max<int64_t>(size, 1);

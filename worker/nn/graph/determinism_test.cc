@@ -1,4 +1,4 @@
-// The bits of a result depend on the arguments alone.
+// The bits of a result depend only on the arguments.
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,7 +69,7 @@ std::unique_ptr<Model> MakeModel(const Sample& sample, int threads) {
   return *std::move(model);
 }
 
-// All that the model computes for one batch.
+// Returns all results of the model for a batch.
 std::string Results(Model* model, const Sample& sample, int64_t batch_size) {
   TestVariables variables(model->spec(), 1, 0.1f);
   const Batch batch = RandomBatch(SpecOf(sample), batch_size, 2);
@@ -96,7 +96,7 @@ TEST(DeterminismTest, TheNumberOfThreadsDoesNotChangeTheBits) {
   }
 }
 
-// What the layers make of kernels, too: how much of a product each thread is given, what is packed how, and when.
+// Covers the layers' use of kernels too: each thread's share of a product, and what is packed, how and when.
 TEST(DeterminismTest, TheInstructionSetDoesNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     for (const int64_t size : sample.batches) {
@@ -123,7 +123,7 @@ TEST(DeterminismTest, OtherSizesBeforeDoNotChangeTheBits) {
 TEST(DeterminismTest, AddressesDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     const std::string expected = Results(MakeModel(sample, 1).get(), sample, sample.batches.back());
-    // Holes of odd sizes move everything that is allocated afterwards.
+    // Holes of odd sizes move all later allocations.
     std::vector<std::unique_ptr<char[]>> moved;
     for (int i = 1; i <= 4; ++i) {
       moved.push_back(std::make_unique<char[]>(i * 4099));

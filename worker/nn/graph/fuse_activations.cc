@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Whether `layer` has an activation of its own and leaves it at NONE.
+// Returns true if `layer` has an activation of its own that is NONE.
 bool HasFreeActivation(const config::v1::Layer& layer) {
   switch (layer.kind_case()) {
     case config::v1::Layer::kDense:
@@ -28,12 +28,12 @@ void SetActivation(config::v1::Activation activation, config::v1::Layer* layer) 
   if (layer->has_batch_norm()) layer->mutable_batch_norm()->set_activation(activation);
 }
 
-// The fused activations know no other slope.
+// Fused activations support only the default slope.
 bool CanMove(const config::v1::Layer::ActivationLayer& activation) {
   return Activation_IsValid(activation.kind()) && (!activation.has_slope() || activation.slope() == kDefaultLeakySlope);
 }
 
-// How many layers and losses read each layer, by name.
+// Returns the number of layers and losses that read each layer, by name.
 absl::flat_hash_map<std::string, int> CountReaders(const config::v1::ModelConfig& config) {
   absl::flat_hash_map<std::string, int> readers;
   for (int i = 0; i < config.layer_size(); ++i) {
@@ -53,7 +53,7 @@ config::v1::ModelConfig FuseActivations(const config::v1::ModelConfig& config) {
   if (config.layer().empty()) return fused;
   const absl::flat_hash_map<std::string, int> readers = CountReaders(config);
   for (int i = 1; i < fused.layer_size(); ++i) {
-    // Only the layer before it: others are rare.
+    // Looks only at the preceding layer; other cases are rare.
     config::v1::Layer* before = fused.mutable_layer(i - 1);
     config::v1::Layer* layer = fused.mutable_layer(i);
     const bool reads_it = layer->input().empty() || (layer->input_size() == 1 && layer->input(0) == before->name());

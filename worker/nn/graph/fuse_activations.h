@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-// The same model, faster: where an activation layer is the only reader of a dense, convolution or batch norm layer
-// without activation, that layer computes the activation, and the activation layer's kind becomes NONE.
-// The results have the same bits. Invalid configurations stay invalid.
+// Returns an equivalent, faster model: if an activation layer is the only reader of a dense, convolution or batch norm
+// layer without activation, that layer computes the activation, and the activation layer's kind becomes NONE. The
+// results have the same bits. Invalid configurations stay invalid.
 config::v1::ModelConfig FuseActivations(const config::v1::ModelConfig& config);
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ TEST(FuseActivationsTest, LeavesOthersWhereTheyAre) {
         "layer { name: 'd' dense { activation: TANH } } layer { name: 'a' activation { kind: RELU } }",
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: LEAKY_RELU slope: 0.1 } }",
         "layer { name: 'd' dense {} } layer { name: 'a' input: 'input' activation { kind: RELU } }",
-        // Another layer reads it, too.
+        // Another layer reads it too.
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: RELU } } layer { name: 'b' input: 'd' add "
         "{} }",
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: RELU } } loss { input: 'd' hinge {} }"}) {
@@ -49,7 +49,7 @@ TEST(FuseActivationsTest, DoesNotChangeTheBits) {
   for (const char* layer : {"dense { units: 9 }", "batch_norm {}"}) {
     for (const char* kind : {"RELU", "LEAKY_RELU", "TANH", "SIGMOID", "GELU"}) {
       std::vector<std::string> bytes;
-      // The second reader, which nothing depends on, forbids fusing.
+      // The second reader, on which nothing depends, prevents fusing.
       for (const char* reader : {"", "layer { name: 'r' input: 'y' activation { kind: TANH } }"}) {
         const config::v1::ModelConfig config =
             Parse(absl::StrCat("layer { name: 'x' dense { units: 9 } } layer { name: 'y' ", layer, " }",

@@ -83,14 +83,14 @@ class GraphBuilder {
 
   absl::Status AddLayer(const config::v1::Layer& layer);
   absl::Status AddLoss(const config::v1::Loss& loss);
-  // Marks what the losses and the prediction depend on.
+  // Marks the nodes on which the losses and the prediction depend.
   absl::StatusOr<Graph> Finish();
 
  private:
   const Shape& OutputShape(int node) const {
     return node == kFeatures ? examples_.features_shape : graph_.nodes[node].op->output_shape();
   }
-  // The layer's inputs as node indices.
+  // Returns the layer's inputs as node indices.
   absl::StatusOr<std::vector<int>> Inputs(const config::v1::Layer& layer) const;
   absl::Status CheckInputs(const config::v1::Layer& layer, const std::vector<int>& inputs) const;
 

@@ -15,24 +15,24 @@
 
 namespace lockstep {
 
-// What layers call the batch's features.
+// The name by which layers refer to the batch's features.
 inline constexpr char kInputName[] = "input";
 
-// A layer and where its values come from. Nodes are in the configuration's order, inputs first.
+// A layer and the sources of its values. Nodes are in the configuration's order, inputs first.
 struct GraphNode {
   std::string name;
   std::unique_ptr<LayerOp> op;
   // Indices of nodes; kFeatures is the batch.
   std::vector<int> inputs;
-  // The node whose memory holds the output: this one, or the one that a view looks at.
+  // The node whose memory holds the output: this one, or the one of which it is a view.
   int storage = 0;
-  // The variables of the layer, as a range of ModelSpec.variables.
+  // The layer's variables, as a range of ModelSpec.variables.
   int first_variable = 0;
   int num_variables = 0;
-  // Some loss, or the prediction, depends on the node.
+  // True if a loss, or the prediction, depends on the node.
   bool in_loss = false;
   bool in_prediction = false;
-  // The node is in a loss and there are trainable variables in it or before it.
+  // True if the node is in a loss and it or a node before it has trainable variables.
   bool needs_gradient = false;
 };
 
@@ -40,7 +40,7 @@ inline constexpr int kFeatures = -1;
 
 struct GraphLoss {
   std::unique_ptr<LossOp> op;
-  // Index of the node that is compared with the labels.
+  // Index of the node whose output is compared with the labels.
   int node = 0;
 };
 

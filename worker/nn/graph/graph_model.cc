@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Elements of a sum of gradients that are computed together.
+// Elements of a gradient sum that are computed together.
 constexpr int64_t kBlock = 16384;
 
 Shape BatchShape(int64_t size, const Shape& example) {
@@ -39,7 +39,7 @@ std::vector<Model::Part> PartsOf(const config::v1::ModelConfig& config, const Ex
 
 }  // namespace
 
-// Passes the layers' gradients on to the sink, with the regularizers' part added.
+// Passes the layers' gradients to the sink after adding the regularizers' part.
 class GraphModel::Gradients : public GradientWriter {
  public:
   Gradients(const Pass& pass, const Regularization& regularization, GradientSink* sink)
@@ -205,7 +205,7 @@ void GraphModel::BackwardNode(const Pass& pass, const Batch& batch, int index, G
     inputs.push_back(ValueOf(input, batch));
     const bool wanted = input != kFeatures && graph_.nodes[input].needs_gradient;
     if (wanted && i == 0 && node.op->gradient_in_place()) {
-      // The first part of the input's gradient replaces this node's.
+      // The first contribution to the input's gradient replaces this node's gradient.
       int& input_gradient = memory_[graph_.nodes[input].storage].gradient;
       in_place = input_gradient == kNoGradient;
       if (in_place) input_gradient = gradient;

@@ -16,14 +16,14 @@
 
 namespace lockstep {
 
-// The model of `config`, built in or registered, for examples like `examples`.
-// Errors: InvalidArgument names the layer and what disagrees; NotFound, an unknown registered name.
+// Creates the model of `config`, built in or registered, for examples like `examples`.
+// Errors: InvalidArgument names the layer and the values that disagree; NotFound names an unknown registered model.
 absl::StatusOr<std::unique_ptr<Model>> CreateModel(const config::v1::ModelConfig& config, const ExampleSpec& examples,
                                                    const ModelOptions& options = {});
 
-// A model made of the built-in layers. Values and gradients of all layers stand in memory that
-// is kept between batches and grows with the largest one, so a step allocates nothing.
-// The bits of a result depend on the arguments alone: see gemm.h, simd.h and ComputeContext.
+// A model made of the built-in layers. Values and gradients of all layers are in memory that is kept between batches
+// and grows with the largest one, so a step allocates nothing. The bits of a result depend only on the arguments: see
+// gemm.h and ComputeContext.
 class GraphModel : public Model {
  public:
   static absl::StatusOr<std::unique_ptr<GraphModel>> Create(const config::v1::ModelConfig& config,
@@ -31,9 +31,9 @@ class GraphModel : public Model {
                                                             const ModelOptions& options = {});
 
   const v1::ModelSpec& spec() const override { return graph_.spec; }
-  // Each layer, the losses, the regularizers, and what an example looks like.
+  // Returns each layer, the losses, the regularizers, and the spec of an example.
   std::vector<Part> Fingerprint() const override { return fingerprint_; }
-  // The layers and their shapes, for a summary.
+  // Returns the layers and their shapes, for a summary.
   const Graph& graph() const { return graph_; }
 
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
@@ -45,10 +45,10 @@ class GraphModel : public Model {
  private:
   class Gradients;
 
-  // What one node computed. Views have none.
+  // The results of a node. Views have none.
   struct NodeMemory {
     Workspace<float> value;
-    // Where its gradient stands in this pass, once something has been written to it: an index of gradients_.
+    // Index in gradients_ of the node's gradient in this pass; kNoGradient until something is written to it.
     int gradient = kNoGradient;
   };
   static constexpr int kNoGradient = -1;
@@ -60,18 +60,19 @@ class GraphModel : public Model {
   Pass MakePass(VariableValues values, const Batch& batch, const SlotKey& key, bool training);
   // Computes the nodes for which one of `wanted` holds.
   absl::Status Forward(const Pass& pass, const Batch& batch, std::initializer_list<bool GraphNode::*> wanted);
-  // A copy of what the last node has computed.
+  // Returns a copy of the last node's output.
   Tensor Prediction(const Batch& batch);
-  // The losses and the regularizers; with gradients, writes those of the losses' nodes.
+  // Returns the sum of losses and regularizers. If with_gradients, writes the gradients of the losses' nodes.
   float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
   void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);
   float* GradientOf(int node) { return gradients_[memory_[graph_.nodes[node].storage].gradient].data(); }
-  // Forgets all gradients of the last pass.
+  // Frees all gradients of the last pass.
   void FreeGradients();
-  // Memory of gradients_ for `size` elements, that which was freed last when there is any.
+  // Returns an index of gradients_ with memory for `size` elements, the most recently freed one if there is any.
   int TakeGradient(int64_t size);
-  // Where a reader of `node` writes its part of the gradient: the node's memory for the first one, extra_[input],
-  // `input` being its number among the reader's inputs, for those after it, which AddContribution adds.
+  // Returns the buffer for a reader's contribution to the gradient of `node`. The first reader writes to the node's
+  // memory, later ones to extra_[input], where `input` is the index of `node` among the reader's inputs;
+  // AddContribution adds these.
   float* ContributionBuffer(const Pass& pass, int node, size_t input);
   void AddContribution(const Pass& pass, int node, const float* contribution);
 
@@ -84,7 +85,7 @@ class GraphModel : public Model {
   const std::vector<Part> fingerprint_;
   ComputeContext compute_;
   std::vector<NodeMemory> memory_;
-  // Gradients live from their first part to the node's backward pass; then the memory is free for another.
+  // A gradient is in use from its first contribution to the node's backward pass; then its memory is free for another.
   std::vector<Workspace<float>> gradients_;
   std::vector<int> free_gradients_;
   // [inputs of the node whose gradient is computed]

@@ -36,7 +36,7 @@ std::unique_ptr<Model> Create(const std::string& text, const ExampleSpec& exampl
   return *std::move(model);
 }
 
-// The gradients of a model with two dense layers around `layer`.
+// Checks the gradients of a model with two dense layers around `layer`.
 absl::Status CheckLayer(const std::string& layer) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create("layer { name: 'first' dense { units: 11 } } layer { name: 'tested' " + layer +
@@ -88,7 +88,7 @@ ExampleSpec Images(std::initializer_list<int64_t> shape) {
   return spec;
 }
 
-// The gradients of a model with a convolution before `layer` and a dense layer after it.
+// Checks the gradients of a model with a convolution before `layer` and a dense layer after it.
 absl::Status CheckImageLayer(const std::string& layer, std::initializer_list<int64_t> shape = {7, 6, 2},
                              const GradientCheckOptions& options = {}) {
   const ExampleSpec examples = Images(shape);
@@ -110,7 +110,7 @@ TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
       }
     }
   }
-  // Rows that are longer than what is computed together.
+  // Rows longer than a tile.
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 2 }", {2, 200, 1}), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 3 strides: 2 }", {3, 410, 1}), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 activation: GELU no_bias: true }"), absl::OkStatus());
@@ -118,7 +118,7 @@ TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
 }
 
 TEST(GraphModelTest, PoolsHaveTheGradientOfTheirLoss) {
-  // So small a step that few windows change their largest element.
+  // The step is so small that few windows change their largest element.
   GradientCheckOptions options;
   options.step = 2e-4f;
   options.noise = 3e-3f;
@@ -209,7 +209,7 @@ TEST(GraphModelTest, StopsWhenTheLossIsNotWanted) {
   EXPECT_TRUE(sink.order().empty());
 }
 
-// What the server does with the reports of one slot.
+// Applies the reports of one slot as the server does.
 void ApplyMovingAverages(const v1::ModelSpec& spec, const RecordingSink& sink, TestVariables* variables) {
   for (int i = 0; i < spec.update_ops_size(); ++i) {
     const v1::UpdateOpSpec& op = spec.update_ops(i);
@@ -252,7 +252,8 @@ TEST(GraphModelTest, DropoutKeepsTheElementsThatTheGeneratorNames) {
   TestVariables variables(model->spec(), 1);
   for (float& gamma : variables.value("scale/gamma")) gamma = 0;
   for (float& beta : variables.value("scale/beta")) beta = 1;
-  // Its input is 1 everywhere. With targets t the loss is the mean over kept of (4/3 - t)^2 and over dropped of t^2.
+  // The dropout layer's input is 1 everywhere. With targets t the loss is the mean of (4/3 - t)^2 over kept elements
+  // and t^2 over dropped ones.
   for (const int64_t size : {1, 3, 200}) {
     const Batch batch = RandomBatch(examples, size, 1);
     const SlotKey key{77, 5, 3};
@@ -282,7 +283,7 @@ TEST(GraphModelTest, DropoutIsTheIdentityInEvaluation) {
   EXPECT_EQ(output->bytes(), batch.features.bytes());
 }
 
-// One layer is only in the prediction, another only in the loss.
+// A layer is only in the prediction, another only in the loss.
 TEST(GraphModelTest, OnePassPredictsAndEvaluatesTheLossToTheSameBits) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create(

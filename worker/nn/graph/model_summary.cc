@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kColumns = 6;
-// The columns before this one are text, to the left; the others numbers, to the right.
+// The columns before this one are text, aligned to the left; the others are numbers, aligned to the right.
 constexpr int kFirstNumber = 3;
 using Line = std::array<std::string, kColumns>;
 
@@ -33,7 +33,7 @@ ModelSummary::Row SummarizeLayer(const config::v1::Layer& layer, const GraphNode
   return row;
 }
 
-// "1,234,567"
+// Formats 1234567 as "1,234,567".
 std::string WithCommas(int64_t number) {
   std::string text = absl::StrCat(number);
   for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");

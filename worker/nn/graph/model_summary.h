@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-// What a model consists of, for people who check a configuration.
+// A summary of a model, for checking a configuration.
 struct ModelSummary {
   struct Row {
-    // A layer and its kind; for a registered model, a variable.
+    // A layer and its kind, or a variable of a registered model.
     std::string name;
     std::string kind;
     // The layer's output for one example, or the variable.
     std::string shape;
-    // Elements of its variables, and those among them that are not trained.
+    // Elements of its variables, and of the variables that are not trained.
     int64_t parameters = 0;
     int64_t fixed_parameters = 0;
     // Multiply-adds of the forward pass for one example; the backward pass has about twice as many.
@@ -28,8 +28,8 @@ struct ModelSummary {
   std::vector<Row> rows;
   Row total;
 
-  // The rows under one another with the total below, columns aligned, one line each:
-  // layer, kind, output, parameters, bytes, multiply-adds per example.
+  // Formats the rows in aligned columns, one line each, with the total below: layer, kind, output, parameters, bytes,
+  // multiply-adds per example.
   std::string ToTable() const;
 };
 

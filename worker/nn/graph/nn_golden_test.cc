@@ -1,4 +1,4 @@
-// The layers and losses against TensorFlow's numbers; tests/golden/nn_golden.py wrote them.
+// Compares the layers and losses with TensorFlow's numbers, which tests/golden/nn_golden.py wrote.
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -21,14 +21,14 @@ struct GoldenCase {
   std::string name;
   config::v1::ModelConfig config;
   int64_t classes = 0;
-  // By kind ("input", "variable", "expect", "gradient", "update") and name.
+  // Keyed by kind ("input", "variable", "expect", "gradient", "update") and name.
   std::map<std::pair<std::string, std::string>, Tensor> tensors;
 
   const Tensor& Get(const std::string& kind, const std::string& tensor) const { return tensors.at({kind, tensor}); }
   bool Has(const std::string& kind, const std::string& tensor) const { return tensors.count({kind, tensor}) > 0; }
 };
 
-// "NAME DTYPE [DIMS] : NUMBERS"
+// Reads "NAME DTYPE [DIMS] : NUMBERS".
 Tensor ReadTensor(std::istringstream* line) {
   std::string dtype, dims, colon;
   *line >> dtype >> dims >> colon;

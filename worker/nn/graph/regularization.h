@@ -13,12 +13,12 @@
 
 namespace lockstep {
 
-// The regularizers of a model: sum over them and over the trainable variables w that each matches of
-// l1 sum|w| + l2 sum(w^2) / 2. Constant after Create, except for scratch memory: not thread-safe.
+// The regularizers of a model: the sum over the regularizers and the trainable variables w that each matches of l1
+// sum|w| + l2 sum(w^2) / 2. Constant after Create except for scratch memory, so not thread-safe.
 class Regularization {
  public:
-  // InvalidArgument for an expression that is malformed or matches no trainable variable, and for factors that are
-  // negative or not finite.
+  // Returns InvalidArgument for an expression that is malformed or matches no trainable variable, and for factors that
+  // are negative or not finite.
   static absl::StatusOr<Regularization> Create(const config::v1::ModelConfig& config, const v1::ModelSpec& spec);
 
   double Loss(ComputeContext* compute, VariableValues values);
@@ -27,7 +27,7 @@ class Regularization {
   void AddGradient(ComputeContext* compute, int variable, const float* value, float* gradient) const;
 
  private:
-  // The sums over all regularizers that match one variable.
+  // The sums of the factors of all regularizers that match a variable.
   struct Factors {
     float l1 = 0;
     float l2 = 0;

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Elements that are computed together, a multiple of 8.
+// Elements computed together, a multiple of 8.
 constexpr int64_t kBlock = 16384;
 
 class ActivationOp : public LayerOp {

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Elements that are computed together.
+// Elements computed together.
 constexpr int64_t kBlock = 16384;
 
 class AddOp : public LayerOp {

@@ -53,7 +53,7 @@ class DenseOp : public LayerOp {
   const int kernel_;
   const int bias_;
   const ActivationFunction activation_;
-  // x W + b, for activations whose gradient needs it.
+  // x W + b, kept for activations whose gradient needs it.
   Workspace<float> sum_;
   BiasGradient bias_gradient_;
 };

@@ -29,7 +29,7 @@ struct Case {
   }
 };
 
-// f(x W + b) of arguments x, W and, if there is one, b.
+// Returns f(x W + b) for arguments x, W and, if the layer has one, b.
 std::vector<double> Reference(const Case& c, const std::vector<std::vector<double>>& arguments) {
   std::vector<double> y(c.batch * c.units);
   for (int64_t i = 0; i < c.batch * c.units; ++i) {

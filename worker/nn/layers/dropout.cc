@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Elements that are computed together, a multiple of 32.
+// Elements computed together, a multiple of 32.
 constexpr int64_t kBlock = 4096;
 
 class DropoutOp : public LayerOp {
@@ -54,9 +54,9 @@ class DropoutOp : public LayerOp {
  private:
   const std::string name_;
   const int64_t size_;
-  // The comparison of the 24-bit uniform numbers with `rate`, in whole numbers.
+  // Compares the 24-bit uniform numbers with `rate`, as integers.
   const DropoutRule rule_;
-  // One bit for each element of the batch.
+  // Has a bit for each element of the batch.
   Workspace<uint8_t> kept_;
 };
 

@@ -27,7 +27,7 @@ std::string Config(float rate) {
   return text.str();
 }
 
-// The uniform number of element `i`.
+// Returns the uniform number of element `i`.
 float Uniform(const SlotKey& key, int64_t i) {
   return Philox::ToUniform(Philox::ForSlot(key.seed, "x", key.step, key.slot).At(i / 4)[i % 4]);
 }
@@ -62,7 +62,7 @@ TEST(DropoutTest, MoreThan4096ElementsAreSeveralBlocks) {
 TEST(DropoutTest, ARateOfZeroKeepsEverything) { ExpectMask(2, 50, 0); }
 
 TEST(DropoutTest, TheRateIsComparedExactly) {
-  // The number of element 5 itself reaches the rate; the next float above it does not.
+  // A rate equal to element 5's number keeps the element; the next float above drops it.
   const float rate = Uniform(kKey, 5);
   ExpectMask(1, 9, rate);
   ExpectMask(1, 9, std::nextafter(rate, 1.0f));

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Rows of the gradient that one thread computes: it looks for their ids in the whole batch.
+// Rows of the gradient that a thread computes at a time, scanning the whole batch for their ids.
 constexpr int64_t kBlockRows = 1 << 14;
 
 class EmbeddingOp : public LayerOp {
@@ -53,7 +53,7 @@ class EmbeddingOp : public LayerOp {
   }
 
  private:
-  // Ids of one example.
+  // Number of ids in an example.
   const int64_t length_;
   const int64_t vocabulary_;
   const int64_t dimension_;

@@ -23,32 +23,32 @@ namespace lockstep {
 class GradientWriter {
  public:
   virtual ~GradientWriter() = default;
-  // The elements of trainable variable `variable`, not initialized; write all of them.
+  // Returns the buffer of trainable variable `variable`, not initialized; write all of its elements.
   virtual float* Buffer(int variable) = 0;
-  // Buffer(variable) is written. Call it at once: it starts the transport.
+  // Buffer(variable) is complete. Call it as soon as that is true: it starts the transport.
   virtual void Final(int variable) = 0;
 };
 
-// No example and no variable may have more elements; sizes in bytes then stay far from overflow.
+// Maximum number of elements of an example and of a variable; keeps sizes in bytes far from overflow.
 inline constexpr int64_t kMaxElements = int64_t{1} << 31;
 
-// One forward or forward and backward pass.
+// A forward pass, or a forward and backward pass.
 struct Pass {
   ComputeContext* compute = nullptr;
   // Number of examples, at least 1.
   int64_t batch = 0;
-  // False in evaluation: no dropout, moving averages in batch norm.
+  // False in evaluation, which has no dropout and uses moving averages in batch norm.
   bool training = false;
   SlotKey key;
   VariableValues values;
-  // The batch's features when they are DT_INT32 [batch, length], else null.
+  // The batch's features if they are DT_INT32 [batch, length], otherwise null.
   const int32_t* ids = nullptr;
 };
 
-// The arithmetic of one layer. It owns no weights, only what it keeps from Forward for
-// Backward (in training) and scratch memory that grows with the batch. Values and gradients are row-major
-// [batch, example shape...], aligned to kTensorAlignment and owned by the caller.
-// Errors in a batch (ids out of range) come from Forward; errors in the configuration from the factory.
+// The arithmetic of a layer. It owns no weights, only the data that Backward needs from Forward (in training) and
+// scratch memory that grows with the batch. Values and gradients are row-major [batch, example shape...], aligned to
+// kTensorAlignment and owned by the caller. Errors in a batch (ids out of range) come from Forward, errors in the
+// configuration from the factory.
 class LayerOp {
  public:
   explicit LayerOp(Shape output_shape) : output_shape_(std::move(output_shape)) {}
@@ -61,45 +61,45 @@ class LayerOp {
 
   virtual absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) = 0;
 
-  // After Forward in training, with the same inputs and output. Writes the gradients of its variables, and the
+  // Runs after Forward in training, with the same inputs and output. Writes the gradients of its variables, and the
   // gradient of input i to input_gradients[i] unless that is null. May overwrite output_gradient.
   virtual void Backward(const Pass& pass, absl::Span<const float* const> inputs, const float* output,
                         float* output_gradient, absl::Span<float* const> input_gradients,
                         GradientWriter* gradients) = 0;
 
-  // True when the output is the input's memory under another shape; then neither Forward nor Backward is called.
+  // Returns true if the output is the input's memory with another shape; then neither Forward nor Backward is called.
   virtual bool is_view() const { return false; }
 
-  // True when input_gradients[0] of Backward may be output_gradient, so that no other memory is touched.
+  // Returns true if Backward accepts output_gradient as input_gradients[0], so that it touches no other memory.
   virtual bool gradient_in_place() const { return false; }
 
   // Reports the values of its update ops, after Forward in training.
   virtual void ReportUpdates(GradientSink* sink) const {}
 
-  // Multiply-adds of Forward for one example; 0 for layers that are bound by memory.
+  // Returns the multiply-adds of Forward for one example; 0 for layers bound by memory.
   virtual int64_t multiply_adds() const { return 0; }
 
  private:
   const Shape output_shape_;
 };
 
-// What a factory knows when it makes the op of `config`, and where it declares variables.
+// The configuration and input shapes from which a factory makes a layer's op; declares its variables.
 class LayerBuilder {
  public:
   // spec and input_shapes must outlive the builder.
   LayerBuilder(const config::v1::Layer& config, absl::Span<const Shape> input_shapes, v1::ModelSpec* spec);
 
-  // With its defaults (ApplyLayerDefaults).
+  // The configuration with defaults (ApplyLayerDefaults).
   const config::v1::Layer& config() const { return config_; }
   // The shape of one example of each input.
   absl::Span<const Shape> input_shapes() const { return input_shapes_; }
   const Shape& input_shape() const { return input_shapes_[0]; }
 
-  // The shape with these dimensions; InvalidArgument when one is not positive or an example would have more
-  // than kMaxElements elements.
+  // Returns the shape with these dimensions; InvalidArgument if one is not positive or an example would have more than
+  // kMaxElements elements.
   absl::StatusOr<Shape> OutputShape(absl::Span<const int64_t> dims) const;
 
-  // Declares "<layer>/<name>". Returns its index in ModelSpec.variables. InvalidArgument as OutputShape.
+  // Declares "<layer>/<name>". Returns its index in ModelSpec.variables, or InvalidArgument as OutputShape does.
   absl::StatusOr<int> AddVariable(absl::string_view name, std::initializer_list<int64_t> dims,
                                   const v1::Initializer& initializer, bool trainable = true);
   // Declares a moving average of non-trainable variable `variable`; returns its index in ModelSpec.update_ops.
@@ -108,7 +108,7 @@ class LayerBuilder {
   // InvalidArgument for a number that names no activation.
   absl::Status CheckActivation(config::v1::Activation activation) const;
 
-  // InvalidArgument: "layer '<name>': <parts>".
+  // Returns InvalidArgument "layer '<name>': <parts>".
   template <typename... Parts>
   absl::Status Error(const Parts&... parts) const {
     return ErrorWithText(absl::StrCat(parts...));
@@ -125,7 +125,7 @@ class LayerBuilder {
 
 using LayerFactory = absl::StatusOr<std::unique_ptr<LayerOp>> (*)(LayerBuilder* builder);
 
-// Values of `initializer` for factories.
+// Returns an initializer with this value.
 v1::Initializer ConstantInitializer(float value);
 
 }  // namespace lockstep

@@ -55,7 +55,7 @@ TEST_F(LayerBuilderTest, ShapesHaveAtMost2To31Elements) {
   EXPECT_TRUE(builder_.OutputShape({1 << 16, 1 << 15}).ok());
   EXPECT_FALSE(builder_.OutputShape({kMaxElements + 1}).ok());
   EXPECT_FALSE(builder_.OutputShape({1 << 16, (1 << 15) + 1}).ok());
-  // A product that wraps around to a small number.
+  // The product wraps around to a small number.
   EXPECT_FALSE(builder_.OutputShape({int64_t{1} << 62, 4}).ok());
   EXPECT_THAT(builder_.OutputShape({3, 0}).status().message(), HasSubstr("layer 'x': the output"));
   EXPECT_THAT(builder_.OutputShape({-1}).status().message(), HasSubstr("a dimension of -1"));

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// [batch, ...] to [batch, shape...]: the same memory. One dimension of the shape may be -1, and is then what is left.
-// InvalidArgument when the elements of an example do not make the shape.
+// Reshapes [batch, ...] to [batch, shape...] in the same memory. One dimension of the shape may be -1 and is then
+// inferred. InvalidArgument if the elements of an example do not fit the shape.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeReshape(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -32,12 +32,12 @@ absl::Status Error(const std::string& input, const std::string& text) {
 absl::Status CheckShapes(const std::string& input, const Shape& output_shape, const ExampleSpec& examples) {
   const int64_t outputs = output_shape.num_elements();
   if (examples.labels_dtype == v1::DT_INT32) {
-    // A split may lack the last classes.
+    // A split may lack the highest classes.
     if (outputs >= examples.classes || (outputs == 1 && examples.classes == 2)) return absl::OkStatus();
     return Error(input,
                  absl::StrCat("the layer has ", outputs, " outputs, but the data has ", examples.classes, " classes"));
   }
-  // A vector of one number and a number are the same.
+  // A vector of one number matches a number.
   const bool both_single = outputs == 1 && examples.labels_shape.num_elements() == 1;
   if (output_shape == examples.labels_shape || both_single) return absl::OkStatus();
   return Error(input, absl::StrCat("the layer's output is ", output_shape.ToString(), ", but the labels are ",

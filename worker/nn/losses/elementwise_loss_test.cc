@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A kind of loss, and l(x, t) of the table in loss_op.h.
+// A kind of loss, and its l(x, t) from the table in loss_op.h.
 struct Kind {
   std::string config;
   std::function<double(double x, double t)> loss;
@@ -55,8 +55,8 @@ ExampleSpec Targets(const Shape& shape) {
   return spec;
 }
 
-// The loss and its gradient against the formula, for outputs and targets [batch, outputs]; `labels` is what the batch
-// has in place of the targets.
+// Compares the loss and its gradient with the formula, for outputs and targets [batch, outputs]. The batch has `labels`
+// in place of the targets.
 void ExpectLoss(const Kind& kind, const ExampleSpec& spec, int64_t size, int64_t outputs, const Tensor& labels,
                 const std::vector<float>& targets) {
   const auto loss = Make(kind.config + " weight: 2", Shape{outputs}, spec);
@@ -111,7 +111,7 @@ TEST(ElementwiseLossTest, WithOneOutputTheClassIsTheTarget) {
   }
 }
 
-// The gradients of one example with these outputs and targets.
+// Returns the gradients of an example with these outputs and targets.
 std::vector<float> Slopes(const std::string& config, const std::vector<float>& x, const std::vector<float>& t) {
   const int64_t outputs = static_cast<int64_t>(x.size());
   const auto loss = Make(config, Shape{outputs}, Targets({outputs}));

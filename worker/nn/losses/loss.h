@@ -14,11 +14,13 @@
 
 namespace lockstep {
 
-// The loss of layer `input`, whose example shape is `output_shape`. InvalidArgument when outputs and labels do not fit.
+// Creates the loss of layer `input`, whose example shape is `output_shape`. InvalidArgument if outputs and labels do
+// not fit.
 absl::StatusOr<std::unique_ptr<LossOp>> CreateLoss(const config::v1::Loss& config, const std::string& input,
                                                    const Shape& output_shape, const ExampleSpec& examples);
 
-// InvalidArgument when labels or weights of `batch` are not those of `examples`: dtype, shape, a class out of range.
+// Returns InvalidArgument if labels or weights of `batch` do not match `examples`: dtype, shape, or a class out of
+// range.
 absl::Status CheckLabels(const Batch& batch, const ExampleSpec& examples);
 
 }  // namespace lockstep

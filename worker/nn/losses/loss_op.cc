@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Elements of the outputs that are computed together.
+// Elements of the outputs computed together.
 constexpr int64_t kBlockElements = 8192;
 
 }  // namespace

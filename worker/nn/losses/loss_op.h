@@ -10,11 +10,11 @@
 namespace lockstep {
 
 // clang-format off
-// One term of a model's loss, of outputs x [batch, outputs] and labels:
+// A term of a model's loss, for outputs x [batch, outputs] and labels:
 //   weight * sum_i(w_i l_i) / number of examples i with w_i != 0
-// w_i is the weight of example i in the batch, 1 where the batch has none; without such examples the term
-// is 0. This is tf.losses' SUM_BY_NONZERO_WEIGHTS. l_i of softmax cross-entropy is one number for an example;
-// for the elementwise losses it is the mean over the example's outputs j:
+// w_i is the weight of example i in the batch, or 1 if the batch has none; if all weights are 0, so is the term. This
+// is tf.losses' SUM_BY_NONZERO_WEIGHTS. For softmax cross-entropy, l_i is one number per example; for the elementwise
+// losses it is the mean over the example's outputs j:
 //
 //   loss                   l
 //   softmax cross-entropy  sum_j t_j (log(sum_k exp(x_k)) - x_j), t = label (1 - smoothing) + smoothing / outputs
@@ -31,16 +31,16 @@ class LossOp {
  public:
   virtual ~LossOp() = default;
 
-  // The term's value; labels and weights of `batch` have passed CheckLabels (loss.h). Unless `gradient` is null, writes
-  // the derivative by `outputs` there.
+  // Returns the term's value; labels and weights of `batch` must have passed CheckLabels (loss.h). Unless `gradient` is
+  // null, writes the derivative with respect to `outputs` there.
   double Compute(ComputeContext* compute, const Batch& batch, const float* outputs, float* gradient);
 
  protected:
-  // Labels are classes, or else `outputs` targets an example.
+  // Labels are classes, or `outputs` targets per example.
   LossOp(float weight, int64_t outputs, bool class_labels)
       : weight_(weight), outputs_(outputs), class_labels_(class_labels) {}
 
-  // Return l of an example with outputs x and, unless `dx` is null, write scale * dl/dx there.
+  // Return l for an example with outputs x and, unless `dx` is null, write scale * dl/dx there.
   virtual float ClassRow(const float* x, int32_t label, float scale, float* dx) const = 0;
   virtual float TargetRow(const float* x, const float* targets, float scale, float* dx) const = 0;
 

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The targets are not used: l_i = the sum of the outputs of example i; its derivative by output j is 1 + j.
+// l_i = the sum of the outputs of example i, with the derivative 1 + j for output j. The targets are not used.
 class SumLoss : public LossOp {
  public:
   SumLoss(float weight, int64_t outputs) : LossOp(weight, outputs, /*class_labels=*/true) {}
@@ -39,7 +39,7 @@ Batch BatchOf(int64_t size, const std::vector<float>& weights = {}) {
 
 class LossOpTest : public ::testing::Test {
  protected:
-  // The gradient of the last call.
+  // Also sets the gradient.
   double Compute(float weight, const Batch& batch, const std::vector<float>& outputs) {
     gradient_.assign(outputs.size(), std::nanf(""));
     SumLoss loss(weight, static_cast<int64_t>(outputs.size()) / batch.size);

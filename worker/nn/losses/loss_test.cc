@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<LossOp>> Create(const std::string& text) {
   return CreateLoss(config, "y", Shape{2}, spec);
 }
 
-// Of one example with outputs 0 and 3, class 1.
+// Returns the loss of an example with outputs 0 and 3, class 1.
 double Value(const std::string& text) {
   const auto loss = Create(text);
   EXPECT_EQ(loss.status(), absl::OkStatus());

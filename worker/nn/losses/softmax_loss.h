@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// See LossOp. InvalidArgument when the number of outputs is not the number of classes, or the length of the targets.
+// Creates a LossOp. InvalidArgument if there are fewer outputs than classes, or the targets have another length.
 absl::StatusOr<std::unique_ptr<LossOp>> MakeSoftmaxLoss(const config::v1::Loss& config, const std::string& input,
                                                         const Shape& output_shape, const ExampleSpec& examples);
 

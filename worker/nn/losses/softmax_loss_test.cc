@@ -39,7 +39,7 @@ ExampleSpec Targets(int64_t outputs) {
   return spec;
 }
 
-// Twice the mean over the examples of sum_j t_j (log(sum_k exp(x_k)) - x_j), t smoothed.
+// Returns twice the mean over the examples of sum_j t_j (log(sum_k exp(x_k)) - x_j), with smoothed t.
 double Reference(double smoothing, int64_t outputs, const std::vector<double>& x, const std::vector<float>& targets) {
   double sum = 0;
   for (size_t row = 0; row < x.size(); row += outputs) {
@@ -106,7 +106,7 @@ struct Result {
   std::vector<float> gradient;
 };
 
-// One example of class `label`.
+// Computes the loss of an example of class `label`.
 Result ComputeOne(const std::vector<float>& x, int32_t label) {
   const int64_t outputs = static_cast<int64_t>(x.size());
   const auto loss = Make("softmax_cross_entropy {}", Shape{outputs}, Classes(outputs));

@@ -18,7 +18,7 @@ Shape ShapeOf(const v1::VariableSpec& variable) {
   return *std::move(shape);
 }
 
-// Wants the loss alone.
+// Needs only the loss.
 class LossSink : public GradientSink {
  public:
   bool OnLoss(float loss) override {
@@ -40,7 +40,7 @@ double Length(absl::Span<const float> x) {
   return std::sqrt(sum);
 }
 
-// The derivative of the loss along the unit vector `direction` of one variable.
+// Measures the derivative of the loss along a unit vector of one variable.
 class Difference {
  public:
   Difference(Model* model, TestVariables* variables, const Batch& batch, const GradientCheckOptions& options)
@@ -69,7 +69,7 @@ class Difference {
   const GradientCheckOptions& options_;
 };
 
-// Unit vectors to try for a gradient.
+// Returns the unit vectors to try for a gradient.
 std::vector<std::vector<float>> Directions(absl::Span<const float> gradient, const GradientCheckOptions& options,
                                            uint64_t seed) {
   std::vector<std::vector<float>> directions;
@@ -119,7 +119,7 @@ RecordingSink::RecordingSink(const v1::ModelSpec& spec)
     : spec_(spec), updates_(spec.update_ops_size()), update_calls_(spec.update_ops_size()) {
   for (const v1::VariableSpec& variable : spec.variables()) {
     Tensor gradient(v1::DT_FLOAT, ShapeOf(variable));
-    // What a layer forgets to write shows.
+    // NaN reveals elements that a layer does not write.
     std::fill(gradient.flat<float>().begin(), gradient.flat<float>().end(), std::nanf(""));
     gradients_.push_back(std::move(gradient));
   }

@@ -12,16 +12,16 @@
 
 namespace lockstep {
 
-// Variables of a model in memory, with values a test chooses.
+// Variables of a model in memory, with values that a test chooses.
 class TestVariables {
  public:
-  // Trainable variables normal with standard deviation `stddev` around 0 (gamma: around 1), from `seed`;
+  // Sets trainable variables to normal numbers from `seed` around 0 with standard deviation `stddev` (gamma: around 1),
   // moving means around 0 and moving variances around 1.
   TestVariables(const v1::ModelSpec& spec, uint64_t seed, float stddev = 0.5f);
 
   VariableValues values() const { return pointers_; }
   absl::Span<float> value(int variable) { return tensors_[variable].flat<float>(); }
-  // The variable called `name`, which must exist.
+  // Returns variable `name`, which must exist.
   absl::Span<float> value(const std::string& name);
   int size() const { return static_cast<int>(tensors_.size()); }
 
@@ -31,7 +31,7 @@ class TestVariables {
   std::vector<const float*> pointers_;
 };
 
-// Keeps all that a model reports for one slot, and checks the order of the calls.
+// Keeps all reports of a model for one slot, and checks the order of the calls.
 class RecordingSink : public GradientSink {
  public:
   explicit RecordingSink(const v1::ModelSpec& spec);
@@ -41,7 +41,7 @@ class RecordingSink : public GradientSink {
   float* GradientBuffer(int variable) override;
   void OnGradient(int variable) override;
 
-  // Answers false to OnLoss from now on.
+  // Makes OnLoss return false from now on.
   void Refuse() { refuse_ = true; }
 
   float loss() const { return loss_; }
@@ -49,9 +49,9 @@ class RecordingSink : public GradientSink {
   absl::Span<const float> gradient(int variable) const { return gradients_[variable].flat<float>(); }
   // Variables in the order of OnGradient.
   const std::vector<int>& order() const { return order_; }
-  // What broke GradientSink's contract, or was left out; empty when nothing did.
+  // Describes breaches of GradientSink's contract and omitted calls; empty if there are none.
   std::string Violations() const;
-  // The loss, the updates and the gradients as bytes.
+  // Returns the loss, the updates and the gradients as bytes.
   std::string Bytes() const;
 
  private:
@@ -73,19 +73,19 @@ struct GradientCheckOptions {
   float tolerance = 1e-2f;
   // ... plus this, for the rounding of the loss.
   float noise = 2e-4f;
-  // Directions that are tried for each variable, and single elements.
+  // Numbers of directions, and of single elements, to try for each variable.
   int directions = 3;
   int elements = 6;
   SlotKey key{1, 2, 3};
 };
 
-// Compares, for each trainable variable, the gradient's products with unit directions (random ones turned towards the
-// gradient, and single elements) with central differences of the training loss. Internal names the variable and the
-// two numbers.
+// For each trainable variable, compares the gradient's products with unit directions (random ones turned towards the
+// gradient, and single elements) with central differences of the training loss. Internal names the variable and the two
+// numbers.
 absl::Status CheckGradients(Model* model, TestVariables* variables, const Batch& batch,
                             const GradientCheckOptions& options = {});
 
-// A batch of normal features and random classes, or targets in [0, 1), from `seed`.
+// Returns a batch of normal features and random classes, or targets in [0, 1), from `seed`.
 Batch RandomBatch(const ExampleSpec& examples, int64_t size, uint64_t seed);
 
 }  // namespace lockstep

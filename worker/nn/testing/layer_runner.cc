@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> Make(LayerFactory factory, const std::s
 
 }  // namespace
 
-// Keeps what Backward announces.
+// Records the layer's gradients and how often each was announced.
 class LayerRunner::Gradients : public GradientWriter {
  public:
   explicit Gradients(LayerRunner* runner) : runner_(*runner) {}

@@ -16,10 +16,10 @@
 
 namespace lockstep {
 
-// What MakeX says of `config_text`, a config::v1::Layer, over inputs of these example shapes.
+// Returns the status of making a layer of `config_text`, a config::v1::Layer, over inputs of these example shapes.
 absl::Status LayerStatus(LayerFactory factory, const std::string& config_text, const std::vector<Shape>& inputs);
 
-// One layer without a model around it: random inputs and variables, and memory for what it computes.
+// A layer without a model around it: random inputs and variables, and memory for the results.
 // Not thread-safe.
 class LayerRunner {
  public:
@@ -27,13 +27,13 @@ class LayerRunner {
     int64_t batch = 1;
     int threads = 1;
     SlotKey key{1, 2, 3};
-    // The batch's features when they are ids.
+    // The batch's features if they are ids.
     std::vector<int32_t> ids;
   };
-  // Where Backward writes the gradients of the inputs.
+  // The memory to which Backward writes the gradients of the inputs.
   enum class InputGradients { kSeparate, kInPlace, kNone };
 
-  // config_text: as LayerStatus, which must be OK; the layer must be called 'x'.
+  // `config_text` is as for LayerStatus, which must be OK; the layer must be called 'x'.
   LayerRunner(LayerFactory factory, const std::string& config_text, const std::vector<Shape>& inputs,
               const Options& options);
 
@@ -42,18 +42,18 @@ class LayerRunner {
   absl::Span<float> input(int i = 0) { return inputs_[i].values(); }
   // Variable "x/<name>".
   absl::Span<float> variable(const std::string& name) { return variables_->value("x/" + name); }
-  // The other examples of the batch are not computed.
+  // Computes only the first `batch` examples.
   void set_batch(int64_t batch) { pass_.batch = batch; }
 
   absl::Status Forward(bool training = true);
   absl::Span<const float> output() const { return output_->values(); }
 
-  // Of sum_j weights[j] output[j]; after Forward in training.
+  // Computes the gradients of sum_j weights[j] output[j]; call it after Forward in training.
   void Backward(absl::Span<const float> weights, InputGradients where = InputGradients::kSeparate);
   absl::Span<const float> input_gradient(int i = 0) const { return input_gradients_[i].values(); }
   absl::Span<const float> gradient(const std::string& name) const { return gradients_.at("x/" + name).values(); }
 
-  // What the layer wrote outside of its arrays, or announced too often or not at all; empty when nothing.
+  // Describes writes outside of the layer's arrays and gradients announced too often or never; empty if there are none.
   const std::string& violations() const { return violations_; }
 
  private:
@@ -71,18 +71,18 @@ class LayerRunner {
   std::vector<ResultArray> inputs_;
   std::unique_ptr<ResultArray> output_;
   std::vector<ResultArray> input_gradients_;
-  // By the variable's name, and how often each was announced.
+  // Keyed by the variable's name: its gradient, and how often it was announced.
   std::map<std::string, ResultArray> gradients_;
   std::map<std::string, int> announced_;
   std::string violations_;
 };
 
-// Arguments: the values of the layer's only input, then those of the variables.
+// The arguments are the values of the layer's only input, then the values of the variables.
 using LayerReference = std::vector<double>(const std::vector<std::vector<double>>& arguments);
 
-// Runs the layer forward and backward in training. Says where the output, or the gradient of the input or of a
-// variable, is further than `tolerance` (FirstDifference) from that of `reference`, whose derivatives are numeric; and
-// the runner's violations. `variables` are the trainable ones. Empty when all agree.
+// Runs the layer forward and backward in training. Describes where the output, or the gradient of the input or of one
+// of the trainable `variables`, differs by more than `tolerance` (FirstDifference) from `reference`, whose derivatives
+// are numeric, and the runner's violations. Empty if all agree.
 std::string CompareWithReference(LayerRunner* runner, const std::vector<std::string>& variables,
                                  absl::FunctionRef<LayerReference> reference, double tolerance);
 

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kNoBias = -1;
-// The gradient works phase by phase, and there are stride x stride phases.
+// The gradient is computed phase by phase, and there are stride x stride phases.
 constexpr int64_t kMaxStride = 64;
 
 PaddedImages::Border InputBorder(const WindowGeometry& geometry) {
@@ -93,12 +93,12 @@ class Conv2dOp : public LayerOp {
   int64_t patch_size() const { return patch_.runs * patch_.length; }
   int64_t output_size() const { return output_shape().num_elements(); }
   int64_t input_size() const { return geometry_.y.input * geometry_.x.input * geometry_.channels; }
-  // Image `i`, with its border if it has one.
+  // Returns image `i`, including its border if it has one.
   const float* Image(const float* input, int64_t i) const {
     return padded_.needed() ? padded_.image(i) : input + i * input_size();
   }
 
-  // The bias, or zeros.
+  // Copies the bias, or zeros if there is none.
   void CopyBias(const float* bias) {
     float* copy = bias_.Get(filters_);
     if (bias != nullptr) {
@@ -127,7 +127,7 @@ class Conv2dOp : public LayerOp {
   Workspace<float> panels_;
   // [filters]
   Workspace<float> bias_;
-  // The convolution with bias, for activations whose gradient needs it.
+  // The convolution with bias, kept for activations whose gradient needs it.
   Workspace<float> sum_;
   BiasGradient bias_gradient_;
   ConvInputGradient input_gradient_;
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeConv2d(LayerBuilder* builder) {
     return builder->Error("stride ", std::max(y.stride, x.stride), " is larger than ", kMaxStride);
   }
   ASSIGN_OR_RETURN(Shape output, builder->OutputShape({y.output, x.output, options.filters}));
-  // With its border the input must have a size, too.
+  // The input including its border must have a valid size too.
   const PaddedImages::Border border = InputBorder(options.geometry);
   RETURN_IF_ERROR(builder
                       ->OutputShape({y.input + border.top + border.bottom, x.input + border.left + border.right,

@@ -43,7 +43,7 @@ struct Case {
   }
 };
 
-// The formula of conv2d.h of arguments x, W and, if there is one, b.
+// Computes the formula of conv2d.h for arguments x, W and, if the layer has one, b.
 std::vector<double> Reference(const Case& c, const std::vector<std::vector<double>>& arguments) {
   const auto at = [&](int64_t image, int64_t y, int64_t x, int64_t channel) {
     const bool inside = y >= 0 && y < c.y.input && x >= 0 && x < c.x.input;

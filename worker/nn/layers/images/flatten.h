@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// [batch, ...] to [batch, elements of an example]: the same memory.
+// Reshapes [batch, ...] to [batch, elements of an example] in the same memory.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeFlatten(LayerBuilder* builder);
 
 }  // namespace lockstep

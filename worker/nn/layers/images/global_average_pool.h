@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// [batch, ..., d] to [batch, d]: the mean over the dimensions in the middle. InvalidArgument without such dimensions.
+// Reduces [batch, ..., d] to [batch, d]: the mean over the dimensions in the middle. InvalidArgument without such
+// dimensions.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeGlobalAveragePool(LayerBuilder* builder);
 
 }  // namespace lockstep

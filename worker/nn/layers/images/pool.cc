@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// What both kinds of pooling share.
+// The base of both kinds of pooling.
 class PoolOp : public LayerOp {
  public:
   PoolOp(Shape output_shape, const WindowGeometry& geometry) : LayerOp(std::move(output_shape)), geometry_(geometry) {}
@@ -49,7 +49,7 @@ class MaxPoolOp : public PoolOp {
   }
 
  private:
-  // For each output the number, in its window, of the position it came from.
+  // For each output, the index within its window of the winning position.
   Workspace<int32_t> winners_;
 };
 

@@ -102,7 +102,7 @@ TEST(PoolTest, ChannelsMayEndAnywhereInAVector) {
 
 TEST(PoolTest, ThreadsShareTheImages) { ExpectPool({{5, 2, 2, true}, {5, 3, 2, true}, 9, 8}, 3); }
 
-// One window over [1, positions, 1].
+// A window over [1, positions, 1].
 struct OneWindow {
   OneWindow(LayerFactory factory, const std::string& kind, const std::vector<float>& input)
       : runner(factory, absl::StrCat("name: 'x' ", kind, " { window: 1 window: ", input.size(), " }"),

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Larger windows and strides are refused, so that no position overflows.
+// Larger windows and strides are rejected, so that no position overflows.
 constexpr int64_t kMaxWindow = 1 << 20;
 
 using Pair = std::array<int64_t, 2>;

@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// From a layer's configuration, as TensorFlow defines it: VALID has ceil((input - size + 1) / stride) windows and no
-// padding; SAME has ceil(input / stride) windows, and pads max((output - 1) stride + size - input, 0)
-// positions, the smaller half of them before the first one.
-// A list has one number for both dimensions, or two; without numbers `strides` are `otherwise`, or `size` when that is
+// Creates a layer's geometry from its configuration, as TensorFlow defines it: VALID has ceil((input - size + 1) /
+// stride) windows and no padding; SAME has ceil(input / stride) windows, and pads max((output - 1) stride + size -
+// input, 0) positions, the smaller half of them before the first one.
+// A list has one number for both dimensions, or two. If `strides` is empty, both are `otherwise`, or `size` if that is
 // 0. InvalidArgument for inputs that are neither [height, width, channels] nor [height, width], and for windows that
 // are larger than the input without padding.
 absl::StatusOr<WindowGeometry> MakeWindowGeometry(const LayerBuilder& builder,

@@ -27,7 +27,7 @@ SlidingWindow Make(int64_t input, int64_t size, int64_t stride, config::v1::Padd
   return geometry->x;
 }
 
-// Windows and padding before and after.
+// Lists the number of windows and the padding before and after.
 std::string Describe(const SlidingWindow& w) {
   return absl::StrCat(w.output, " ", w.padding, " ", std::max<int64_t>(0, w.span() - w.padding - w.input));
 }
@@ -48,7 +48,7 @@ TEST(WindowTest, ValidPadsNothing) {
   EXPECT_EQ(Describe(Make(7, 7, 9, config::v1::VALID)), "1 0 0");
 }
 
-// Numbers of a window and of its strides over [4, 7, 3], without strides over the default.
+// Makes the geometry of a window and strides over [4, 7, 3]. Empty strides are `otherwise`.
 absl::StatusOr<WindowGeometry> MakeFrom(const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
                                         int64_t otherwise = 1, const Shape& shape = {4, 7, 3},
                                         config::v1::Padding padding = config::v1::VALID) {

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Rows whose sums are formed together. The bits depend on it.
+// Rows that are summed together. The bits depend on it.
 constexpr int64_t kBlockRows = 256;
 constexpr int kAbsent = -1;
 
@@ -87,13 +87,13 @@ class BatchNormOp : public LayerOp {
 
  private:
   void Normalize(ComputeContext* compute, const float* x, const float* mean, int64_t rows, float* y);
-  // The derivative of these is so cheap that both passes of Backward compute dz; for the others the first one stores
-  // it.
+  // These activations have such a cheap derivative that both passes of Backward compute dz; for the others, the first
+  // pass stores it.
   bool recomputes() const {
     const config::v1::Activation kind = options_.activation.kind;
     return kind == config::v1::NONE || kind == config::v1::RELU || kind == config::v1::LEAKY_RELU;
   }
-  // Forms the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
+  // Computes the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
   void SumGradients(ComputeContext* compute, const float* x, const float* y, int64_t rows, float* dy, float* dgamma,
                     float* dbeta);
   void InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx);
@@ -102,7 +102,7 @@ class BatchNormOp : public LayerOp {
   const BatchNormOptions options_;
   const int64_t rows_per_example_;
   ColumnMoments moments_;
-  // [channels]: of the last pass.
+  // [channels], from the last pass.
   Workspace<float> mean_;
   Workspace<float> variance_;
   Workspace<float> inverse_;

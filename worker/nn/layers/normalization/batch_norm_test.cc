@@ -59,7 +59,7 @@ double Normal(const Case& c, double x, const Moments& moments, double gamma, dou
   return ReferenceActivation({c.activation}, z);
 }
 
-// Arguments x and those variables that there are: gamma, beta.
+// The arguments are x and the variables that exist: gamma, beta.
 std::vector<double> Reference(const Case& c, const std::vector<std::vector<double>>& arguments) {
   const std::vector<double>& x = arguments[0];
   std::vector<double> y(x.size());

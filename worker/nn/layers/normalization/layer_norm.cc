@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Rows whose parts of the sums for gamma and beta are formed together.
+// Rows whose parts of the sums for gamma and beta are computed together.
 constexpr int64_t kBlockRows = 64;
 
 class LayerNormOp : public LayerOp {
@@ -56,7 +56,7 @@ class LayerNormOp : public LayerOp {
  private:
   RowMoments Moments(int64_t row) const { return {means_.data() + row, inverses_.data() + row}; }
 
-  // dgamma = sum over rows of dy xhat, dbeta = sum of dy: blocks of rows, then the blocks in order.
+  // dgamma = sum over rows of dy xhat, dbeta = sum of dy: first within blocks of rows, then over the blocks in order.
   void VariableGradients(ComputeContext* compute, int64_t rows, const float* x, const float* dy,
                          GradientWriter* gradients) {
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;
@@ -83,7 +83,7 @@ class LayerNormOp : public LayerOp {
   const float epsilon_;
   const int gamma_;
   const int beta_;
-  // [rows], of the last batch.
+  // [rows], from the last batch.
   Workspace<float> means_;
   Workspace<float> inverses_;
   // [blocks, 2, columns]

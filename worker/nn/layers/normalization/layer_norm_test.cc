@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Arguments x, gamma, beta; rows of gamma's size.
+// The arguments are x, gamma and beta; rows have gamma's size.
 std::vector<double> Reference(double epsilon, const std::vector<std::vector<double>>& arguments) {
   const std::vector<double>& x = arguments[0];
   const size_t columns = arguments[1].size();
