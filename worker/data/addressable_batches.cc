@@ -41,7 +41,7 @@ class AddressableBatches : public BatchSource {
   }
 
  private:
-  // The numbers of the batch's examples.
+  // Returns the indices of the batch's examples.
   absl::StatusOr<std::vector<int64_t>> Indices(int64_t step, int64_t slot) const {
     const int64_t replicas = options_.replicas_to_aggregate;
     const int64_t max_step = std::numeric_limits<int64_t>::max() / (replicas * batch_size_) - 1;

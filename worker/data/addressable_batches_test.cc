@@ -69,7 +69,7 @@ std::vector<int> Get(BatchSource* source, int64_t step, int64_t slot) {
   return {values.begin(), values.end()};
 }
 
-// The stream of examples in the order of step and slot.
+// Returns the stream of examples in the order of step and slot.
 std::vector<int> Stream(BatchSource* source, int64_t steps, int64_t replicas) {
   std::vector<int> stream;
   for (int64_t step = 0; step < steps; ++step) {
@@ -99,7 +99,7 @@ TEST(AddressableBatchesTest, EveryEpochHasEveryExampleOnce) {
 }
 
 TEST(AddressableBatchesTest, DropLeavesOutWhatDoesNotFillTheLastGlobalBatch) {
-  // Global batches of 6 from 20 examples: 3 steps an epoch, 2 examples left out.
+  // Global batches of 6 from 20 examples: 3 steps per epoch, 2 examples left out.
   auto source = Create(20, Config(3, config::v1::InputConfig::DROP), Options(2));
   std::map<int, int> left_out;
   for (int epoch = 0; epoch < 30; ++epoch) {
@@ -113,7 +113,7 @@ TEST(AddressableBatchesTest, DropLeavesOutWhatDoesNotFillTheLastGlobalBatch) {
     EXPECT_EQ(std::count(count.begin(), count.end(), 0), 2);
     for (int i = 0; i < 20; ++i) left_out[i] += count[i] == 0;
   }
-  // Not always the same two.
+  // The two left out differ between epochs.
   for (const auto& [example, times] : left_out) EXPECT_LT(times, 15) << example;
 }
 

@@ -27,11 +27,11 @@ void MirrorRow(int64_t columns, int64_t channels, float* row) {
   }
 }
 
-// out(r, c) = in(r + down, c + right), `outside` where that is no pixel; then mirrored when `flip`.
+// Sets out(r, c) = in(r + down, c + right), or `outside` if that is no pixel, and mirrors it if `flip`.
 void Transform(const Image& image, const float* in, int64_t down, int64_t right, bool flip, float outside, float* out) {
   const int64_t channels = image.channels;
   const int64_t row_elements = image.columns * channels;
-  // Columns of `out`, before it is mirrored, that show a part of `in`.
+  // Columns of `out`, before mirroring, that show a part of `in`.
   const int64_t first = std::min(std::max<int64_t>(-right, 0), image.columns);
   const int64_t last = std::max(std::min(image.columns - right, image.columns), first);
   for (int64_t r = 0; r < image.rows; ++r, out += row_elements) {
@@ -48,7 +48,7 @@ void Transform(const Image& image, const float* in, int64_t down, int64_t right,
   }
 }
 
-// In [-padding, padding].
+// Maps random bits to a shift in [-padding, padding].
 int64_t Shift(uint32_t bits, int64_t padding) {
   return static_cast<int64_t>((static_cast<uint64_t>(bits) * static_cast<uint64_t>(2 * padding + 1)) >> 32) - padding;
 }

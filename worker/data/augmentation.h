@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// Changes training images at random: first a crop of the padded image, then a horizontal flip. The numbers come
-// from Philox::ForSlot(seed, "augmentation", step, slot), one block for each example of the batch.
-// Images are normalized already, so the padding is what zero becomes. Constant after construction, thread-safe.
+// Changes training images at random: first crops the padded image, then flips it horizontally. The numbers come from
+// Philox::ForSlot(seed, "augmentation", step, slot), one block for each example of the batch. Images are already
+// normalized, so the padding is normalized zero. Constant after construction, thread-safe.
 class Augmentation {
  public:
-  // InvalidArgument when there is something to do and the examples are not images, DT_FLOAT [rows, columns, channels].
+  // InvalidArgument if augmentation is on and the examples are not images, DT_FLOAT [rows, columns, channels].
   static absl::StatusOr<Augmentation> Create(const config::v1::InputConfig::Augmentation& config,
                                              const ExampleSpec& spec, const Normalization& normalization,
                                              uint64_t seed);

@@ -80,7 +80,7 @@ TEST(AugmentationTest, CropsEveryPlaceOfThePaddedImage) {
     const auto image = cropped.features.flat<float>().subspan(4 * i, 4);
     seen.insert(std::vector<float>(image.begin(), image.end()));
   }
-  // Zero became (0 - 1) / 0.5.
+  // Normalized zero: (0 - 1) / 0.5.
   const float z = -2;
   const std::set<std::vector<float>> expected = {{z, z, z, 0}, {z, z, 0, 1}, {z, z, 1, z}, {z, 0, z, 2}, {0, 1, 2, 3},
                                                  {1, z, 3, z}, {z, 2, z, z}, {2, 3, z, z}, {3, z, z, z}};

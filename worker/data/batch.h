@@ -7,15 +7,14 @@
 
 namespace lockstep {
 
-// Examples that are computed together. The first dimension of every tensor is
-// the number of examples.
+// Examples that are computed together. The first dimension of every tensor is the number of examples.
 struct Batch {
   int64_t size = 0;
   // DT_FLOAT [size, ...], or DT_INT32 ids [size, length] for embeddings.
   Tensor features;
   // DT_INT32 [size] classes, or DT_FLOAT [size, outputs] targets.
   Tensor labels;
-  // DT_FLOAT [size], or empty: every example weighs 1.
+  // DT_FLOAT [size]. If empty, every example has weight 1.
   Tensor weights;
 };
 

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// What every example of a split looks like; models are built against it.
+// The dtypes and shapes of every example of a split; models are built against it.
 struct ExampleSpec {
   // DT_FLOAT or DT_INT32, and the shape without the batch dimension.
   v1::DataType features_dtype = v1::DT_FLOAT;
@@ -20,22 +20,22 @@ struct ExampleSpec {
   int64_t classes = 0;
 };
 
-// Training batches by address: the batch of (step, slot) is a pure function of
-// the data, the configuration and the seed. Thread-safe.
+// Training batches by address: the batch of (step, slot) is a pure function of the data, the configuration and the
+// seed. Thread-safe.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
   virtual const ExampleSpec& spec() const = 0;
 
-  // Errors: OutOfRange when a bounded input has ended; DataLoss names a damaged file and record.
+  // Errors: OutOfRange if a bounded input has ended; DataLoss names a damaged file and record.
   virtual absl::StatusOr<Batch> Get(int64_t step, int64_t slot) = 0;
 
   // A hint that Get(step, slot) will come soon. Never blocks.
   virtual void Prefetch(int64_t step, int64_t slot) {}
 
-  // Prepares a batch that was hinted at in the caller's thread, which has nothing else to do for a moment. False when
-  // there is none, or batches take longer than a moment; one that does so all of a sudden holds the caller up.
+  // Prepares a hinted batch in the caller's thread, which is otherwise idle for a moment. Returns false if there is
+  // none, or if batches take longer than a moment to prepare. An unexpectedly slow batch delays the caller.
   virtual bool PrepareIfBrief() { return false; }
 };
 

@@ -1,4 +1,4 @@
-// Time of BatchSource::Get for batches of 64 images of 28 x 28 in memory and in a file, and of synthetic ones.
+// Measures BatchSource::Get for batches of 64 images of 28 x 28 in memory and in a file, and for synthetic ones.
 //   bazel run //worker/data:batches_benchmark
 #include <malloc.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ constexpr uint32_t kExamples = 10000;
 
 void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>> dataset,
                 const config::v1::InputConfig& config) {
-  // As the worker does: freed batches are kept.
+  // Keeps freed batches, as the worker does.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   CHECK(dataset.ok()) << dataset.status();
@@ -54,7 +54,7 @@ void Idx(benchmark::State& state, bool gzipped, bool augmented) {
   Run(state, &fs, config);
 }
 
-// As a file of more than IdxArray::kHeldBytes is read; it is in the page cache.
+// Reads as from a file of more than IdxArray::kHeldBytes; the file is in the page cache.
 void IdxOnDisk(benchmark::State& state) {
   FileSystem* const fs = FileSystem::Real();
   char directory[] = "/tmp/batches_benchmark_XXXXXX";

@@ -40,7 +40,7 @@ uint32_t StartOfDigest(const ExampleSpec& spec, bool has_weights) {
 Shape WithBatchDimension(int64_t size, const Shape& shape) {
   absl::InlinedVector<int64_t, 5> dims = {size};
   dims.insert(dims.end(), shape.dims().begin(), shape.dims().end());
-  // An example's shape was checked when its split was opened.
+  // The shape of an example was checked when its split was opened.
   return *Shape::Create(dims);
 }
 

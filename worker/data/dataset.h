@@ -13,10 +13,9 @@
 
 namespace lockstep {
 
-// The examples of one split, by number. A format derives from this and fills allocated tensors;
-// open_dataset.h makes the one that a configuration names. Constant after construction: an example's
-// values depend on its number alone, so exp, sin and the like come from kernels/portable_math.h and not
-// from <cmath>. Thread-safe.
+// The examples of a split, by number. A format derives from this and fills allocated tensors; open_dataset.h makes the
+// one that a configuration names. Constant after construction: an example's values depend only on its number, so exp,
+// sin and the like come from kernels/portable_math.h and not from <cmath>. Thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -26,19 +25,19 @@ class Dataset {
   const ExampleSpec& spec() const { return spec_; }
   // Number of examples, at least 1.
   int64_t size() const { return size_; }
-  // Whether batches carry a weight for each example.
+  // True if batches carry a weight for each example.
   bool has_weights() const { return has_weights_; }
-  // False where labels are optional (DatasetOptions) and the data have none: all are 0, of one class.
+  // False if labels are optional (DatasetOptions) and the data have none; then all are 0, of one class.
   bool has_labels() const { return has_labels_; }
-  // Other examples, or the same in another order, have another digest. Normalization is not part of it.
+  // Different examples, or the same ones in another order, have different digests. Normalization is not part of it.
   v1::DataDigest digest() const;
 
-  // The examples with these numbers, in this order, repetitions allowed, in new tensors.
+  // Reads the examples with these numbers, in this order, repetitions allowed, into new tensors.
   // Errors: InvalidArgument for a number outside [0, size()); DataLoss names a damaged file and record.
   absl::Status Read(absl::Span<const int64_t> indices, Batch* out) const;
 
  protected:
-  // `crc32c` is of all examples, as digest() gives it: see StartOfDigest.
+  // `crc32c` covers all examples, as digest() returns it: see StartOfDigest.
   Dataset(const ExampleSpec& spec, int64_t size, bool has_weights, uint32_t crc32c, bool has_labels = true);
 
  private:
@@ -52,11 +51,11 @@ class Dataset {
   const uint32_t crc32c_;
 };
 
-// A split's checksum starts with what each of its examples looks like (the same bytes may be other images), and is
-// extended by the examples in order.
+// Returns the start of a split's checksum, which covers the form of its examples (the same bytes may be other images).
+// The examples then extend it in order.
 uint32_t StartOfDigest(const ExampleSpec& spec, bool has_weights);
 
-// [size, ...shape].
+// Returns the shape [size, ...shape].
 Shape WithBatchDimension(int64_t size, const Shape& shape);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ class Normalization {
   float operator()(float x) const { return (x - mean()) / stddev(); }
   void Apply(absl::Span<float> values) const;
 
-  // What the bytes of an image become: b / 255, normalized.
+  // Converts the bytes of an image: b / 255, normalized.
   void FromBytes(absl::Span<const uint8_t> bytes, float* out) const;
 
  private:
@@ -37,7 +37,7 @@ class Normalization {
   ByteNormalization kernel_{0.0f, 1.0f};
 };
 
-// `dataset` with normalized features. Integer features stay as they are.
+// Returns `dataset` with normalized features. Integer features are unchanged.
 std::unique_ptr<Dataset> NormalizeFeatures(std::unique_ptr<Dataset> dataset, Normalization normalization);
 
 }  // namespace lockstep

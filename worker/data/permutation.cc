@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// splitmix64's finalizer: the round function.
+// The round function: the finalizer of splitmix64.
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
@@ -36,7 +36,7 @@ int64_t Permutation::At(int64_t place) const {
   return static_cast<int64_t>(x);
 }
 
-// The halves keep their widths: rounds change the lower and the upper one in turn.
+// The halves keep their widths: rounds change the lower and the upper one alternately.
 uint64_t Permutation::Encrypt(uint64_t x) const {
   uint64_t upper = x >> lower_bits_;
   uint64_t lower = x & Mask(lower_bits_);

@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-// The order of the examples in one epoch: a permutation of [0, n) that is computed place by place from
-// (seed, epoch), so it needs no memory and the same on every worker. A Feistel network permutes the smallest
-// [0, 2^b) that holds [0, n); results outside are permuted again until they fall inside, at most twice on
-// average (cycle walking: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
+// The order of the examples in one epoch: a permutation of [0, n) that is computed place by place from (seed, epoch),
+// so it needs no memory and is the same on every worker. A Feistel network permutes the smallest [0, 2^b) that contains
+// [0, n); results outside are permuted again until they fall inside, at most twice on average (cycle walking: Black and
+// Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
 // Constant after construction, thread-safe.
 class Permutation {
  public:
@@ -18,7 +18,7 @@ class Permutation {
 
   int64_t size() const { return n_; }
 
-  // What stands at `place`, which must be in [0, n).
+  // Returns the example at `place`, which must be in [0, n).
   int64_t At(int64_t place) const;
 
  private:
@@ -27,7 +27,7 @@ class Permutation {
   uint64_t Encrypt(uint64_t x) const;
 
   int64_t n_;
-  // Bits of the upper and of the lower half; together b.
+  // Bits of the upper and of the lower half; their sum is b.
   int upper_bits_;
   int lower_bits_;
   std::array<uint64_t, kRounds> keys_;

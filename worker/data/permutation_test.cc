@@ -52,7 +52,7 @@ TEST(PermutationTest, IsTheSameInEveryRelease) {
   EXPECT_EQ(Order(8, 42, 0), (std::vector<int64_t>{0, 1, 5, 6, 3, 4, 2, 7}));
 }
 
-// Every value comes equally often to every place: chi-squared over 10 x 10 cells.
+// Every example is equally often at every place: chi-squared over 10 x 10 cells.
 TEST(PermutationTest, SpreadsEveryExampleOverAllPlaces) {
   constexpr int kEpochs = 20000;
   int count[10][10] = {};
@@ -68,7 +68,7 @@ TEST(PermutationTest, SpreadsEveryExampleOverAllPlaces) {
   EXPECT_LT(chi2, 81 + 5 * 12.7);
 }
 
-// Neighbours of the file do not stay neighbours.
+// Neighbours in the file do not remain neighbours.
 TEST(PermutationTest, SeparatesNeighbours) {
   const std::vector<int64_t> order = Order(10000, 9, 1);
   int adjacent = 0;

@@ -48,7 +48,7 @@ void PrefetchedBatches::Prefetch(int64_t step, int64_t slot) {
   MutexLock lock(&mutex_);
   if (Find(step, slot) != entries_.end()) return;
   if (entries_.size() >= capacity_) {
-    // The one in preparation stays: its work is nearly done.
+    // Keeps a batch in preparation, because its work is nearly done.
     const auto oldest = std::find_if(entries_.begin(), entries_.end(),
                                      [](const Entry& entry) { return entry.state != State::kInPreparation; });
     if (oldest == entries_.end()) return;
@@ -94,7 +94,7 @@ void PrefetchedBatches::Run() {
 }
 
 void PrefetchedBatches::Prepare(std::list<Entry>::iterator hint) {
-  // Nobody erases an entry in preparation, so the iterator stays good.
+  // An entry in preparation is never erased, so the iterator stays valid.
   hint->state = State::kInPreparation;
   mutex_.Unlock();
   const absl::Time began = clock_->Now();

@@ -14,15 +14,15 @@
 
 namespace lockstep {
 
-// Prepares hinted batches in a thread of its own, so that Get finds them ready; the results are those of
-// the source behind it. Holds at most `capacity` hints and prepared batches: a further hint displaces the
-// oldest. The thread begins when two hints wait or no batch is ready: to wake it for each hint would cost a short step
-// a tenth of its time. A caller that would sleep prepares what is quickly prepared itself (PrepareIfBrief): on a
-// machine with fewer processors than threads that work, the thread takes one from a worker that computes. The
-// destructor waits for the batch in preparation, no Get may run then. Thread-safe.
+// Prepares hinted batches in its own thread, so that Get finds them ready; the results are those of the underlying
+// source. Holds at most `capacity` hints and prepared batches: a further hint displaces the oldest. The thread starts
+// working when two hints wait or no batch is ready, because waking it for each hint would cost a short step a tenth of
+// its time. A caller that would otherwise sleep prepares quick batches itself (PrepareIfBrief): with fewer processors
+// than busy threads, this thread would take a processor from a computing worker. The destructor waits for the batch in
+// preparation; no Get may run then. Thread-safe.
 class PrefetchedBatches : public BatchSource {
  public:
-  // What takes longer to prepare is left to the thread: about as long as it takes to wake one.
+  // Slower batches are left to the thread. Waking a thread takes about this long.
   static constexpr absl::Duration kBrief = absl::Microseconds(100);
 
   explicit PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity = 3,
@@ -30,7 +30,7 @@ class PrefetchedBatches : public BatchSource {
   ~PrefetchedBatches() override;
 
   const ExampleSpec& spec() const override { return source_->spec(); }
-  // Takes the prepared batch, waits for the one in preparation, or computes it.
+  // Returns the prepared batch, waits for the one in preparation, or computes it.
   absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Prefetch(int64_t step, int64_t slot) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool PrepareIfBrief() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,17 +46,17 @@ class PrefetchedBatches : public BatchSource {
     absl::optional<absl::StatusOr<Batch>> result = absl::nullopt;
   };
 
-  // For tests: blocks until every hint is prepared or displaced.
+  // Blocks until every hint is prepared or displaced. Used by tests.
   void AwaitIdle() ABSL_LOCKS_EXCLUDED(mutex_);
-  // For tests: the batches that Get found prepared or in preparation.
+  // Returns the number of batches that Get found prepared or in preparation. Used by tests.
   int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Prepares a hinted batch; releases the mutex meanwhile.
+  // Prepares a hinted batch; releases the mutex while it does.
   void Prepare(std::list<Entry>::iterator hint) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator Find(int64_t step, int64_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator NextHint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t Count(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // There is a hint, and a reason not to wait for another.
+  // Returns true if a hint waits and there is a reason not to wait for another one.
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<BatchSource> source_;
@@ -64,17 +64,17 @@ class PrefetchedBatches : public BatchSource {
   Clock* const clock_;
 
   mutable Mutex mutex_;
-  // For the thread: HasWork, or stopping_.
+  // Wakes the thread on HasWork or stopping_.
   CondVar work_;
-  // For the others: an entry has changed.
+  // Wakes other threads after an entry has changed.
   CondVar changed_;
-  // Oldest first.
+  // The oldest entry is first.
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How long a batch takes to prepare: at once as short as the last one, longer only by and by, as a thread that lost
-  // its processor meanwhile says nothing.
+  // Estimated time to prepare a batch. Falls immediately to the last measurement but rises only gradually, because a
+  // thread that lost its processor in between measures too much.
   absl::Duration preparation_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
-  // Callers of AwaitIdle.
+  // Number of callers in AwaitIdle.
   int awaiting_idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   const std::unique_ptr<Thread> thread_;

@@ -17,8 +17,7 @@
 namespace lockstep {
 namespace {
 
-// A batch holds its address; to prepare it takes a while by the clock. Steps from `blocked_step` on wait in Get until
-// Open().
+// A batch holds its address; preparing it advances the clock. Steps from `blocked_step` on wait in Get until Open().
 class FakeSource : public BatchSource {
  public:
   explicit FakeSource(SimulatedClock* clock) : clock_(*clock) {}
@@ -78,14 +77,14 @@ class PrefetchedBatchesTest : public ::testing::Test {
     fake_ = fake.get();
     batches_ = std::make_unique<PrefetchedBatches>(std::move(fake), /*capacity=*/3, Executor::Threads(), &clock_);
   }
-  // Has the thread prepare a batch, taken at once, that takes so long.
+  // Makes the thread prepare a batch for this long, and takes the batch.
   void PrepareOne(absl::Duration duration) {
     fake_->Take(duration);
     batches_->Prefetch(1000, 0);
     AwaitIdle();
     EXPECT_EQ(batches_->Get(1000, 0)->size, 100000);
   }
-  // Two hints, of which the thread prepares the first; the second waits for another.
+  // Makes two hints. The thread prepares the first; the second waits for another hint.
   void HintAtTwo() {
     batches_->Prefetch(1, 0);
     AwaitIdle();
@@ -108,7 +107,7 @@ TEST_F(PrefetchedBatchesTest, GetTakesThePreparedBatch) {
   EXPECT_EQ(batches_->Get(1, 2)->size, 102);
   EXPECT_EQ(fake_->calls(), 1);
   EXPECT_EQ(hits(), 1);
-  // It was handed out: asked again, it is computed again.
+  // The batch has been returned, so the next Get computes it again.
   EXPECT_EQ(batches_->Get(1, 2)->size, 102);
   EXPECT_EQ(fake_->calls(), 2);
   EXPECT_EQ(hits(), 1);

@@ -32,7 +32,7 @@ constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 struct Field {
   std::string name;
   Csv::Type type = Csv::SKIP;
-  // Its index among the features, or among the targets.
+  // Index among the features, or among the targets.
   int64_t place = 0;
   absl::flat_hash_map<std::string, int32_t> category;
 };
@@ -50,7 +50,7 @@ absl::Status Damaged(const Field& field, absl::string_view text, absl::string_vi
 }
 
 absl::Status ParseNumber(const Field& field, absl::string_view text, float* out) {
-  // from_chars is the faster one; SimpleAtof also takes blanks around the number and a plus sign.
+  // from_chars is faster; SimpleAtof also accepts blanks around the number and a plus sign.
   const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), *out);
   const bool is_number =
       (result.ec == std::errc() && result.ptr == text.data() + text.size()) || absl::SimpleAtof(text, out);
@@ -100,7 +100,8 @@ absl::Status ParseField(const Field& field, absl::string_view text, const Exampl
   }
 }
 
-// The length of the first record when quotes are minded, without its line end; npos when a quoted field does not end.
+// Returns the length of the first record, without its line end, taking quotes into account; npos if a quoted field does
+// not end.
 size_t QuotedRecordEnd(absl::string_view data, char separator) {
   enum { kFieldStart, kPlain, kQuoted, kQuoteInQuoted } state = kFieldStart;
   for (size_t i = 0; i < data.size(); ++i) {
@@ -112,7 +113,7 @@ size_t QuotedRecordEnd(absl::string_view data, char separator) {
     } else if (c == separator) {
       state = kFieldStart;
     } else if (c == '"' && state != kPlain) {
-      // Opens a field, or is the second of a doubled quote.
+      // Opens a field, or is the second quote of a pair.
       state = kQuoted;
     } else {
       state = kPlain;
@@ -134,7 +135,7 @@ class CsvFormat : public RecordFormat {
     return NextCsvPiece(data, at_end, separator_);
   }
 
-  // A record, its first line when a quoted field does not end.
+  // Returns a record, or its first line if a quoted field does not end.
   static absl::optional<Piece> NextCsvPiece(absl::string_view data, bool at_end, char separator) {
     absl::optional<Piece> line = NextLine(data, at_end);
     if (!line.has_value() || line->kind != Kind::kRecord) return line;
@@ -194,7 +195,7 @@ absl::StatusOr<Field> MakeField(const Column& column) {
 bool IsFeature(Csv::Type type) { return type == Csv::FLOAT || type == Csv::INT || type == Csv::CATEGORY; }
 bool IsAnswer(Csv::Type type) { return type == Csv::LABEL || type == Csv::TARGET || type == Csv::WEIGHT; }
 
-// The number of columns of a range that begins at `index` of the header.
+// Returns the number of columns of a range that begins at `index` of the header.
 absl::StatusOr<size_t> RangeSize(const std::vector<std::string>& header, size_t index, const Column& column) {
   if (column.last().empty()) return static_cast<size_t>(column.has_count() ? column.count() : 1);
   const auto last = std::find(header.begin() + index, header.end(), column.last());
@@ -203,7 +204,7 @@ absl::StatusOr<size_t> RangeSize(const std::vector<std::string>& header, size_t 
                                                  "\": there is no \"", column.last(), "\" behind the first of them"));
 }
 
-// The file's columns when there is a header line.
+// Returns the file's columns if it has a header line.
 absl::StatusOr<std::vector<Field>> MatchHeader(const std::vector<std::string>& header, const Csv& config,
                                                bool labels_optional) {
   std::vector<Field> fields(header.size());
@@ -234,7 +235,7 @@ absl::StatusOr<std::vector<Field>> MatchHeader(const std::vector<std::string>& h
   return fields;
 }
 
-// The file's columns when there is none. With `without_answers` there are only the others.
+// Returns the file's columns if it has no header line. If `without_answers`, omits label, targets and weight.
 absl::StatusOr<std::vector<Field>> FieldsInOrder(const Csv& config, bool without_answers) {
   std::vector<Field> fields;
   for (const Column& column : config.column()) {
@@ -285,7 +286,7 @@ CsvOrder OrderOf(const std::string& path, const Csv& config, const std::vector<F
   return order;
 }
 
-// Gives features and targets, numbered in the order of the file at `path`, their places in `order`.
+// Changes the places of features and targets from their order in the file at `path` to their order in `order`.
 absl::Status Reorder(const std::string& path, const Csv& config, const CsvOrder& order, std::vector<Field>* fields) {
   const CsvOrder own = OrderOf(path, config, *fields);
   ASSIGN_OR_RETURN(const std::vector<int64_t> features, PlacesLike(order, own, &CsvOrder::features, "feature"));
@@ -304,7 +305,7 @@ absl::Status CheckSeparator(absl::string_view separator) {
 
 std::string SeparatorOf(const Csv& config) { return config.separator().empty() ? "," : config.separator(); }
 
-// The fields of the first line, and where the second one starts.
+// Returns the fields of the first line, and sets where the second one starts.
 absl::StatusOr<std::vector<std::string>> ReadHeader(const RandomAccessFile& contents, char separator,
                                                     RecordFile* file) {
   std::string data(static_cast<size_t>(std::min<uint64_t>(contents.size(), kMaxHeaderBytes)), '\0');

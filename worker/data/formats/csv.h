@@ -20,19 +20,19 @@ struct CsvFiles {
   std::vector<RecordFile> files;
 };
 
-// Reads the header line of each file, which must be the same, and lays out the examples. Feature columns come in the
-// order of the file, in one tensor: DT_FLOAT when one of them is FLOAT, else DT_INT32 ids (INT, CATEGORY). With a
+// Reads the header line of each file, which must be the same, and lays out the examples. Feature columns are in the
+// order of the file, in one tensor: DT_FLOAT if one of them is FLOAT, otherwise DT_INT32 ids (INT, CATEGORY). With a
 // header line, columns that the configuration does not name are not used. LABEL is a class, an integer or one of
-// `category`; TARGET columns are numbers to be predicted. Numbers must be finite; an empty field is damage, and so is
-// another number of fields than in the header. With `labels_optional`, files that lack the columns of label, targets
-// and weight are read, too (RecordFormat::has_labels). With `order` features and targets come as PlacesLike has them,
-// not in the order of the file. Errors: InvalidArgument names the column, or the file with another header; DataLoss for
-// a file without a header line.
+// `category`; TARGET columns are numbers to predict. Numbers must be finite; an empty field, or a number of fields
+// other than the header's, is damage. With `labels_optional`, also reads files that lack the columns of label, targets
+// and weight (RecordFormat::has_labels). With `order`, features and targets are in the order of PlacesLike, not of the
+// file. Errors: InvalidArgument names the column, or the file with another header; DataLoss for a file without a header
+// line.
 absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>& paths,
                                  const config::v1::InputConfig::Csv& config, bool labels_optional,
                                  const absl::optional<CsvOrder>& order = absl::nullopt);
 
-// The order of the columns of the file at `path`, for OpenCsv of another one. Errors: those of OpenCsv.
+// Returns the order of the columns of the file at `path`, for OpenCsv of another file. Errors: those of OpenCsv.
 absl::StatusOr<CsvOrder> ReadCsvOrder(FileSystem* fs, const std::string& path,
                                       const config::v1::InputConfig::Csv& config);
 

@@ -13,9 +13,9 @@ class CsvFields {
  public:
   CsvFields(absl::string_view record, char separator) : rest_(record), separator_(separator) {}
 
-  // False when there is no further field, or the record is damaged. `*field` is good until the next call.
+  // Returns false if there is no further field, or the record is damaged. `*field` is valid until the next call.
   bool Next(absl::string_view* field);
-  // A quoted field that does not end, or continues after its closing quote.
+  // True if a quoted field does not end, or continues after its closing quote.
   bool damaged() const { return damaged_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Which column of a csv file is which feature, and which target: their names, ranges expanded.
+// The order of a csv file's features and targets: their columns' names, ranges expanded.
 struct CsvOrder {
   std::string path;
   // The configuration's columns, serialized.
@@ -18,11 +18,11 @@ struct CsvOrder {
   std::vector<std::string> targets;
 };
 
-// For each of the names `of` one kind ("feature" or "target") in `file`, its index among those that `reference` has:
-// the same columns in another order are matched by name. Where names are absent or repeated, as they are without a
-// header line, columns keep their places; so do columns that are configured under other names than those of
-// `reference`. InvalidArgument names both files and the first column that differs when the names do not tell which
-// column is which.
+// Returns, for each name in the member `of` of `file`, its index among the names of `reference`; `kind` is "feature" or
+// "target", for errors. The same columns in another order are matched by name. If names are absent or repeated, as
+// without a header line, columns keep their places; so do columns that are configured under other names than in
+// `reference`. InvalidArgument names both files and the first column that differs if the names do not determine the
+// order.
 absl::StatusOr<std::vector<int64_t>> PlacesLike(const CsvOrder& reference, const CsvOrder& file,
                                                 std::vector<std::string> CsvOrder::*of, const char* kind);
 

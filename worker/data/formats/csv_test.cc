@@ -43,7 +43,7 @@ TEST(CsvFieldsTest, TakesQuotesOff) {
   EXPECT_THAT(Fields("x,\"say \"\"hi\"\"\""), ElementsAre("x", "say \"hi\""));
   EXPECT_THAT(Fields("\"\",\"\"\"\""), ElementsAre("", "\""));
   EXPECT_THAT(Fields("\"two\nlines\""), ElementsAre("two\nlines"));
-  // Only at the start of a field is a quote a quote.
+  // A quote counts as one only at the start of a field.
   EXPECT_THAT(Fields("5\" pipe,2"), ElementsAre("5\" pipe", "2"));
   EXPECT_THAT(Fields("1,\"open"), ElementsAre("1", "DAMAGED"));
   EXPECT_THAT(Fields("\"a\"b,2"), ElementsAre("DAMAGED"));
@@ -64,7 +64,7 @@ class CsvTest : public ::testing::Test {
     return OpenDataset(config, "", 1, options);
   }
 
-  // All examples of the file.
+  // Reads all examples of the file.
   Batch Read(const std::string& contents, const std::string& csv, const std::string& input = "") {
     auto dataset = Open(contents, csv, input);
     EXPECT_TRUE(dataset.ok()) << dataset.status();
@@ -95,7 +95,7 @@ TEST_F(CsvTest, ReadsColumnsByTheirNames) {
   EXPECT_EQ(spec_.classes, 2);
   EXPECT_EQ(spec_.features_dtype, v1::DT_FLOAT);
   EXPECT_EQ(spec_.features_shape, Shape({2}));
-  // In the order of the file: town, age.
+  // The order is the file's: town, age.
   EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 30.5, 0, -1000));
   EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 0));
   EXPECT_THAT(batch.weights.flat<float>(), ElementsAre(2, 0.5));
@@ -204,7 +204,7 @@ TEST_F(CsvTest, NoticesThatTheFileHasChanged) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("t.csv: record 1 at byte 8 is no longer what was indexed"));
 }
 
-// Whatever the bytes, opening ends with an error or with examples that can all be read.
+// For any bytes, opening ends with an error or with examples that can all be read.
 TEST_F(CsvTest, SurvivesHostileBytes) {
   const Philox philox(5, 6);
   std::string good = "age,town,class,weight\n";

@@ -1,4 +1,4 @@
-// What a split's digest depends on, format by format.
+// Tests which data change a split's digest, format by format.
 #include <set>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ class DigestTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, path, contents).ok());
   }
 
-  // The digest of the split whose source is `source`; the rest of the input is `rest`.
+  // Returns the digest of the split whose source is `source`; `rest` is the rest of the input's configuration.
   v1::DataDigest Digest(const std::string& source, const std::string& rest = "", uint64_t seed = 1) {
     config::v1::InputConfig config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -33,7 +33,7 @@ class DigestTest : public ::testing::Test {
     return dataset.ok() ? (*dataset)->digest() : v1::DataDigest();
   }
 
-  // Whether none of the digests so far had this checksum.
+  // Returns true if no digest so far had this checksum.
   bool IsNew(const v1::DataDigest& digest) { return seen_.insert(digest.crc32c()).second; }
 
   MemoryFileSystem fs_;
@@ -61,7 +61,7 @@ TEST_F(DigestTest, OfCsvIsOfWhatIsUsedAndNotOfHowItIsWritten) {
   const uint32_t crc32c = Digest(kCsv).crc32c();
   Write("data", "unused,y,w,x\r\nfoo,0,1.0,\"1\"\r\n\r\nbar,1,1,2e0");
   EXPECT_EQ(Digest(kCsv).crc32c(), crc32c);
-  // The same lines, but the columns have changed places.
+  // Exchanges the columns of the same lines.
   Write("data", "w,y,x\n1,0,1\n2,1,1\n");
   EXPECT_NE(Digest(kCsv).crc32c(), crc32c);
 }
@@ -201,7 +201,7 @@ TEST_F(DigestTest, OfSyntheticDataIsOfAllThatTheyAreMadeOf) {
   }
 }
 
-// They are in the configuration, which is compared as it is.
+// The configuration has these settings and is compared by itself.
 TEST_F(DigestTest, NormalizationAndBatchesAreNoPartOfIt) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   const uint32_t crc32c = Digest(kCsv).crc32c();

@@ -15,21 +15,21 @@ namespace lockstep {
 namespace {
 
 constexpr int kUnsignedByte = 8;
-// Deflate cannot shrink by more than this factor.
+// Deflate shrinks data by at most this factor.
 constexpr uint64_t kGreatestRatio = 1032;
-// More than any file; keeps the arithmetic free of overflow.
+// Larger than any file; keeps the arithmetic free of overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 uint8_t ByteAt(absl::string_view bytes, size_t i) { return static_cast<uint8_t>(bytes[i]); }
 
-// A file's bytes in order, inflated when they are gzipped.
+// Reads a file's bytes in order, inflating a gzipped file.
 class SequentialReader {
  public:
   SequentialReader(const RandomAccessFile* file, const std::string& path, bool gzipped) : file_(file) {
     if (gzipped) gzip_ = std::make_unique<GzipReader>(file, path);
   }
 
-  // The next `n` bytes; fewer at the end.
+  // Returns the next `n` bytes; fewer at the end.
   absl::StatusOr<std::string> Read(uint64_t n) {
     if (gzip_) return gzip_->Read(n);
     std::string out(static_cast<size_t>(std::min<uint64_t>(n, file_->size() - offset_)), '\0');
@@ -96,7 +96,7 @@ class IdxDataset : public Dataset {
     int32_t* labels = out->labels.flat<int32_t>().data();
     std::vector<uint8_t> read;
     for (size_t i = 0, run = 0; i < indices.size(); i += run) {
-      // Consecutive examples are read at once.
+      // Reads consecutive examples together.
       run = 1;
       while (i + run < indices.size() && indices[i + run] == indices[i] + static_cast<int64_t>(run)) ++run;
       const size_t bytes = run * static_cast<size_t>(images_->row_bytes());
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<IdxArray>> IdxArray::Open(FileSystem* fs, const s
     return absl::DataLossError(absl::StrCat(path, ": an array of ", absl::StrJoin(array->dims_, " x "),
                                             " bytes cannot be in a compressed file of ", file->size(), " bytes"));
   }
-  // One more than expected: a longer file is noticed, and the checksum at the end is verified.
+  // Reads one byte more than expected, to detect a longer file and to verify the checksum at the end.
   ASSIGN_OR_RETURN(std::string contents, reader.Read(expected + 1));
   if (contents.size() != expected) return WrongLength(path, array->dims_, contents.size());
   array->rows_ = ArrayRows(path, std::move(contents), row_bytes);

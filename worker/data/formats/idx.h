@@ -16,24 +16,24 @@
 
 namespace lockstep {
 
-// An array of unsigned bytes in an IDX file, as MNIST has them: two zero bytes, the type (8), the number of
-// dimensions, each dimension as a big-endian 32-bit number, then the elements, row-major.
-// A gzipped file is inflated into memory, a plain one read into it unless it is large (ArrayRows). Thread-safe.
+// An array of unsigned bytes in an IDX file, the format of MNIST: two zero bytes, the type (8), the number of
+// dimensions, each dimension as a big-endian 32-bit number, then the elements, row-major. Inflates a gzipped file into
+// memory; reads a plain file into memory unless it is large (ArrayRows). Thread-safe.
 class IdxArray {
  public:
   static constexpr uint64_t kHeldBytes = ArrayRows::kHeldBytes;
 
-  // Errors: NotFound; DataLoss when the header is not that of an IDX array of bytes with `min_rank` to `max_rank`
+  // Errors: NotFound; DataLoss if the header is not that of an IDX array of bytes with `min_rank` to `max_rank`
   // dimensions, or the length contradicts it.
   static absl::StatusOr<std::unique_ptr<IdxArray>> Open(FileSystem* fs, const std::string& path, int min_rank,
                                                         int max_rank, uint64_t held_bytes = kHeldBytes);
 
-  // At least one; the first is the number of rows.
+  // Has at least one dimension; the first is the number of rows.
   const std::vector<int64_t>& dims() const { return dims_; }
-  // Bytes of a row.
+  // Number of bytes in a row.
   int64_t row_bytes() const { return static_cast<int64_t>(rows_.row_bytes()); }
 
-  // As those of ArrayRows.
+  // See ArrayRows.
   absl::Status Read(int64_t row, int64_t count, uint8_t* out) const { return rows_.Read(row, count, out); }
   absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options) {
     return rows_.Checksum(fs, options);
@@ -54,11 +54,11 @@ struct IdxOptions {
   uint64_t held_bytes = IdxArray::kHeldBytes;
 };
 
-// Images [rows, columns, 1] (or [rows, columns, channels] where the file has four dimensions), bytes scaled to
-// [0, 1] and normalized; labels are classes 0 .. the greatest label. The digest is of all images, then of all labels.
-// Without a `labels_path` the data have none (Dataset::has_labels).
-// Errors: those of IdxArray; DataLoss when the two files disagree in number or hold no example. From a read of images
-// on disk: DataLoss, which names file and image, when it has changed since, and the file when it has become shorter.
+// Images [rows, columns, 1] (or [rows, columns, channels] if the file has four dimensions), bytes scaled to [0, 1] and
+// normalized; labels are classes 0 .. the greatest label. The digest covers all images, then all labels. Without a
+// `labels_path` the data have no labels (Dataset::has_labels).
+// Errors: those of IdxArray; DataLoss if the two files disagree in number or have no examples. Reading images on disk
+// returns DataLoss, with file and image if an image has changed since, and with the file if it has become shorter.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path, const IdxOptions& options);
 

@@ -30,7 +30,7 @@ class IdxTest : public ::testing::Test {
     return OpenIdxDataset(&fs_, "images", "labels", options);
   }
 
-  // Opening fails with DataLoss, and the message has the text.
+  // Expects opening to fail with DataLoss and a message that contains `text`.
   void ExpectDataLoss(const std::string& text) {
     const absl::Status status = Open().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
@@ -89,7 +89,7 @@ TEST_F(IdxTest, ReadsRunsOfExamplesFromMemoryAndFromDiskAlike) {
   }
 }
 
-// As `cp` over a file does while a run reads it.
+// Changes the file while it is in use, as `cp` over it does.
 TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   for (const bool kept : {false, true}) {
     Write("images", images_);
@@ -97,7 +97,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
     IdxOptions options;
     options.held_bytes = 0;
     options.checksum.directory = "index";
-    // The second time the checksums come from the directory.
+    // The second time, the checksums come from the directory.
     const int opens = kept ? 2 : 1;
     for (int i = 1; i < opens; ++i) ASSERT_TRUE(OpenIdxDataset(&fs_, "images", "labels", options).ok());
     auto dataset = OpenIdxDataset(&fs_, "images", "labels", options);
@@ -107,14 +107,14 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
     for (size_t byte = 16; byte < images_.size(); ++byte) {
       fs_.FlipBits("images", byte, 1);
       const int64_t changed = static_cast<int64_t>(byte - 16) / 4;
-      // In a run, then alone.
+      // Reads the image with others, then alone.
       for (const std::vector<int64_t>& indices : {std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{changed}}) {
         const absl::Status status = (*dataset)->Read(indices, &batch);
         EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
         EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("images: example ", changed, " at byte ",
                                                                           16 + 4 * changed, " is no longer")));
       }
-      // The others are as they were.
+      // The others are unchanged.
       EXPECT_TRUE((*dataset)->Read({(changed + 1) % 3, (changed + 2) % 3}, &batch).ok());
       fs_.FlipBits("images", byte, 1);
     }
@@ -122,7 +122,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   }
 }
 
-// OutOfRange would be the end of the input, and of the run.
+// OutOfRange would mean the end of the input, and of the run.
 TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
   Write("images", images_);
   Write("labels", labels_);
@@ -225,7 +225,7 @@ TEST_F(IdxTest, ReservesNoMemoryForAGreatLie) {
   ExpectDataLoss("dimension 1 of the array is 4294967295");
 }
 
-// Truncations and changed bytes give an error or a dataset, never a crash.
+// Truncations and changed bytes result in an error or a dataset, never in a crash.
 TEST_F(IdxTest, SurvivesHostileBytes) {
   const Philox philox(1, 2);
   for (const bool gzipped : {false, true}) {
@@ -285,7 +285,7 @@ TEST_F(IdxTest, EveryByteOfBothFilesIsInTheDigest) {
       EXPECT_TRUE(digests.insert((*Open(held_bytes))->digest().crc32c()).second) << "label " << i - 8;
     }
     Write("labels", labels_);
-    // The same bytes, images of another shape.
+    // Stores the same bytes as images of another shape.
     Write("images", EncodeIdx({3, 4, 1}, images_.substr(16)));
     EXPECT_TRUE(digests.insert((*Open(held_bytes))->digest().crc32c()).second);
   }

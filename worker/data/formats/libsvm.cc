@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxFeatures = int64_t{1} << 28;
 
-// Takes the next word of `*text`; empty at the end.
+// Removes and returns the next word of `*text`; empty at the end.
 absl::string_view NextWord(absl::string_view* text) {
   *text = absl::StripLeadingAsciiWhitespace(*text);
   const auto end = std::find_if(text->begin(), text->end(), [](char c) { return absl::ascii_isspace(c); });

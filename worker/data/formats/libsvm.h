@@ -9,10 +9,9 @@
 
 namespace lockstep {
 
-// Lines "label index:value index:value ... # comment" with indices from 1; features that a line does not name are 0.
-// Examples are dense, DT_FLOAT [features]. Labels are classes, -1 and +1 with binary_labels, or numbers with
-// regression.
-// Errors: InvalidArgument when `features` is not positive, or both flags are set.
+// Lines "label index:value index:value ... # comment" with indices from 1; features that a line omits are 0. Examples
+// are dense, DT_FLOAT [features]. Labels are classes, -1 and +1 with binary_labels, or numbers with regression.
+// Errors: InvalidArgument if `features` is not positive, or both flags are set.
 absl::StatusOr<std::unique_ptr<RecordFormat>> CreateLibsvmFormat(const config::v1::InputConfig::Libsvm& config);
 
 }  // namespace lockstep

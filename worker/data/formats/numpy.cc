@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-// Rows that are converted at a time when an array in memory is looked through.
+// Rows converted at a time when an array in memory is checked.
 constexpr int64_t kRowsAtOnce = 256;
 
 struct Array {
@@ -43,7 +43,7 @@ T Load(const uint8_t* bytes, int64_t i) {
   return value;
 }
 
-// Each writes n numbers; false when one has no place among those of the result.
+// Each writes n numbers; returns false if the result's type cannot represent one of them.
 bool ToFloats(v1::DataType dtype, const uint8_t* bytes, int64_t n, float* out) {
   switch (dtype) {
     case v1::DT_FLOAT:
@@ -100,7 +100,7 @@ bool ToInts(v1::DataType dtype, const uint8_t* bytes, int64_t n, int32_t* out) {
   }
 }
 
-// Features become floats, and not ids.
+// Returns true if features become floats rather than ids.
 bool IsFloatFeature(const Array& array) {
   return array.is_float() || array.dtype == v1::DT_BOOL || array.dtype == v1::DT_UINT8;
 }
@@ -122,7 +122,7 @@ class NumpyDataset : public Dataset {
         features_(std::move(features)),
         labels_(std::move(labels)) {}
 
-  // What is read from disk is looked at when it is read.
+  // Checks features in memory; features on disk are checked when they are read.
   absl::Status CheckFeatures() const {
     if (features_.rows.memory() == nullptr) return absl::OkStatus();
     std::vector<int64_t> indices;
@@ -142,7 +142,7 @@ class NumpyDataset : public Dataset {
     std::vector<uint8_t> read;
     int64_t done = 0;
     for (size_t i = 0, run = 0; i < indices.size(); i += run) {
-      // Consecutive examples are read at once.
+      // Reads consecutive examples together.
       run = 1;
       while (i + run < indices.size() && indices[i + run] == indices[i] + static_cast<int64_t>(run)) ++run;
       const uint8_t* bytes = features_.rows.memory();
@@ -256,7 +256,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(FileSystem* fs, Array featu
   }
   ExampleSpec spec;
   spec.features_dtype = IsFloatFeature(features) ? v1::DT_FLOAT : v1::DT_INT32;
-  // An example is never a scalar: of a vector, each number is one with one feature.
+  // An example is never a scalar: each number of a vector is an example with one feature.
   ASSIGN_OR_RETURN(spec.features_shape,
                    features.shape.rank() == 1 ? Shape::Create({1}) : Shape::Create(features.shape.dims().subspan(1)));
   NumpyDataset::Labels read;
@@ -272,7 +272,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(FileSystem* fs, Array featu
     RETURN_IF_ERROR(ReadWeights(*weights, &read.weights));
   }
   ASSIGN_OR_RETURN(const uint32_t rows_crc32c, features.rows.Checksum(fs, options.checksum));
-  // The same bytes of another type are other numbers.
+  // With another type, the same bytes are different numbers.
   uint32_t crc32c = ExtendCrc32c(StartOfDigest(spec, weights.has_value()), NameOf(features.dtype));
   crc32c = CombineCrc32c(crc32c, rows_crc32c, features.rows.row_bytes() * static_cast<uint64_t>(features.shape.dim(0)));
   crc32c = Extend(Extend(Extend(crc32c, read.classes), read.targets), read.weights);
@@ -281,7 +281,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(FileSystem* fs, Array featu
   return dataset;
 }
 
-// Of an array without examples, anything that is not 0.
+// Returns the bytes of a row; at least 1, even if the array is empty.
 uint64_t RowBytes(const NpyHeader& header) {
   const int64_t rows = header.shape.rank() > 0 ? header.shape.dim(0) : 1;
   return rows > 0 ? std::max<uint64_t>(1, header.content_bytes() / static_cast<uint64_t>(rows)) : 1;

@@ -16,23 +16,23 @@ namespace lockstep {
 
 struct NumpyOptions {
   ChecksumOptions checksum;
-  // DatasetOptions.
+  // See DatasetOptions.
   bool labels_optional = false;
   // See ArrayRows.
   uint64_t held_bytes = ArrayRows::kHeldBytes;
 };
 
-// Arrays of NumPy whose rows are examples, of the types that proto/lockstep/config/v1/input.proto names. Numbers must
-// be finite, ids fit into 32 bits. Classes are 0 .. the greatest label. The digest is of the features as they are in
-// the file, and their type, then of labels and weights. Errors: InvalidArgument for an array that is missing, or has
-// the wrong type or shape; Unimplemented for one in Fortran order and the like (npy.h); DataLoss for damage, a number
-// that is not allowed, and arrays of different lengths. From a read of features on disk: those of ArrayRows.
+// NumPy arrays whose rows are examples, of the types that proto/lockstep/config/v1/input.proto names. Numbers must be
+// finite, ids must fit into 32 bits. Classes are 0 .. the greatest label. The digest covers the features as they are in
+// the file and their type, then labels and weights. Errors: InvalidArgument for an array that is missing or has the
+// wrong type or shape; Unimplemented for Fortran order and the like (npy.h); DataLoss for damage, a number that is not
+// allowed, and arrays of different lengths. Reading features on disk returns the errors of ArrayRows.
 
-// All arrays are held in memory. `config.file` is the path.
+// Holds all arrays in memory. `config.file` is the path.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNpzDataset(FileSystem* fs, const config::v1::InputConfig::Npz& config,
                                                         const NumpyOptions& options);
 
-// The fields of `config` are paths. Features stay on disk when they are large.
+// The fields of `config` are paths. Large features stay on disk.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNpyDataset(FileSystem* fs, const config::v1::InputConfig::Npy& config,
                                                         const NumpyOptions& options);
 

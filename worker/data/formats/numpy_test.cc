@@ -57,7 +57,7 @@ class NumpyTest : public ::testing::Test {
     return OpenDataset(config, "", 1, options_);
   }
   absl::Status ErrorOf(const std::string& source) { return Open(source).status(); }
-  // All examples.
+  // Reads all examples.
   Batch Read(const std::string& source, const std::string& input = "") {
     const auto dataset = Open(source, input);
     EXPECT_TRUE(dataset.ok()) << dataset.status();
@@ -69,7 +69,7 @@ class NumpyTest : public ::testing::Test {
     EXPECT_TRUE((*dataset)->Read(indices, &batch).ok());
     return batch;
   }
-  // Of a feature that is `content`, and two labels.
+  // Reads a feature that is `content`, with two labels.
   Batch ReadFeature(v1::DataType dtype, const std::string& content) {
     WriteNpz({{"x", dtype, {2, 2}, content}, {"y", v1::DT_INT64, {2}, Bytes<int64_t>({0, 1})}});
     return Read("npz { file: 'a.npz' }");

@@ -42,7 +42,7 @@ std::vector<RecordFile> AsRecordFiles(const std::vector<std::string>& paths) {
   return files;
 }
 
-// Of all files, patterns resolved.
+// Returns the paths of all files, with patterns resolved.
 template <typename Names>
 absl::StatusOr<std::vector<std::string>> Paths(const Names& names, const DatasetOptions& options) {
   std::vector<std::string> paths;
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig
   return OpenNpyDataset(options.fs, npy, numpy);
 }
 
-// A format of ours makes no others; a program's own may.
+// The built-in formats pass this check; a program's own input can fail it.
 absl::Status CheckMade(const std::string& name, const Dataset* dataset) {
   const auto refuse = [&](const auto&... says) {
     return absl::InvalidArgumentError(absl::StrCat("the registered input \"", name, "\" ", says...));
@@ -108,8 +108,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRegistered(const config::v1::InputC
   return dataset;
 }
 
-// The order of the columns that the model is trained with. nullopt for the train split itself, and where its file
-// cannot be read, as on another machine than the run's: there the order of a file's own columns counts.
+// Returns the column order with which the model is trained. Returns nullopt for the train split itself, and if its file
+// cannot be read, for example on another machine than the run's; then a file's own order counts.
 absl::optional<CsvOrder> TrainOrder(const config::v1::InputConfig& config, absl::string_view split_name,
                                     const DatasetOptions& options) {
   for (const config::v1::InputConfig::Split& split : config.split()) {

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// The examples of the split of this name, normalized. `seed` matters to synthetic data, and may to registered inputs.
-// The columns of a csv file come in the order of the train split's, by name, where that one's file can be read.
+// Opens the examples of this split, normalized. `seed` affects synthetic data, and may affect registered inputs. The
+// columns of a csv file are in the order of the train split's, by name, if the train split's file can be read.
 // Errors: NotFound names the split, the file or the registered input; InvalidArgument names the field of the
 // configuration; DataLoss names the damaged file and what was expected.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config, absl::string_view split,

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 28;
 constexpr int kTableBits = 16;
 
-// A uniform number in [0, n) from 32 random bits; n is at most 2^32.
+// Returns a uniform number in [0, n) from 32 random bits; n is at most 2^32.
 int64_t UniformInt(uint32_t bits, int64_t n) {
   return static_cast<int64_t>((static_cast<uint64_t>(bits) * static_cast<uint64_t>(n)) >> 32);
 }
@@ -32,14 +32,14 @@ std::vector<float> DrawNormal(uint64_t seed, absl::string_view use, int64_t coun
   return values;
 }
 
-// Normal numbers for many examples at little cost: drawn, with 16 random bits each, from a fixed sample of 65536.
+// Cheap normal numbers for many examples, each drawn with 16 random bits from a fixed sample of 65536.
 class NormalTable {
  public:
   explicit NormalTable(uint64_t seed) : values_(DrawNormal(seed, "synthetic normal table", int64_t{1} << kTableBits)) {}
 
   absl::Span<const float> values() const { return values_; }
 
-  // From block `first` of `philox` on.
+  // Uses the blocks of `philox` from `first` on.
   void Fill(const Philox& philox, uint64_t first, absl::Span<float> out) const {
     for (size_t i = 0; i < out.size(); i += 8) {
       const Philox::Block block = philox.At(first++);
@@ -54,8 +54,8 @@ class NormalTable {
   std::vector<float> values_;
 };
 
-// The digest of everything that the examples are made of: there may be too many of them to draw for a comparison. The
-// normal numbers are included since they depend on the machine's logarithm and cosine.
+// Returns the checksum of the data from which the examples are generated, since there may be too many examples to draw
+// for a comparison.
 uint32_t Checksum(const ExampleSpec& spec, const config::v1::InputConfig::Synthetic& config, uint64_t seed,
                   std::initializer_list<absl::Span<const float>> tables) {
   uint32_t crc32c = StartOfDigest(spec, /*has_weights=*/false);
@@ -76,7 +76,7 @@ class SyntheticDataset : public Dataset {
         noise_(config.has_noise() ? config.noise() : 1.0f) {}
 
  protected:
-  // Writes an example, which depends on `philox` alone, to a place of the batch.
+  // Writes an example, which depends only on `philox`, to a place of the batch.
   virtual void Generate(const Philox& philox, int64_t place, Batch* out) const = 0;
   float noise() const { return noise_; }
 

@@ -10,12 +10,13 @@
 
 namespace lockstep {
 
-// Examples made from the seed: each a pure function of (seed, stream, number). The problem (cluster centres,
-// regression weights) depends on the seed alone, so splits with different streams belong together.
-// CLASSIFICATION: a class, its centre (standard normal) plus normal noise.
+// Examples generated from the seed: each is a pure function of (seed, stream, number). The problem (cluster centres,
+// regression weights) depends only on the seed, so splits with different streams belong together.
+// CLASSIFICATION: features are the centre of a class (standard normal) plus normal noise.
 // REGRESSION: standard normal features; labels [1] = features . w / sqrt(number of features) + noise, w standard
-// normal. SEQUENCE: ids [length]; one class is drawn and stands at about half of the places, other ids are uniform in
-// [0, vocabulary); the label is the id below `classes` that occurs most often, the least of them when several do.
+// normal.
+// SEQUENCE: ids [length]; one class is drawn and takes about half of the places, other ids are uniform in [0,
+// vocabulary). The label is the most frequent id below `classes`, the lowest one in a tie.
 // Errors: InvalidArgument names the field.
 absl::StatusOr<std::unique_ptr<Dataset>> CreateSyntheticDataset(const config::v1::InputConfig::Synthetic& config,
                                                                 uint64_t seed);

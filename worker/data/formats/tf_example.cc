@@ -35,7 +35,7 @@ absl::string_view NameOf(v1::Feature::KindCase kind) {
   }
 }
 
-// How many elements the feature gives; for bytes those of its only value.
+// Returns the number of elements of the feature: for bytes, the length of its only value.
 int64_t Elements(const v1::Feature& feature) {
   switch (feature.kind_case()) {
     case v1::Feature::kBytesList:
@@ -76,7 +76,7 @@ absl::Status CopyIntegers(const std::string& key, const v1::Int64List& list, int
   return absl::OkStatus();
 }
 
-// What the first record determines.
+// The kinds of feature and label, determined by the first record.
 struct Kinds {
   v1::Feature::KindCase feature = v1::Feature::KIND_NOT_SET;
   v1::Feature::KindCase label = v1::Feature::KIND_NOT_SET;
@@ -96,7 +96,7 @@ class TfExampleFormat : public RecordFormat {
 
   bool is_text() const override { return false; }
 
-  // The contents are the payload and its checksum, which Parse verifies.
+  // A piece's contents are the payload and its checksum, which Parse verifies.
   absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const override {
     Piece piece;
     piece.next = absl::string_view::npos;
@@ -185,7 +185,7 @@ absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& conf
   return Shape::Create({config.feature_shape().data(), static_cast<size_t>(config.feature_shape_size())});
 }
 
-// The format that the record's features ask for.
+// Returns the format for the record's features.
 absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payload, const Shape& shape,
                                                        const config::v1::InputConfig::TfRecord& config,
                                                        bool labels_optional) {

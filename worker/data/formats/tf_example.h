@@ -12,12 +12,12 @@
 
 namespace lockstep {
 
-// TFRecord files of tf.train.Example (proto/lockstep/v1/example.proto). The first record that can be read
-// determines the kinds: a feature of one bytes value is an image or the like, one byte an element, scaled to [0, 1];
-// floats stay as they are; integers are ids, DT_INT32. A label of one integer is a class, floats are targets. All
-// records must agree. After a damaged length the rest of a file cannot be read; a damaged payload costs one record.
-// Errors: InvalidArgument names the field; NotFound; DataLoss when no record has both keys (or, with FAIL, the first
-// one is damaged). With `labels_optional` a first record without the label's key says that the data have no labels
+// TFRecord files of tf.train.Example (proto/lockstep/v1/example.proto). The first readable record determines the kinds:
+// a feature of one bytes value is an image or the like, with one byte per element, scaled to [0, 1]; floats stay as
+// they are; integers are ids, DT_INT32. A label of one integer is a class, floats are targets. All records must agree.
+// After a damaged length the rest of a file cannot be read; a damaged payload costs one record. Errors: InvalidArgument
+// names the field; NotFound; DataLoss if no record has both keys (or, with FAIL, the first one is damaged). With
+// `labels_optional`, a first record without the label's key means that the data have no labels
 // (RecordFormat::has_labels).
 absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
                                                                   const config::v1::InputConfig::TfRecord& config,

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 constexpr char kImage[] = "feature_key: 'image' feature_shape: [1, 2, 1] label_key: 'label'";
 
-// One framed record; the arguments are Feature messages in text.
+// Returns a framed record; the arguments are Feature messages in text.
 std::string Record(const std::string& image, const std::string& label) {
   v1::Example example;
   auto* features = example.mutable_features()->mutable_feature();
@@ -41,7 +41,7 @@ std::string Image(const std::string& bytes, int label) {
 
 class TfExampleTest : public ::testing::Test {
  protected:
-  // Files "0", "1", ... hold the contents.
+  // Files "0", "1", ... have the contents.
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::vector<std::string>& contents, const std::string& tfrecord,
                                                 const std::string& input = "", bool labels_optional = false) {
     std::string files;
@@ -132,7 +132,7 @@ TEST_F(TfExampleTest, IgnoresOtherFeatures) {
   EXPECT_THAT(ReadAll(**dataset).labels.flat<int32_t>(), ElementsAre(3));
 }
 
-// Written by TensorFlow 2.21's TFRecordWriter: features image (bytes 00 ff), pair (floats 0.5 -2) and label (3).
+// TensorFlow 2.21's TFRecordWriter wrote the file: features image (bytes 00 ff), pair (floats 0.5 -2) and label (3).
 TEST_F(TfExampleTest, ReadsWhatTensorFlowWrites) {
   const std::string file = absl::HexStringToBytes(
       "39000000000000008b0737f10a370a0f0a05696d61676512060a040a0200ff0a0e0a056c6162656c12051a030a01030a140a047061697212"
@@ -157,7 +157,7 @@ TEST_F(TfExampleTest, SaysWhatIsWrongWithARecord) {
   ExpectDataLoss(Record("bytes_list { value: 'ab' }", "int64_list { value: [1, 2] }"), "\"label\" has 2 integers");
   ExpectDataLoss(Record("bytes_list { value: 'ab' }", "bytes_list { value: 'a' }"), "expected one integer, or floats");
   ExpectDataLoss(FrameRecord("\xff\xff"), "not a tf.train.Example");
-  // Behind a good record.
+  // Damage after a good record.
   ExpectDataLoss(good + Image("abc", 1),
                  absl::StrCat("0: record 1 at byte ", good.size(), ": feature \"image\" has 3"));
   ExpectDataLoss(good + Image("ab", -1), "\"label\" holds -1, expected an integer from 0");

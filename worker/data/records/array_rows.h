@@ -13,31 +13,31 @@
 
 namespace lockstep {
 
-// The rows of an array, an example each, as the bytes of a file: in memory, or, where that would be too much, on disk
-// with 4 bytes in memory for each. Thread-safe, but for Checksum.
+// The rows of an array in a file, as bytes, one example each. Holds them in memory or, if they are too large, leaves
+// them on disk and holds 4 bytes in memory for each. Thread-safe except for Checksum.
 class ArrayRows {
  public:
-  // The largest array that is held in memory. On disk every example out of order is a system call.
+  // The largest array held in memory. On disk, every example out of order costs a system call.
   static constexpr uint64_t kHeldBytes = 256 << 20;
 
   ArrayRows() = default;
-  // `contents` is whole rows of `row_bytes`. `path` is for errors.
+  // `contents` has whole rows of `row_bytes`. `path` is used in errors.
   ArrayRows(std::string path, std::string contents, uint64_t row_bytes);
-  // The rows are the file from byte `begin` to its end. They are read into memory when there are at most `held_bytes`,
-  // or when a row is smaller than its checksum.
+  // The rows are the file from byte `begin` to its end. They are read into memory if they have at most `held_bytes` in
+  // total, or if a row is smaller than its checksum.
   static absl::StatusOr<ArrayRows> FromFile(std::string path, std::unique_ptr<RandomAccessFile> file, uint64_t begin,
                                             uint64_t row_bytes, uint64_t held_bytes = kHeldBytes);
 
-  // Copies rows [row, row + count) to `out`. Errors, of rows on disk: DataLoss when one is no longer what Checksum
-  // read; those of RandomAccessFile.
+  // Copies rows [row, row + count) to `out`. Errors for rows on disk: DataLoss if a row differs from the one that
+  // Checksum read; those of RandomAccessFile.
   absl::Status Read(int64_t row, int64_t count, uint8_t* out) const;
 
-  // CRC32C of all rows. Those that stay on disk are read for it, unless their checksums were kept, and compared with
-  // theirs at each Read from then on. Not while another thread reads.
+  // Returns the CRC32C of all rows. Reads rows on disk to compute it, unless their checksums were kept; from then on,
+  // each Read compares rows with their checksums. Must not run while another thread reads.
   absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options);
 
   uint64_t row_bytes() const { return row_bytes_; }
-  // The rows if they are in memory, else nullptr.
+  // Returns the rows if they are in memory, otherwise nullptr.
   const uint8_t* memory() const { return file_ ? nullptr : reinterpret_cast<const uint8_t*>(contents_.data()); }
 
  private:

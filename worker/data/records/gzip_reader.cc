@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kInputBytes = 256 << 10;
 constexpr size_t kOutputBytes = 1 << 20;
-// zlib: window of 32 KiB, gzip header expected.
+// Tells zlib to use a window of 32 KiB and to expect a gzip header.
 constexpr int kGzipWindowBits = 15 + 16;
 
 }  // namespace

@@ -12,20 +12,20 @@ struct z_stream_s;
 
 namespace lockstep {
 
-// Whether the file starts like a gzip member (RFC 1952).
+// Returns true if the file starts like a gzip member (RFC 1952).
 absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
 
-// Inflates a gzipped file from its start; members that follow each other count as one. Reads the file in
-// chunks, so a damaged one costs no memory. `file` must outlive the reader. Not thread-safe.
+// Inflates a gzipped file from its start; consecutive members count as one. Reads the file in chunks, so a damaged one
+// costs no memory. `file` must outlive the reader. Not thread-safe.
 class GzipReader {
  public:
-  // `name` is for error messages.
+  // `name` is used in error messages.
   GzipReader(const RandomAccessFile* file, std::string name);
   ~GzipReader();
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // The next `n` bytes; fewer only where the contents end, none after that.
+  // Returns the next `n` bytes; fewer only at the end of the contents, none after that.
   // Errors: DataLoss for bytes that do not inflate, a wrong checksum or a file that ends too early.
   absl::StatusOr<std::string> Read(uint64_t n);
 
@@ -38,7 +38,7 @@ class GzipReader {
   const std::unique_ptr<z_stream_s> stream_;
   std::string input_;
   uint64_t file_offset_ = 0;
-  // Between two members, or at the end.
+  // True between two members and at the end.
   bool member_ended_ = true;
 };
 

@@ -9,21 +9,21 @@
 
 namespace lockstep {
 
-// Names and trailers of the files that keep the results of the first reading of a data file (RecordIndex,
+// Names and trailers of the files that keep the results of reading a data file for the first time (RecordIndex,
 // KeptChecksums).
 
-// "<directory>/<name of the data file>-<fingerprint><extension>".
+// Returns "<directory>/<name of the data file>-<fingerprint><extension>".
 std::string IndexFilePath(absl::string_view directory, absl::string_view data_path, uint64_t fingerprint,
                           absl::string_view extension);
 
 constexpr uint64_t kDataIdentityBytes = 44;
-// Identifies the data as they were when `contents` was opened: `version` of the index file (4 bytes), size
-// (8), modification time in ns (8), inode (8) and change time in ns (8) of the data, `fingerprint` of their path and of
-// how they are read (8). Copies of the data on two hosts are two identities: when both keep their index in one place,
-// the last one stays, and the other host rebuilds its own at its next start.
+// Identifies the data at the time when `contents` was opened: `version` of the index file (4 bytes); size (8),
+// modification time in ns (8), inode (8) and change time in ns (8) of the data; `fingerprint` of their path and of the
+// way they are read (8). Copies of the data on two hosts are two identities: if both keep their index in one place, the
+// last one stays, and the other host rebuilds its own at its next start.
 std::string DataIdentity(uint32_t version, const RandomAccessFile& contents, uint64_t fingerprint);
 
-// Several workers may make the same file at once: each writes one of its own and renames it.
+// Several workers may make the same file simultaneously: each writes a file with its own name and renames it.
 std::string TemporaryIndexPath(absl::string_view path);
 
 }  // namespace lockstep

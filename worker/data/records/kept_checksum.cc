@@ -26,7 +26,7 @@ uint64_t NumberOfRows(const RandomAccessFile& contents, const FileRows& rows) {
   return (contents.size() - rows.begin) / rows.bytes;
 }
 
-// Takes the bytes of a file in order.
+// Computes checksums from the bytes of a file, added in order.
 class RowSummer {
  public:
   RowSummer(uint64_t row_bytes, uint64_t rows) : row_bytes_(row_bytes) { sums_.rows.reserve(rows); }
@@ -50,7 +50,7 @@ class RowSummer {
  private:
   const uint64_t row_bytes_;
   RowChecksums sums_;
-  // The row that is not yet whole: its checksum and bytes so far.
+  // The incomplete row's checksum, and the number of its bytes so far.
   uint32_t row_ = 0;
   uint64_t done_ = 0;
 };
@@ -82,7 +82,7 @@ std::string KeptText(const std::string& identity, const RowChecksums& sums) {
   return text;
 }
 
-// Nothing when `text` is not what KeptText made of this identity and this number of rows.
+// Returns nullopt unless KeptText made `text` for this identity and this number of rows.
 absl::optional<RowChecksums> ParseKept(absl::string_view text, const std::string& identity, uint64_t rows) {
   if (text.size() != identity.size() + 4 * (rows + 2) || !absl::StartsWith(text, identity)) return absl::nullopt;
   const char* const end = text.data() + text.size() - 4;

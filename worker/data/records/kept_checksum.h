@@ -13,30 +13,30 @@
 namespace lockstep {
 
 struct ChecksumOptions {
-  // Where checksums are kept from run to run; empty: nowhere.
+  // Directory that keeps checksums from run to run. If empty, they are not kept.
   std::string directory;
-  // Called now and then while the file is read, and at the end. May be null.
+  // Called periodically while the file is read, and at the end. May be null.
   std::function<void(const IndexProgress&)> progress;
 };
 
-// Where the rows of a file are: from byte `begin` to its end, each of `bytes`, which is at least 1.
+// The rows of a file: from byte `begin` to its end, each of `bytes`, which is at least 1.
 struct FileRows {
   uint64_t begin;
   uint64_t bytes;
 };
 
-// CRC32C of all rows of a file together, and of each.
+// CRC32C of all rows of a file together, and of each row.
 struct RowChecksums {
   uint32_t all = 0;
   std::vector<uint32_t> rows;
 };
 
-// The checksums of a file that ends with a whole row. The file is read once, in pieces of a bounded size; then its
-// checksums are kept in a file of `directory`, which is used again while the data (their DataIdentity) are the same.
-// A failure to keep them costs only a warning.
-// The kept file, little-endian: DataIdentity, the checksum of all (4 bytes), that of each row (4), CRC32C of all that
-// (4).
-// Errors: those of reading `contents`, which is the file at `path`, open.
+// Returns the checksums of a file that ends with a whole row. Reads the file once, in pieces of a bounded size; then
+// keeps its checksums in a file of `directory`, which is used again while the data (their DataIdentity) are the same. A
+// failure to keep them costs only a warning.
+// The kept file, little-endian: DataIdentity, the checksum of all rows (4 bytes), the checksum of each row (4), CRC32C
+// of all the preceding (4).
+// Errors: those of reading `contents`, which is the open file at `path`.
 absl::StatusOr<RowChecksums> KeptChecksums(FileSystem* fs, const std::string& path, const RandomAccessFile& contents,
                                            const FileRows& rows, const ChecksumOptions& options);
 

@@ -22,14 +22,14 @@ class KeptChecksumTest : public ::testing::Test {
   KeptChecksumTest() {
     options_.directory = kDirectory;
     options_.progress = [this](const IndexProgress& progress) { progress_.push_back(progress); };
-    // More than the pieces in which it is read.
+    // The data are longer than the pieces in which they are read.
     for (uint32_t i = 0; i < kRowBytes * 20 + 7; ++i) data_.push_back(static_cast<char>(i * i >> 5));
     WriteData();
   }
 
   void WriteData() { ASSERT_TRUE(WriteFileAtomically(&fs_, "data", data_).ok()); }
 
-  // From byte 7 on, rows that begin and end anywhere in the pieces.
+  // Sums rows from byte 7 on; they begin and end anywhere in the pieces.
   RowChecksums Sums() {
     progress_.clear();
     const auto contents = faulty_.NewRandomAccessFile("data");
@@ -51,7 +51,7 @@ class KeptChecksumTest : public ::testing::Test {
     }
     return rows;
   }
-  // Whether the last Sum read the data.
+  // Returns true if the last Sum read the data.
   bool WasRead() const { return !progress_.empty(); }
   std::string KeptPath() {
     const auto names = fs_.ListDirectory(kDirectory);
@@ -84,7 +84,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainWhenItHasChanged) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// As `cp` over the file and `touch -r` after it, and as `mv` of another one that has its time.
+// Acts like `cp` over the file followed by `touch -r`, and like `mv` of another file with the same time.
 TEST_F(KeptChecksumTest, ReadsItAgainWhenItHasChangedAndKeptItsTime) {
   Sum();
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -104,7 +104,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainWhenItHasChangedAndKeptItsTime) {
 
 TEST_F(KeptChecksumTest, ReadsItAgainForOtherRows) {
   Sum();
-  // More than a piece, and few.
+  // Rows longer than a piece, and short ones.
   for (const uint64_t rows : {2, 2626}) {
     row_bytes_ = (data_.size() - 7) / rows;
     ASSERT_EQ((data_.size() - 7) % rows, 0u);
@@ -115,7 +115,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainForOtherRows) {
   }
 }
 
-// As it was before it had the checksums of rows: 28 bytes of identity, the checksum of all and its own.
+// The format before it had checksums of rows: 28 bytes of identity, the checksum of all and its own.
 TEST_F(KeptChecksumTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
   Sum();
   const std::string path = KeptPath();

@@ -17,7 +17,7 @@ struct Part {
   std::string path;
   std::unique_ptr<RandomAccessFile> file;
   std::unique_ptr<RecordIndex> index;
-  // The number of its first record in the dataset.
+  // Index of its first record in the dataset.
   int64_t first = 0;
 };
 
@@ -74,10 +74,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
     ASSIGN_OR_RETURN(part.index, RecordIndex::Open(fs, *part.file, file, *format, options));
     size += part.index->size();
     max_label = std::max(max_label, part.index->summary().max_label);
-    // The same as if all records lay in one file.
+    // The checksum is the same as if all records were in one file.
     crc32c = CombineCrc32c(crc32c, part.index->summary().crc32c,
                            static_cast<uint64_t>(part.index->size()) * sizeof(uint32_t));
-    // An empty part would hide the previous one from the search.
+    // Omits empty parts, which would hide the previous one from the search.
     if (part.index->size() > 0) parts.push_back(std::move(part));
   }
   if (size == 0) {

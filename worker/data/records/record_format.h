@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Where one parsed example goes. Members that its ExampleSpec lacks are null.
+// The memory for one parsed example. Members that its ExampleSpec lacks are null.
 struct ExampleSlot {
   // features_shape elements of DT_FLOAT, or of DT_INT32.
   float* features = nullptr;
@@ -25,40 +25,40 @@ struct ExampleSlot {
   float* weight = nullptr;
 };
 
-// How a file is cut into records, and what a record says. Constant, thread-safe.
+// Cuts a file into records and parses them. Constant, thread-safe.
 class RecordFormat {
  public:
   enum class Kind { kRecord, kBlank, kDamaged };
 
-  // A part of a file; numbers of bytes from where it starts.
+  // A part of a file; numbers of bytes count from its start.
   struct Piece {
     Kind kind = Kind::kRecord;
     // The contents, for Parse.
     size_t begin = 0;
     size_t size = 0;
-    // Where the next piece starts; npos when the damage makes the rest of the file unreadable.
+    // Start of the next piece; npos if the damage makes the rest of the file unreadable.
     size_t next = 0;
-    // kDamaged: what is wrong, without the file's name.
+    // Describes the damage of a kDamaged piece, without the file's name.
     std::string damage = {};
   };
 
   virtual ~RecordFormat() = default;
 
-  // `classes` is 0 when it follows only from the labels of the whole file.
+  // `classes` is 0 if it is known only from the labels of the whole file.
   const ExampleSpec& spec() const { return spec_; }
   bool has_weights() const { return has_weights_; }
-  // False where labels are optional and the files have none: all are 0, of one class.
+  // False if labels are optional and the files have none; then all are 0, of one class.
   bool has_labels() const { return has_labels_; }
   // Changes whenever a file would be read differently.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // Errors in text name lines, and a line that cannot be read is skipped alone.
+  // If true, errors name lines, and only the unreadable line is skipped.
   virtual bool is_text() const = 0;
 
-  // The first piece of `data`, which is not empty; nullopt when more of the file is needed, never when `at_end`.
+  // Returns the first piece of `data`, which is not empty; nullopt if it needs more of the file, never if `at_end`.
   virtual absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const = 0;
 
-  // Errors: DataLoss says what is wrong, without the file's name.
+  // Errors: DataLoss describes the damage, without the file's name.
   virtual absl::Status Parse(absl::string_view record, const ExampleSlot& out) const = 0;
 
  protected:
@@ -71,13 +71,14 @@ class RecordFormat {
   const std::string fingerprint_;
 };
 
-// NextPiece for lines that end in LF or CR LF; the last one may lack it. Lines without a visible character are blank.
+// NextPiece for lines that end in LF or CR LF; the last line may end without. Lines without a visible character are
+// blank.
 absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end);
 
-// CRC32C of a record as it was parsed: features, label or targets, weight.
+// Returns the CRC32C of a parsed record: features, label or targets, weight.
 uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed);
 
-// Slot i of a batch.
+// Returns slot i of a batch.
 ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch);
 
 }  // namespace lockstep

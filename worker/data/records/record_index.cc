@@ -47,7 +47,7 @@ absl::Status Stale(absl::string_view why) { return absl::FailedPreconditionError
 
 }  // namespace
 
-// Takes entries while the file is scanned: into the index's file or, without one, into memory.
+// Receives entries while the file is scanned, and writes them to the index's file or, if it has none, to memory.
 class RecordIndex::Builder {
  public:
   Builder(FileSystem* fs, std::string path, uint64_t data_bytes)
@@ -76,13 +76,14 @@ class RecordIndex::Builder {
     return file_status_;
   }
 
-  // Whether the error of a scan is the index's own.
+  // The index file's own error, to distinguish it from other errors of a scan.
   const absl::Status& file_status() const { return file_status_; }
 
-  // Without a path: the entries.
+  // Returns the entries if there is no path.
   std::string Release() { return std::move(entries_); }
 
-  // With one: the index from its file, which is only now made visible: by then it may be another host's.
+  // Returns the index from its file if there is a path. Loads it before making it visible, since another host may then
+  // replace it.
   absl::StatusOr<std::unique_ptr<RecordIndex>> Finish(const std::string& identity, const ScanResult& summary) {
     Flush();
     RETURN_IF_ERROR(file_status_);

@@ -14,20 +14,20 @@
 namespace lockstep {
 
 struct IndexOptions {
-  // Where indexes are kept from run to run; empty: in memory only.
+  // Directory that keeps indexes from run to run. If empty, they are only in memory.
   std::string directory;
   ScanOptions scan;
 };
 
-// Where the records of one file are, so that any of them can be read alone. Built by reading the file once, then
-// kept in a file of its own, which is used again while the data (their DataIdentity), the format and its options are
-// the same and the checksum is right, and rebuilt otherwise. A directory that cannot be written to costs only
-// a warning. Several hosts may share one: an index is read back before it gets its name, so that another host's
-// is never mistaken for it. Small indexes are held in memory, large ones read in ranges. Constant, thread-safe.
+// The positions of a file's records, for random access to them. Built by reading the file once, then kept in a file of
+// its own. That file is used again while the data (their DataIdentity), the format and its options are the same and the
+// checksum is right, and rebuilt otherwise. A directory that cannot be written to costs only a warning. Several hosts
+// may share one: an index is read back before it gets its name, so that another host's is never mistaken for it. Small
+// indexes are held in memory, large ones are read in ranges. Constant, thread-safe.
 //
 // The file, little-endian: for each record its offset (8 bytes), size (4) and ParsedCrc32c (4); then the trailer:
-// DataIdentity (44), records (8), damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C of the entries
-// (4) and of the trailer up to here (4).
+// DataIdentity (44), number of records (8) and of damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C
+// of the entries (4) and of the preceding part of the trailer (4).
 class RecordIndex {
  public:
   struct Record {
@@ -37,7 +37,7 @@ class RecordIndex {
     uint32_t crc32c;
   };
 
-  // `contents` is the file, open. Errors: those of ScanRecords.
+  // `contents` is the open file. Errors: those of ScanRecords.
   static absl::StatusOr<std::unique_ptr<RecordIndex>> Open(FileSystem* fs, const RandomAccessFile& contents,
                                                            const RecordFile& file, const RecordFormat& format,
                                                            const IndexOptions& options);
@@ -45,7 +45,7 @@ class RecordIndex {
   const ScanResult& summary() const { return summary_; }
   int64_t size() const { return summary_.records; }
 
-  // `i` is in [0, size()).
+  // `i` must be in [0, size()).
   absl::StatusOr<Record> Get(int64_t i) const;
 
  private:
@@ -56,7 +56,7 @@ class RecordIndex {
                                                            const std::string& expected_identity, uint64_t data_bytes);
 
   ScanResult summary_;
-  // The entries, or empty and in `file_`.
+  // The entries; empty if they are in `file_`.
   std::string entries_;
   std::unique_ptr<RandomAccessFile> file_;
 };

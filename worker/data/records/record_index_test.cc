@@ -45,7 +45,7 @@ class RecordIndexTest : public ::testing::Test {
     return RecordIndex::Open(&faulty_, **contents, {"data"}, *format_, options_);
   }
 
-  // The text of record i.
+  // Returns the text of record i.
   std::string Record(const RecordIndex& index, int64_t i) {
     const auto place = index.Get(i);
     EXPECT_TRUE(place.ok()) << place.status();
@@ -53,7 +53,7 @@ class RecordIndexTest : public ::testing::Test {
     return contents.substr(place->offset, place->size);
   }
 
-  // Whether the last Open read the data.
+  // Returns true if the last Open read the data.
   bool WasBuilt() const { return !progress_.empty(); }
 
   std::string IndexPath() {
@@ -102,7 +102,7 @@ TEST_F(RecordIndexTest, IsReadOnceAndThenUsedAgain) {
 
 TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
   ASSERT_TRUE(Open().ok());
-  // The same size, another time.
+  // The data have the same size but another time.
   WriteLines(100);
   ASSERT_TRUE(Open().ok());
   EXPECT_TRUE(WasBuilt());
@@ -110,11 +110,11 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
   auto index = Open();
   ASSERT_TRUE(index.ok());
   EXPECT_EQ((*index)->size(), 60);
-  // One index for each file and way of reading it, no temporary files.
+  // The directory has an index for each file and way of reading it, and no temporary files.
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// As `cp` over the file and `touch -r` after it, and as `mv` of another one that has its time.
+// Acts like `cp` over the file followed by `touch -r`, and like `mv` of another file with the same time.
 TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChangeAndKeepTheirTime) {
   ASSERT_TRUE(Open().ok());
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -133,7 +133,7 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChangeAndKeepTheirTime) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Each index that gets its name is replaced at once by that of another host, whose copy of the data is another file.
+// As soon as an index gets its name, another host replaces it with the index of its own copy of the data.
 class SharedFileSystem : public MemoryFileSystem {
  public:
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -170,14 +170,14 @@ TEST_F(RecordIndexTest, ReadsTheDataOnceWhenAnotherHostReplacesTheIndex) {
   }
 }
 
-// As a version wrote it that kept no checksums of the records.
+// Writes the version that kept no checksums of the records.
 TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
   std::string index = *ReadFile(&fs_, path);
   constexpr size_t kTrailerBytes = 80;
   index[index.size() - kTrailerBytes] = 1;
-  // Its checksum is right.
+  // Corrects its checksum.
   index.resize(index.size() - 4);
   AppendLittleEndian<uint32_t>(&index, Crc32c(index.substr(index.size() - (kTrailerBytes - 4))));
   ASSERT_TRUE(WriteFileAtomically(&fs_, path, index).ok());
@@ -188,8 +188,8 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Whoever can write to the directory could else make a worker take any amount of memory, or know of classes that there
-// are not.
+// Otherwise a process that can write to the directory could make a worker use any amount of memory, or accept classes
+// that do not exist.
 TEST_F(RecordIndexTest, IsMadeAnewWhenItSaysWhatCannotBe) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
@@ -197,7 +197,7 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenItSaysWhatCannotBe) {
   const uint64_t data_bytes = ReadFile(&fs_, "data")->size();
   const size_t entries = good.size() - 80;
   constexpr size_t kMaxLabel = 44 + 16;  // in the trailer
-  // An index with a number of 4 or 8 bytes changed, whose checksums are right.
+  // Returns an index with a number of 4 or 8 bytes changed and correct checksums.
   const auto with = [&](size_t at, uint64_t number, bool wide) {
     std::string index = good.substr(0, good.size() - 8), bytes;
     wide ? AppendLittleEndian<uint64_t>(&bytes, number) : AppendLittleEndian<uint32_t>(&bytes, number);
@@ -272,7 +272,7 @@ TEST_F(RecordIndexTest, AnIndexThatCannotBeKeptIsNoError) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// What is left behind is good or rebuilt.
+// An index that a dying process leaves is good or rebuilt.
 TEST_F(RecordIndexTest, SurvivesDeathAtEveryOperation) {
   for (int operations = 0; operations < 30; ++operations) {
     ASSERT_TRUE(fs_.CreateDirectory(kDirectory).ok());
@@ -296,7 +296,7 @@ TEST_F(RecordIndexTest, DamagedDataAreAnErrorAndLeaveNoIndex) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(0));
 }
 
-// More than the chunks in which data and index are read.
+// The file is larger than the chunks in which data and index are read.
 TEST_F(RecordIndexTest, ReadsLargeFilesInPieces) {
   constexpr int kLines = 300000;
   WriteLines(kLines);

@@ -24,12 +24,12 @@ class Window {
  public:
   Window(const RandomAccessFile& file, uint64_t begin) : file_(file), offset_(begin) {}
 
-  // Place of data() in the file.
+  // Position of data() in the file.
   uint64_t offset() const { return offset_; }
   absl::string_view data() const { return absl::string_view(buffer_).substr(start_); }
   bool at_end() const { return offset_ + data().size() >= file_.size(); }
 
-  // n is at most data().size().
+  // `n` is at most data().size().
   void Advance(size_t n) {
     start_ += n;
     offset_ += n;
@@ -41,7 +41,7 @@ class Window {
     offset_ = file_.size();
   }
 
-  // Makes data() longer, at least doubling it.
+  // Extends data(), at least doubling it.
   absl::Status Grow() {
     buffer_.erase(0, start_);
     start_ = 0;
@@ -113,7 +113,7 @@ class Scanner {
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
         RETURN_IF_ERROR(LeaveOut(status.message()));
-        // A stray quote may have joined lines that are good.
+        // A stray quote may have joined good lines.
         const size_t line_end = window_.data().find('\n');
         if (format_.is_text() && line_end != absl::string_view::npos) next = std::min(next, line_end + 1);
       }

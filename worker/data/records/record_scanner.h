@@ -15,12 +15,12 @@ namespace lockstep {
 // A file of records.
 struct RecordFile {
   std::string path;
-  // Where the first record starts, after a header.
+  // Start of the first record, after a header.
   uint64_t begin = 0;
   int64_t first_line = 1;
 };
 
-// The progress of the first reading of a large file.
+// The progress of reading a large file for the first time.
 struct IndexProgress {
   std::string path;
   uint64_t bytes_done = 0;
@@ -29,29 +29,29 @@ struct IndexProgress {
 
 struct ScanOptions {
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
-  // Called now and then, and at the end. May be null.
+  // Called periodically and at the end. May be null.
   std::function<void(const IndexProgress&)> progress;
 };
 
 struct ScanResult {
   int64_t records = 0;
-  // Damaged records that were skipped, with SKIP_AND_COUNT.
+  // Number of damaged records skipped with SKIP_AND_COUNT.
   int64_t damaged = 0;
-  // Greatest class; -1 when labels are no classes.
+  // Greatest class; -1 if labels are not classes.
   int64_t max_label = -1;
   // CRC32C of the good records' ParsedCrc32c (4 bytes each, little-endian) in order.
   uint32_t crc32c = 0;
 };
 
-// Where a good record lies, and its ParsedCrc32c.
+// The position of a good record, and its ParsedCrc32c.
 struct FoundRecord {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint32_t crc32c = 0;
 };
 
-// Reads a whole file once, in pieces of a bounded size, parses every record and reports where the good ones
-// are. With SKIP_AND_COUNT damaged ones are counted and the first few logged.
+// Reads a whole file once, in pieces of a bounded size, parses every record and reports the positions of the good ones.
+// With SKIP_AND_COUNT, counts the damaged ones and logs the first few.
 // Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; those of the file and of
 // `found`.
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,

@@ -9,19 +9,19 @@
 
 namespace lockstep {
 
-// How the data of a configuration are opened in one process.
+// Options for opening the data of a configuration in one process.
 struct DatasetOptions {
   // Must outlive the dataset.
   FileSystem* fs = FileSystem::Real();
-  // Relative file names start here; empty: the working directory.
+  // Relative file names start here. If empty, they start at the working directory.
   std::string base_directory;
-  // Data without labels are read, too, where the format can tell (csv, idx, tfrecord, npz, npy); Dataset::has_labels
-  // says so. For predictions.
+  // Accepts data without labels if the format can tell (csv, idx, tfrecord, npz, npy); Dataset::has_labels then returns
+  // false. For predictions.
   bool labels_optional = false;
-  // Where the places of records in csv, libsvm and tfrecord files, and the checksums of these and of large idx files,
-  // are kept from run to run; empty: nowhere, every process reads such a file once at its start.
+  // Directory that keeps, from run to run, the positions of records in csv, libsvm and tfrecord files, and the
+  // checksums of these and of large idx files. If empty, every process reads such a file once at its start.
   std::string index_directory;
-  // Called now and then while a file is read for the first time. May be null.
+  // Called periodically while a file is read for the first time. May be null.
   std::function<void(const IndexProgress&)> progress;
 };
 

@@ -16,34 +16,34 @@
 
 namespace lockstep {
 
-// What a registered input is made from. All processes of a run must make the same examples of it, in the same order.
+// The arguments for making a registered input. All processes of a run must make the same examples, in the same order.
 struct DatasetRequest {
-  // Parameters, and files as they are to be opened.
+  // Parameters, and file names ready to open.
   config::v1::InputConfig::Registered source;
   // The split's name.
   std::string split;
-  // The run's.
+  // The run's seed.
   uint64_t seed = 0;
-  // What to do with damaged data.
+  // The treatment of damaged data.
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
   DatasetOptions options;
 };
 
-// Makes an input; its float features are normalized afterwards, where the configuration asks for it. The checksum that
-// the Dataset is constructed with is what the run's workers are compared by.
+// Makes an input. Its float features are normalized afterwards if the configuration requests it. The run's workers are
+// compared by the checksum that the Dataset is constructed with.
 using DatasetFactory = std::function<absl::StatusOr<std::unique_ptr<Dataset>>(const DatasetRequest& request)>;
 
 // Registers the factory under `name`, for InputConfig.Registered. Thread-safe. AlreadyExists for a name in use,
 // InvalidArgument for an empty one.
 absl::Status RegisterDataset(absl::string_view name, DatasetFactory factory);
 
-// NotFound names those that are registered. Thread-safe.
+// Returns an input's factory. NotFound lists the registered names. Thread-safe.
 absl::StatusOr<DatasetFactory> FindDataset(absl::string_view name);
 
-// Sorted. Thread-safe.
+// Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredDatasets();
 
-// At namespace scope of a source file; its library needs alwayslink = True. A name used twice ends the program:
+// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
 //   REGISTER_DATASET("spirals", [](const DatasetRequest& request) { return Spirals::Create(request); });
 #define REGISTER_DATASET(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterDataset(name, __VA_ARGS__))
 

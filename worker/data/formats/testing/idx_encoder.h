@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// For tests: the bytes of an IDX file of unsigned bytes.
+// Returns the bytes of an IDX file of unsigned bytes, for tests.
 std::string EncodeIdx(absl::Span<const uint32_t> dims, absl::string_view elements);
 
-// For tests: one gzip member.
+// Returns one gzip member, for tests.
 std::string Gzip(absl::string_view contents);
 
 }  // namespace lockstep
