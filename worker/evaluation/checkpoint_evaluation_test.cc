@@ -41,7 +41,7 @@ class Scale : public Model {
   v1::ModelSpec spec_;
 };
 
-// Example i has the features 0.1 * i and -0.5 and the label i % 2.
+// Example i has the features 0.1 * i and -0.5, and the label i % 2.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size) : Dataset(Spec(), size, /*has_weights=*/false, /*crc32c=*/0) {}

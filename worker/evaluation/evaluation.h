@@ -16,35 +16,35 @@
 namespace lockstep {
 
 struct EvaluationOptions {
-  // Examples computed at once, at least 1. The metrics do not depend on it.
+  // Number of examples computed together, at least 1. The metrics do not depend on it.
   int64_t batch_size = 256;
-  // At most this many batches; 0: the whole split.
+  // Maximum number of batches; 0 means the whole split.
   int64_t max_batches = 0;
-  // Called before each batch; true ends the evaluation with Cancelled. May be null.
+  // Called before each batch. If it returns true, the evaluation ends with Cancelled. May be null.
   std::function<bool()> cancelled;
 };
 
 struct EvaluationResult {
   int64_t examples = 0;
-  // In the order of the requested metrics.
+  // The metrics in the order in which they were requested.
   std::vector<MetricValue> metrics;
 
-  // Null when it was not requested.
+  // Returns null if the metric was not requested.
   const MetricValue* Find(absl::string_view name) const;
-  // "10000 examples: accuracy 0.8451, mean_loss 0.4412"; matrices are left out.
+  // Formats "10000 examples: accuracy 0.8451, mean_loss 0.4412"; omits matrices.
   std::string ToString() const;
 };
 
-// Predicts the split's examples in order, the last and perhaps smaller batch included, and gathers the metrics,
-// which must be new. Computes the loss only when a metric needs it.
+// Predicts the split's examples in order, including the last, possibly smaller batch, and updates the metrics, which
+// must be new. Computes the loss only if a metric needs it.
 // Errors: those of the model, the metrics and ForEachBatch.
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
                                           std::vector<std::unique_ptr<Metric>> metrics,
                                           const EvaluationOptions& options);
 
 // Calls `f` with every batch of `dataset`, in order, until it fails. Used by Evaluate and by predictions.
-// Errors: those of the dataset and of `f`; Cancelled; those of CheckFloatingPointMode: a model must be seen here as in
-// training.
+// Errors: those of the dataset and of `f`; Cancelled; those of CheckFloatingPointMode, since evaluation must compute as
+// training does.
 absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& options,
                           const std::function<absl::Status(int64_t first_example, const Batch& batch)>& f);
 

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Its prediction is the features; its loss the mean of the first feature. Remembers the batch sizes.
+// Predicts the features; the loss is the mean of the first feature. Records the batch sizes.
 class Echo : public Model {
  public:
   const v1::ModelSpec& spec() const override { return spec_; }
@@ -43,7 +43,7 @@ class Echo : public Model {
   const v1::ModelSpec spec_;
 };
 
-// Clusters of 3 features and 3 classes.
+// Creates clusters of 3 features and 3 classes.
 std::unique_ptr<Dataset> Clusters(int64_t examples) {
   config::v1::InputConfig::Synthetic config;
   config.set_examples(examples);
@@ -83,7 +83,7 @@ TEST(EvaluationTest, CountsEveryExampleWhateverTheBatchSize) {
   for (const double loss : losses) EXPECT_NEAR(loss, losses[0], 1e-6);
 }
 
-// Sets another rounding in a batch, as a library that is loaded there may.
+// Changes the rounding mode in a batch, as a library loaded there may do.
 class RoundsUp : public Echo {
  public:
   explicit RoundsUp(int64_t in_batch) : in_batch_(in_batch) {}
@@ -123,7 +123,7 @@ TEST(EvaluationTest, StopsAfterTheBatchesThatWereAskedFor) {
   EvaluationOptions options = Options(8);
   options.max_batches = 3;
   EXPECT_EQ(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options)->examples, 24);
-  // EVAL-03: an input that ends before is no error.
+  // EVAL-03: an input that ends earlier is not an error.
   options.max_batches = 50;
   EXPECT_EQ(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options)->examples, 100);
 }

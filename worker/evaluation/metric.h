@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// What a metric learns of one batch.
+// The input of a metric from one batch.
 struct MetricInput {
   const Batch& batch;
-  // DT_FLOAT [size, outputs], as Model::Predict gives them.
+  // DT_FLOAT [size, outputs], as Model::Predict returns them.
   const Tensor& predictions;
   // Mean loss of the batch; NaN unless some metric needs it.
   float loss = std::numeric_limits<float>::quiet_NaN();
@@ -23,25 +23,25 @@ struct MetricInput {
 
 struct MetricValue {
   std::string name;
-  // NaN when it is undefined: no examples, or for the AUC only one class.
+  // NaN if it is undefined: without examples or, for the AUC, with only one class.
   double value = std::numeric_limits<double>::quiet_NaN();
   // Confusion matrix only: counts [classes, classes], row-major; a row is a label, a column a prediction.
   int64_t classes = 0;
   std::vector<int64_t> matrix;
 };
 
-// A number about predictions and labels, gathered batch by batch: examples count one by one, in order, in double
-// precision, so the result does not depend on how they were split into batches. Batch.weights count where they
-// are given, except in the confusion matrix. Not thread-safe.
+// A number about predictions and labels, accumulated batch by batch. Examples are added one by one, in order, in double
+// precision, so the result does not depend on how they were split into batches. Batch.weights count if present, except
+// in the confusion matrix. Not thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
   virtual bool needs_loss() const { return false; }
 
-  // Errors: InvalidArgument when predictions and labels do not fit each other or the metric.
+  // Errors: InvalidArgument if predictions and labels do not fit each other or the metric.
   virtual absl::Status Update(const MetricInput& input) = 0;
 
-  // The value over the batches so far.
+  // Returns the value over the batches so far.
   virtual MetricValue Result() const = 0;
 };
 

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Makes a new metric for each evaluation, of a model and of examples like these. InvalidArgument where it does not suit
-// them. Of its result only `value` counts; it is shown under the registered name.
+// Makes a new metric for each evaluation of a model, for examples like `examples`. Returns InvalidArgument if the
+// metric does not suit them. Only the result's `value` is used; it is shown under the registered name.
 using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(const config::v1::ModelConfig& model,
                                                                             const ExampleSpec& examples)>;
 
@@ -24,13 +24,13 @@ using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(cons
 // a name in use, InvalidArgument for an empty one or a built-in metric's.
 absl::Status RegisterMetric(absl::string_view name, MetricFactory factory);
 
-// NotFound names those that are registered. Thread-safe.
+// Returns a metric's factory. NotFound lists the registered names. Thread-safe.
 absl::StatusOr<MetricFactory> FindMetric(absl::string_view name);
 
-// Sorted. Thread-safe.
+// Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredMetrics();
 
-// At namespace scope of a source file; its library needs alwayslink = True. A name used twice ends the program:
+// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
 //   REGISTER_METRIC("f1", [](const ModelConfig& model, const ExampleSpec& examples) { return F1::Create(examples); });
 #define REGISTER_METRIC(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterMetric(name, __VA_ARGS__))
 

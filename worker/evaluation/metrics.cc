@@ -15,10 +15,10 @@
 namespace lockstep {
 namespace {
 
-// The rows of a batch's predictions, and its labels, checked.
+// The checked predictions and labels of a batch, row by row.
 class Rows {
  public:
-  // `labels_dtype`: the type that they must have; DT_INVALID: DT_FLOAT or DT_INT32.
+  // `labels_dtype` is the required type; DT_INVALID accepts DT_FLOAT and DT_INT32.
   static absl::StatusOr<Rows> Create(const MetricInput& input, v1::DataType labels_dtype = v1::DT_INVALID) {
     const Batch& batch = input.batch;
     const Tensor& predictions = input.predictions;
@@ -50,7 +50,7 @@ class Rows {
 
   int64_t size() const { return input_.batch.size; }
   int64_t outputs() const { return outputs_; }
-  // Two for a single output.
+  // A single output has two classes.
   int64_t classes() const { return std::max<int64_t>(outputs_, 2); }
   bool has_classes() const { return input_.batch.labels.dtype() == v1::DT_INT32; }
   absl::Span<const float> predictions(int64_t i) const { return Row(input_.predictions, i); }
@@ -60,7 +60,7 @@ class Rows {
     return input_.batch.weights.num_elements() == 0 ? 1.0 : input_.batch.weights.flat<float>()[i];
   }
 
-  // The class with the greatest output; with one output, 1 when it is positive.
+  // Returns the class with the greatest output; for a single output, 1 if it is positive.
   int64_t predicted_class(int64_t i) const {
     const absl::Span<const float> row = predictions(i);
     if (outputs_ == 1) return row[0] > 0 ? 1 : 0;
@@ -93,7 +93,7 @@ class WeightedMean {
     sum_ += value * weight;
     weight_ += weight;
   }
-  // NaN without weight.
+  // Returns NaN if the weights sum to 0.
   double Result() const { return sum_ / weight_; }
 
  private:
@@ -110,7 +110,7 @@ MetricValue Scalar(absl::string_view name, double value) {
 
 class Accuracy : public Metric {
  public:
-  // `one_hot`: float labels denote a class, by their greatest element.
+  // If `one_hot`, the greatest element of float labels denotes a class.
   explicit Accuracy(bool one_hot) : one_hot_(one_hot) {}
 
   absl::Status Update(const MetricInput& input) override {
@@ -150,7 +150,7 @@ class TopK : public Metric {
   MetricValue Result() const override { return Scalar(absl::StrCat("top_", k_), mean_.Result()); }
 
  private:
-  // Equal outputs rank by their number.
+  // Equal outputs rank by their index.
   bool IsAmongFirst(const Rows& rows, int64_t i) const {
     const int64_t label = rows.label(i);
     if (rows.outputs() == 1) return k_ > 1 || rows.predicted_class(i) == label;
@@ -291,7 +291,7 @@ class ConfusionMatrix : public Metric {
   std::vector<int64_t> counts_;
 };
 
-// Shown under the name that it is registered by, which no other metric has.
+// Reports its value under its registered name, which no other metric has.
 class RegisteredMetric : public Metric {
  public:
   RegisteredMetric(absl::string_view name, std::unique_ptr<Metric> metric) : name_(name), metric_(std::move(metric)) {}

@@ -14,28 +14,28 @@
 
 namespace lockstep {
 
-// "accuracy": the fraction of examples whose greatest output is that of the label, the first one where several are
-//   equal. With one output, and for each output of float labels (unless the loss is softmax), whether output > 0
-//   agrees with label > 0.5.
+// "accuracy": the fraction of examples whose greatest output (the first one in a tie) is the label's. With a single
+//   output, and for each output of float labels (unless the loss is softmax), the fraction of outputs for which
+//   output > 0 agrees with label > 0.5.
 // "top_K", K = 1, 2, ...: the fraction of examples whose label is among the K greatest outputs.
-// "mean_loss": the model's loss, regularizers included; the batches count with their number of non-zero weights. The
-//   model rounds each batch's loss to float, so here the split can show in the last digits of a float.
+// "mean_loss": the model's loss, regularizers included; batches count by their number of non-zero weights. The model
+//   rounds each batch's loss to float, so the split into batches can change the last digits of a float.
 // "rmse": sqrt of the mean squared difference of outputs and float labels.
-// "auc": area under the ROC curve, exact (from the order of all scores, ties count half; Mann and Whitney 1947), not
-//   TensorFlow's sum over 200 thresholds. The score is the only output, or that of class 1 less that of class 0.
-//   Keeps 12 bytes for each example.
+// "auc": the exact area under the ROC curve (from the order of all scores, ties count half; Mann and Whitney 1947), not
+//   TensorFlow's sum over 200 thresholds. The score is the only output, or the output of class 1 minus that of class 0.
+//   Keeps 12 bytes per example.
 // "confusion_matrix": counts; the value is the accuracy.
-// "registered:NAME": what metric_registry.h has under this name, which its value carries.
-// Errors: InvalidArgument for an unknown name, or one that does not suit the labels; NotFound for one that is not
-// registered names those that are; those of a registered metric's factory.
+// "registered:NAME": the metric registered under this name (metric_registry.h); its value has that name.
+// Errors: InvalidArgument for an unknown name, or one that does not suit the labels; NotFound for a name that is not
+// registered, with the registered names; those of a registered metric's factory.
 absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, const config::v1::ModelConfig& model,
                                                      const ExampleSpec& examples);
 
-// By the loss: classes give accuracy, other losses rmse, and always mean_loss. A model of the user's own is
-// judged by its labels.
+// Returns "accuracy" if the labels are classes or a loss classifies (softmax or sigmoid cross-entropy, hinge),
+// otherwise "rmse"; and always "mean_loss".
 std::vector<std::string> DefaultMetrics(const config::v1::ModelConfig& model, const ExampleSpec& examples);
 
-// Those named, or the default ones when `names` is empty.
+// Creates the named metrics, or the default ones if `names` is empty.
 absl::StatusOr<std::vector<std::unique_ptr<Metric>>> CreateMetrics(absl::Span<const std::string> names,
                                                                    const config::v1::ModelConfig& model,
                                                                    const ExampleSpec& examples);

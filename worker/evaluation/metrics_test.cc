@@ -34,7 +34,7 @@ ExampleSpec Targets(int64_t outputs) {
   return spec;
 }
 
-// Predictions with what belongs to them.
+// Predictions and their batch.
 struct Predicted {
   Batch batch;
   Tensor predictions;
@@ -74,7 +74,7 @@ MetricValue Of(std::unique_ptr<Metric> metric, const Predicted& predicted) {
 
 TEST(MetricsTest, AccuracyCountsTheGreatestOutput) {
   const Predicted predicted = WithClasses({1, 2, 0, 3, 1, 1, 5, 5, 0, 0, 0, 9}, {1, 0, 1, 2});
-  // The third is a tie, which the first output wins.
+  // The third example is a tie, which the first output wins.
   EXPECT_EQ(Of(Create("accuracy", Classes(3)), predicted).value, 0.75);
 }
 
@@ -123,7 +123,7 @@ TEST(MetricsTest, AucOrdersScores) {
   EXPECT_EQ(Of(Create("auc", Classes(2)), WithClasses({4, 3, 2, 1}, {0, 0, 1, 1})).value, 0);
   EXPECT_EQ(Of(Create("auc", Classes(2)), WithClasses({1, 1, 1, 1}, {0, 1, 0, 1})).value, 0.5);
   EXPECT_EQ(Of(Create("auc", Classes(2)), WithClasses({1, 3, 2, 4}, {0, 0, 1, 1})).value, 0.75);
-  // Two outputs: their difference.
+  // With two outputs, the score is their difference.
   EXPECT_EQ(Of(Create("auc", Classes(2)), WithClasses({9, 1, 0, 0, 5, 5, 1, 2}, {0, 0, 1, 1})).value, 0.875);
   EXPECT_EQ(Of(Create("auc", Targets(1)), WithTargets(1, {1, 3, 2, 4}, {0, 0, 1, 1})).value, 0.75);
 }
@@ -167,7 +167,7 @@ TEST(MetricsTest, ConfusionMatrixCountsLabelsByPredictions) {
   EXPECT_EQ(value.value, 0.5);
 }
 
-// The result is the same to the last bit, however the examples are split into batches.
+// The result is the same to the last bit for any split into batches.
 TEST(MetricsTest, DoNotDependOnTheSplitIntoBatches) {
   const Philox philox(9, 9);
   constexpr int kSize = 97;

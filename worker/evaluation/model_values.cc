@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// As the optimizer's state is named (server/optimizer/moving_average.cc).
+// Matches the name of the optimizer's state (server/optimizer/moving_average.cc).
 constexpr char kMovingAverageSuffix[] = "/ExponentialMovingAverage";
 
 }  // namespace

@@ -17,7 +17,7 @@ class ModelValues {
  public:
   explicit ModelValues(std::vector<Tensor> tensors);
 
-  // Lives as long as this object, and wherever it is moved.
+  // The view is valid as long as this object, or the one to which it is moved.
   VariableValues view() const { return pointers_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
@@ -28,7 +28,7 @@ class ModelValues {
 
 enum class ValueSource {
   kVariables,
-  // The moving averages of the trained variables (optimizer.moving_average), and the others themselves.
+  // The moving averages of the trained variables (optimizer.moving_average), and the other variables themselves.
   kMovingAverages,
 };
 
@@ -38,7 +38,7 @@ enum class ValueSource {
 absl::StatusOr<ModelValues> LoadModelValues(const BundleReader& checkpoint, const v1::ModelSpec& spec,
                                             ValueSource source = ValueSource::kVariables);
 
-// The step at which the checkpoint was made, its "global_step" (int64 or int32, a scalar).
+// Returns the step of the checkpoint, its "global_step" (int64 or int32, a scalar).
 absl::StatusOr<int64_t> LoadGlobalStep(const BundleReader& checkpoint);
 
 }  // namespace lockstep

@@ -42,7 +42,7 @@ class ModelValuesTest : public ::testing::Test {
     EXPECT_TRUE(writer->Add(name, tensor.dtype(), tensor.shape(), tensor.bytes()).ok());
   }
 
-  // Loading fails with `code`, and the message has the text.
+  // Expects loading to fail with `code` and a message that contains `text`.
   void ExpectError(const std::string& spec, absl::StatusCode code, const std::string& text) {
     const absl::Status status = LoadModelValues(*reader_, Spec(spec)).status();
     EXPECT_EQ(status.code(), code) << status;
@@ -78,7 +78,7 @@ TEST_F(ModelValuesTest, NamesBothShapesAndTypes) {
 }
 
 TEST_F(ModelValuesTest, NoticesADamagedCheckpoint) {
-  // Tensors lie in the order of Add: the step's 8 bytes, then the kernel.
+  // Tensors are in the order of Add: the step's 8 bytes, then the kernel.
   fs_.FlipBits("run/model.ckpt-7.data-00000-of-00001", 8, 1);
   ExpectError("variables { name: 'kernel' dtype: DT_FLOAT shape: 2 shape: 3 }", absl::StatusCode::kDataLoss, "kernel");
   EXPECT_TRUE(LoadModelValues(*reader_, Spec("variables { name: 'bias' dtype: DT_FLOAT shape: 3 }")).ok());

@@ -25,13 +25,13 @@ int64_t PredictedClass(absl::Span<const float> outputs) {
   return std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
 }
 
-// In quotes where it would not be one field.
+// Quotes `text` if it would not be a single field otherwise.
 std::string Field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-// What to write for the outputs of one example.
+// Returns the numbers to write for the outputs of an example.
 std::vector<float> Columns(absl::Span<const float> outputs, PredictionOptions::Outputs kind) {
   std::vector<float> columns(outputs.begin(), outputs.end());
   if (kind == PredictionOptions::Outputs::kSoftmax) {
@@ -49,7 +49,7 @@ std::vector<float> Columns(absl::Span<const float> outputs, PredictionOptions::O
   return columns;
 }
 
-// Writes the lines of batches, one after the other.
+// Writes batches as lines, one batch after the other.
 class LineWriter {
  public:
   LineWriter(const Dataset& dataset, const PredictionOptions& options, WritableFile* file)

@@ -13,24 +13,25 @@
 namespace lockstep {
 
 struct PredictionOptions {
-  // What the last layer gives, or the probabilities that its loss makes of them: softmax cross-entropy's sum to 1,
-  // those of sigmoid cross-entropy are of one output each.
+  // The last layer's outputs, or the probabilities that its loss derives from them: those of softmax cross-entropy sum
+  // to 1, those of sigmoid cross-entropy belong to one output each.
   enum class Outputs { kAsTheyAre, kSoftmax, kSigmoid };
   Outputs outputs = Outputs::kAsTheyAre;
-  // The answer is a class where there are no labels that would say so.
+  // True if the model predicts a class. Used only if the data have no labels.
   bool has_classes = false;
-  // By class; empty: they have none.
+  // Indexed by class. If empty, classes have no names.
   std::vector<std::string> class_names;
   EvaluationOptions evaluation;
 };
 
 // Writes the model's outputs for every example, in order, as comma-separated values (RFC 4180) with a header line:
 //   example,label,class,class_name,output_0,output_1,...
-// `label` is there when the data have labels, and these are classes; then there is `class`, too: the greatest output,
-// or whether the only one is positive; `class_name` when classes have names. Probabilities are called probability_0,
-// ...; the only output of a sigmoid makes two, of the classes 0 and 1. Numbers are the shortest that read back to the
-// same float. The file appears when it is whole. Errors: those of the dataset, the model and the file; InvalidArgument
-// for less names than classes; Cancelled.
+// `label` is present if the data have labels that are classes. `class` is present if `label` is, or if the data have no
+// labels and the model predicts a class: it is the index of the greatest output or, for a single output, 1 if it is
+// positive. `class_name` is present if classes have names. Probabilities are called probability_0, ...; a single
+// sigmoid output yields two, for the classes 0 and 1. Numbers are the shortest that read back to the same float. The
+// file appears when it is complete. Errors: those of the dataset, the model and the file; InvalidArgument for fewer
+// names than classes; Cancelled.
 absl::Status WritePredictions(Model* model, VariableValues values, const Dataset& dataset,
                               const PredictionOptions& options, FileSystem* fs, const std::string& path);
 

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Outputs are the features.
+// Predicts the features.
 class Echo : public Model {
  public:
   const v1::ModelSpec& spec() const override { return spec_; }
@@ -24,7 +24,7 @@ class Echo : public Model {
   const v1::ModelSpec spec_;
 };
 
-// `size` examples of two numbers: i / 10 - 0.1 and 1e-9; labels are i % 2, or targets.
+// Has `size` examples of two numbers: i / 10 - 0.1 and 1e-9; labels are i % 2, or targets.
 class Numbers : public Dataset {
  public:
   Numbers(int64_t size, bool has_classes, bool has_labels = true)
