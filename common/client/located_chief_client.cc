@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Whether an error may be that of a place where there is no chief, so that the next one is tried.
+// Returns true if the error may come from an address without a chief, so the next target should be tried.
 bool IsNoAnswer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnknown(status) ||
          absl::IsInternal(status) || absl::IsUnimplemented(status);

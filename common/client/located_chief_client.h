@@ -15,19 +15,20 @@
 
 namespace lockstep {
 
-// The chief at a master address that names several places, or a file that says where it is. GetRunSpec, which opens
-// every session, looks for it: it reads the file and tries the targets in their order, from the first one; GetStatus
-// does the same, and so does the call that begins a read: those that continue one go to the target that the last one
-// began at. All other calls go to the target that answered GetRunSpec last. Thread-safe.
+// Client of a chief whose master address names several targets, or a file that contains the address. GetRunSpec, which
+// opens every session, searches for the chief: it reads the file and tries the targets in order, from the first.
+// GetStatus and the first call of a read search the same way; later calls of a read go to the target where the last
+// read began. All other calls go to the target that last answered GetRunSpec. Thread-safe.
 class LocatedChiefClient : public ChiefClient {
  public:
-  // Makes a client of one target. Called without a lock, perhaps by two threads for one target: then one is dropped.
+  // Makes a client of one target. Called without a lock. Two threads may call it for the same target; one result is
+  // then dropped.
   using Factory = std::function<std::unique_ptr<ChiefClient>(const std::string& target)>;
 
   // `fs` must outlive this. `address` must not be in_process().
   LocatedChiefClient(FileSystem* fs, MasterAddress address, Factory factory);
 
-  // Errors beyond those of the chief: those of FindTargets; Unavailable, naming each target, when none answers.
+  // Additional errors: those of FindTargets; Unavailable, naming each target, if none answers.
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override;
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override;
@@ -43,20 +44,20 @@ class LocatedChiefClient : public ChiefClient {
  private:
   using Call = std::function<absl::Status(ChiefClient*)>;
 
-  // Makes the call to one target after the other until one answers, and returns that one.
+  // Makes the call to each target in turn until one answers, and returns that target's client.
   absl::StatusOr<std::shared_ptr<ChiefClient>> Search(const Call& call);
   absl::StatusOr<std::shared_ptr<ChiefClient>> ClientOf(const std::string& target) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The one that answered last; Unavailable before.
+  // Returns the client that last answered GetRunSpec; Unavailable before the first answer.
   absl::StatusOr<std::shared_ptr<ChiefClient>> Found() ABSL_LOCKS_EXCLUDED(mutex_);
 
   FileSystem* const fs_;
   const MasterAddress address_;
   const Factory factory_;
   Mutex mutex_;
-  // By target. One whose target the file has no more is kept: a chief may move back.
+  // Clients by target. Clients of targets that the file no longer names are kept, because a chief may move back.
   std::map<std::string, std::shared_ptr<ChiefClient>> clients_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ChiefClient> found_ ABSL_GUARDED_BY(mutex_);
-  // Where the last read began.
+  // The client where the last read began.
   std::shared_ptr<ChiefClient> read_from_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

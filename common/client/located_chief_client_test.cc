@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Chiefs by target; those that are not up are unavailable.
+// Fakes chiefs by target; a chief that is not up is unavailable.
 class LocatedChiefClientTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(fs_.CreateDirectory("/run").ok()); }
@@ -27,7 +27,7 @@ class LocatedChiefClientTest : public ::testing::Test {
   }
   void Write(const std::string& contents) { ASSERT_TRUE(WriteFileAtomically(&fs_, "/run/chief", contents).ok()); }
 
-  // Where the calls went.
+  // The targets of the calls, in order.
   std::vector<std::string> calls_;
   std::map<std::string, absl::Status> answers_;
   MemoryFileSystem fs_;

@@ -11,17 +11,18 @@
 namespace lockstep {
 
 struct ReadAllOptions {
-  // What to read, in this order; empty: all that there is.
+  // Names to read, in this order. If empty, reads everything.
   std::vector<std::string> names;
-  // Everything but the values.
+  // Reads everything but the values.
   bool names_only = false;
-  // How often a read is begun that the chief ends before it is whole: because it is too slow for a run that others
-  // read, too, or because the chief was started again.
+  // Maximum number of attempts. The chief ends a read that is too slow while other clients read the run, and restarting
+  // the chief ends it too.
   int attempts = 5;
 };
 
-// Reads variables from a running chief, call by call (ReadVariables in proto/lockstep/v1/chief.proto), without a
-// session. Blocks. Errors: the chief's, of the last attempt; Internal when its replies do not fit together.
+// Reads variables from a running chief without a session, call by call (ReadVariables in
+// proto/lockstep/v1/chief.proto). Blocks. Returns the chief's error of the last attempt, or Internal if its replies do
+// not fit together.
 absl::StatusOr<VariablesAtStep> ReadAll(ChiefClient* client, const ReadAllOptions& options);
 
 }  // namespace lockstep

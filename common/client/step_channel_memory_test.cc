@@ -1,6 +1,6 @@
-// What a worker computes with and what it sends share memory (common/client/values/variable_buffers.h). Here random
-// chiefs, who keep to the protocol, and random senders, who let go of gradients late and in any order, look whether any
-// of it is ever written too early.
+// A worker's values and its outgoing gradients share memory (common/client/values/variable_buffers.h). These tests use
+// random chiefs that follow the protocol, and random senders that release gradients late and in any order, to check
+// that no memory is overwritten too early.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -30,7 +30,7 @@ ParameterLayout Layout() {
   return ParameterLayout::Create(model).value();
 }
 
-// Positive; what the worker writes is negative.
+// Always positive; the worker writes negative numbers.
 float ValueAt(int64_t step, int variable, int64_t element) {
   return static_cast<float>(step * 1000 + variable * 100 + element + 1);
 }
@@ -45,8 +45,9 @@ class Chance {
   std::mt19937_64 engine_;
 };
 
-// Sends values as an honest chief may: those of the token's step before the token, pieces in any order, and those of
-// the next step as soon as the worker has begun to send its contribution, or while it waits. Steps go on without it.
+// Sends values as a correct chief may: the values of the token's step before the token, in any order, and the next
+// step's values once the worker has begun to send its contribution or while it waits. Steps may complete without the
+// worker.
 class RandomStream : public StepStream {
  public:
   RandomStream(const ParameterLayout* layout, Chance* chance) : layout_(*layout), chance_(*chance) {}
@@ -98,7 +99,7 @@ class RandomStream : public StepStream {
   void Interrupt() override {}
   void Cancel() override {}
 
-  // What is still being sent is as it was when it was handed over.
+  // Checks that pieces still being sent are unchanged since they were handed over.
   void CheckHeld() const {
     for (const Held& held : held_) ASSERT_EQ(Copy(held.piece), held.numbers);
   }
@@ -119,7 +120,7 @@ class RandomStream : public StepStream {
     held_.erase(std::remove_if(held_.begin(), held_.end(), [this](const Held&) { return chance_.OneIn(4); }),
                 held_.end());
   }
-  // All pieces of the values of `step` are to come.
+  // Queues all pieces of the values of `step`.
   void Begin(int64_t step) {
     if (pieces_.empty()) complete_ = coming_;
     coming_ = step;
@@ -181,7 +182,7 @@ TEST(StepChannelMemoryTest, NothingThatIsReadIsWritten) {
       };
       check();
       ASSERT_TRUE(channel.SendReports({v1::SlotReport()}).ok());
-      // Now and then the block is given up in the middle.
+      // Occasionally abandons the block in the middle.
       const int64_t sent = chance.OneIn(6) ? chance.Below(3) : 3;
       const int last_first[] = {3, 2, 0};
       for (int64_t i = 0; i < sent; ++i) {

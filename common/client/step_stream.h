@@ -10,43 +10,42 @@
 
 namespace lockstep {
 
-// A worker's end of a Step stream, as frames: how they get to the chief and its replies back, and nothing of what they
-// mean. One implementation for each data path. Open from its construction until Close, or until it breaks; a call that
-// finds it broken closes it and returns why. For one thread, but for Interrupt and Cancel.
+// The worker side of a Step stream: carries frames to the chief and its replies back, without interpreting them. Each
+// data path has its own implementation. Open from construction until Close or a failure; a call that detects the
+// failure closes the stream and returns the reason. Not thread-safe except for Interrupt and Cancel.
 class StepStream {
  public:
-  // Takes the chief's replies. Its memory is the stream's and valid during the call.
+  // Receives the chief's replies. The stream owns a reply's memory, which is valid only during the call.
   class Receiver {
    public:
     virtual ~Receiver() = default;
-    // False: the chief sends nothing more until it is sent something. An error breaks the stream off.
+    // Returns false if the chief sends nothing more until it receives something. An error aborts the stream.
     virtual absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) = 0;
-    // Receive has nothing to do but to sleep. True: something brief was done instead, and there may be more, but not
-    // without end.
+    // Called when Receive would otherwise sleep. Returns true if it did some brief work and may have more, but not
+    // endlessly.
     virtual bool OnIdle() { return false; }
   };
 
   virtual ~StepStream() = default;
 
-  // How frames are to be cut.
+  // Returns how to split frames.
   virtual FrameSizes sizes() const = 0;
 
-  // Hands a frame over, in order. Does not block. The stream holds the owners of its pieces for as long as it needs
-  // them.
+  // Queues a frame for sending, in order. Does not block. The stream holds the owners of its pieces as long as needed.
   virtual absl::Status Send(const StepFrame& frame) = 0;
-  // Moves what can be moved without blocking while frames wait to be sent.
+  // Transfers what it can without blocking while frames are queued.
   virtual absl::Status Poll(Receiver* receiver) = 0;
-  // Blocks until the receiver has returned false: true. False when Interrupt was called.
+  // Blocks until the receiver returns false, then returns true. Returns false if interrupted.
   virtual absl::StatusOr<bool> Receive(Receiver* receiver) = 0;
-  // Waits until the chief has read all that was sent and has ended the stream, as it does after a frame that leaves.
-  // Replies are dropped. Gives up when nothing moves.
+  // Waits until the chief has read everything sent and has ended the stream, as it does after a leave frame. Drops
+  // replies. Gives up if there is no progress.
   virtual void Drain() = 0;
-  // Breaks the stream off if it is open. Returns why it ended, never OK. Idempotent.
+  // Aborts the stream if it is open. Returns why it ended, never OK. Idempotent.
   virtual absl::Status Close() = 0;
 
-  // From any thread: ends Receive, the call under way or the next.
+  // Ends the current or next Receive. Thread-safe.
   virtual void Interrupt() = 0;
-  // From any thread: breaks the stream off; what blocks returns Cancelled.
+  // Aborts the stream; a blocked call returns Cancelled. Thread-safe.
   virtual void Cancel() = 0;
 };
 

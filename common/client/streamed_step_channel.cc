@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Whether gradients may lie in memory that the chief maps: it offers its own, and that is within reach.
+// Returns true if the chief can map gradients: it offers its own memory, and this process can map that.
 bool SharesMemory(const ChiefClient::StepOptions& options) {
   if (!options.chief_memory) return false;
   const absl::Status status = SharedMemory::Map(*options.chief_memory).status();

@@ -21,9 +21,9 @@
 
 namespace lockstep {
 
-// The worker's end of the training exchange over any StepStream. Gradients leave while the worker continues computing;
-// new values are received beside those that it computes with, where its gradients have been. For one thread, but for
-// Interrupt and Cancel. Destroying it breaks the stream off if it is open.
+// A StepChannel over any StepStream. Gradients are sent while the worker continues computing. New values are received
+// into the memory of gradients already sent, next to the values in use. Not thread-safe except for Interrupt and
+// Cancel. The destructor aborts the stream if it is open.
 class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
  public:
   StreamedStepChannel(std::unique_ptr<StepStream> stream, const ChiefClient::StepOptions& options,
@@ -44,11 +44,11 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) override;
   bool OnIdle() override { return idle_ && idle_(); }
   absl::Status CheckToken(const v1::Token& token) const;
-  // Makes the estimates of the token's slots those of the assignment.
+  // Stores the estimates of the token's slots in token_estimates_.
   absl::Status TakeEstimates(const StepReplyFrame& reply);
   absl::Status AddPiece(StepPiece piece);
   absl::Status Send(const StepFrame& frame);
-  // Remembers the first error, which all later calls return.
+  // Remembers the first error and returns it from then on.
   absl::Status Check(absl::Status status);
 
   const ParameterLayout layout_;
@@ -62,9 +62,9 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   TokenValues values_;
   HeldEstimates estimates_;  // of top-k compression
   std::vector<float*> token_estimates_;
-  // A token has been asked for: one that comes at another time would take the values away that are computed with.
+  // True while a token is requested. An unrequested token would replace the values in use.
   bool awaits_token_ = false;
-  // The next one, once the chief has sent it.
+  // The next assignment, once the chief has sent it.
   absl::optional<Assignment> assignment_;
   v1::ContributionResult result_ = v1::CONTRIBUTION_NONE;  // of the contribution that was ended last
   absl::Status status_;

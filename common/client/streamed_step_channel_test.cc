@@ -16,16 +16,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Plays replies, one list for each Receive, and keeps what is sent.
+// Plays back replies, one list per Receive, and records what is sent.
 struct Script {
   FrameSizes sizes;
   std::deque<std::vector<StepReplyFrame>> replies;
-  // Come while frames wait to be sent.
+  // Replies that arrive while frames wait to be sent.
   std::vector<StepReplyFrame> early;
   absl::Status send_status;
 
   std::vector<StepFrame> sent;
-  // Pieces' memory is needed for longer than the call.
+  // True if the memory of pieces is needed after the call.
   bool hold_memory = false;
   int drains = 0, closes = 0, interrupts = 0, cancels = 0;
   bool interrupted = false;
@@ -79,7 +79,7 @@ const float kValues[] = {7, 1, 2};
 
 class StreamedStepChannelTest : public ::testing::Test {
  protected:
-  // The stream of a model of a[2] and b[1].
+  // Opens a stream for a model with the variables a[2] and b[1].
   void Open(const ChiefClient::StepOptions& options = {}) {
     v1::ModelSpec model;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -148,7 +148,7 @@ TEST_F(StreamedStepChannelTest, AContributionAndTheRequestForTheNextTokenAreOneF
   EXPECT_TRUE(script_.sent[1].end);
 }
 
-// At step 0 a worker makes the estimates itself: a few bytes would take any amount of memory.
+// At step 0 a worker creates the estimates itself, so a few bytes could claim any amount of memory.
 TEST_F(StreamedStepChannelTest, RefusesATokenForSlotsThatThereAreNot) {
   for (const auto& [first, count, text] : std::vector<std::tuple<int64_t, int64_t, std::string>>{
            {0, 5, "a token for 5 slots of step 0 from 0 on; a step has 4"},
@@ -216,7 +216,7 @@ TEST_F(StreamedStepChannelTest, GradientsThatTheStreamStillHoldsAreNotOverwritte
   EXPECT_NE(channel_->GradientBuffer(0), first);
 }
 
-// So a worker holds two buffers for each variable and not three.
+// Therefore a worker needs only two buffers per variable, not three.
 TEST_F(StreamedStepChannelTest, AValueIsReceivedWhereTheGradientBeforeItWas) {
   for (int64_t step = 7; step < 12; ++step) script_.replies.push_back({Values(step), TokenFor(step)});
   Open();
@@ -248,7 +248,7 @@ TEST_F(StreamedStepChannelTest, AnErrorOfTheStreamStays) {
   EXPECT_EQ(script_.drains, 0) << "nobody hears a goodbye";
 }
 
-// The values of the token that it has would make room for the next.
+// The next token would replace the values of the current one.
 TEST_F(StreamedStepChannelTest, ATokenThatNobodyAskedForIsRefused) {
   script_.replies = {{Values(7), TokenFor(7)}};
   script_.early = {Values(8), TokenFor(8)};

@@ -17,39 +17,39 @@ namespace lockstep {
 // Variables of a run, all at one step.
 struct VariablesAtStep {
   struct Variable {
-    // As a checkpoint names it: a variable, "<variable>/<optimizer state>", "global_step" (int64), ...
+    // The checkpoint's name: a variable, "<variable>/<optimizer state>", "global_step" (int64), ...
     std::string name;
     v1::DataType dtype = v1::DT_INVALID;
     Shape shape;
-    // Empty when only names were asked for.
+    // Empty if only names were requested.
     Tensor value;
   };
   int64_t step = 0;
   std::vector<Variable> variables;
 };
 
-// Puts the parts of ReadVariables replies together. Takes no more memory than what has come, whatever a reply says of
-// the size of a variable. Life: Add for each reply in order, then Take. Not thread-safe.
+// Assembles the parts of ReadVariables replies. Allocates only for content that has arrived, whatever size a reply
+// claims for a variable. Call Add for each reply in order, then Take. Not thread-safe.
 class VariableParts {
  public:
-  // With `names_only` no part has content.
+  // With `names_only`, parts have no content.
   explicit VariableParts(bool names_only) : names_only_(names_only) {}
 
-  // Errors: Internal when the reply does not continue what has come.
+  // Errors: Internal if the reply does not continue the previous ones.
   absl::Status Add(const v1::ReadVariablesReply& reply);
-  // What has come. Internal when the last variable is not whole, or nothing came.
+  // Returns the variables. Internal if the last one is incomplete or no reply was added.
   absl::StatusOr<VariablesAtStep> Take();
 
  private:
   absl::Status AddPart(const v1::VariablePart& part);
   absl::Status BeginVariable(const v1::VariablePart& part);
-  // All elements of the last variable have come.
+  // True if the last variable is complete.
   bool whole() const { return content_.size() == wanted_; }
 
   const bool names_only_;
   VariablesAtStep read_;
   bool any_reply_ = false;
-  // Of the last variable: what came, and how many bytes it has.
+  // The last variable's content so far, and its total size in bytes.
   std::string content_;
   uint64_t wanted_ = 0;
 };

@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-// What is trained gets a gradient at once, in small pages if nobody asks for others; a frozen variable that fills huge
-// pages may never get one.
+// Provides the memory of the trainable variables' gradients now, because the first write would get small pages. A
+// frozen variable that fills huge pages may never need memory.
 void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
   size_t begin = 0;
   size_t end = 0;
@@ -26,7 +26,7 @@ void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
   gradients->Populate(begin, end - begin);
 }
 
-// No memory where the system has none to be shared.
+// Returns a buffer without memory if the system cannot share any.
 SentBuffer NewShared(const ParameterLayout& layout) {
   const size_t bytes = static_cast<size_t>(layout.flat_elements()) * sizeof(float);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
@@ -81,7 +81,7 @@ void GradientBuffer::Sent(int variable) {
 }
 
 void GradientBuffer::Reclaim() {
-  // Usually the sender has let go by now, since the chief has all of it; if not, it keeps the memory.
+  // The sender has usually released the memory already, since the chief has all of it. If not, the sender keeps it.
   if (!shared_.IsFree()) shared_ = SentBuffer();
 }
 

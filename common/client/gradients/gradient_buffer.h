@@ -12,25 +12,25 @@
 
 namespace lockstep {
 
-// A worker's gradients, and their 16-bit form if that is how they travel. The pieces it makes refer to its memory and
-// own it, so that nobody reads what is written next. For one thread; pieces may be held and dropped by any.
+// A worker's gradients, and their 16-bit form if they travel as such. Its pieces refer to its memory and co-own it, so
+// a sender never sees the next gradient's writes. For one thread; any thread may hold and drop pieces.
 class GradientBuffer {
  public:
-  // `layout` and `buffers` must outlive this. Gradients travel as `type`. With `shareable` they lie in memory that the
-  // chief may map, where the system has such memory; all others in `buffers`.
+  // `layout` and `buffers` must outlive this. Gradients travel as `type`. If `shareable` and supported by the system,
+  // they are stored in memory that the chief may map, otherwise in `buffers`.
   GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable, VariableBuffers* buffers);
 
-  // Where the variable's next gradient is to be put: the same place until Sent.
+  // Returns the buffer for the variable's next gradient. It stays the same until Sent.
   float* Variable(int variable);
-  // Part of a variable's gradient as it travels; with `in_place` and while the chief's mapping is that of this memory,
-  // the place where it lies.
+  // Returns part of a variable's gradient in its transfer type. With `in_place`, while the chief maps this memory,
+  // returns its location instead of its content.
   StepPiece Piece(int variable, int64_t offset, int64_t elements, bool in_place);
-  // All pieces of the variable's gradient have been made.
+  // Call when all pieces of the variable's gradient have been made.
   void Sent(int variable);
 
-  // What the chief may map, to be offered with the first frame. Null when it is this process's alone.
+  // Handle of the memory that the chief may map, offered with the first frame. Null if the memory is private.
   const v1::SharedMemoryHandle* handle() const { return shared_.handle(); }
-  // The next contribution is about to be written: shared memory that a sender still holds is left to it, for good.
+  // Prepares for the next contribution: shared memory that a sender still holds is left to the sender permanently.
   void Reclaim();
 
  private:
@@ -38,11 +38,11 @@ class GradientBuffer {
   const v1::DataType type_;
   VariableBuffers& buffers_;
   VariableBuffers encoded_buffers_;
-  // All gradients, flat, when the chief may map them; no memory otherwise.
+  // All gradients, flat, if the chief may map them; otherwise without memory.
   SentBuffer shared_;
-  // By variable, until it is sent: its gradient, unless that is shared.
+  // Each variable's gradient until it is sent, unless it is shared.
   std::vector<SentBuffer> gradients_;
-  // The same of what is sent in place of floats.
+  // Each variable's 16-bit gradient until it is sent.
   std::vector<SentBuffer> encoded_;
 };
 

@@ -87,7 +87,7 @@ TEST_F(GradientBufferTest, WhatIsFrozenTakesNoMemory) {
   if (pages(5) == 0) GTEST_SKIP() << "the kernel has no such call";
   constexpr size_t kPage = 4096;
   for (const int trainable : {1, 3}) EXPECT_GE(pages(trainable), 1000000 * sizeof(float) / kPage);
-  // But for a page that it shares with what is trained.
+  // A frozen variable may share a page with a trainable one.
   for (const int frozen : {0, 4, 6}) EXPECT_LE(pages(frozen), 2u) << frozen;
 }
 
@@ -170,11 +170,11 @@ TEST_F(GradientBufferTest, SharedMemoryThatNobodyReadsIsUsedAgain) {
   EXPECT_TRUE(gradients.Piece(0, 0, 1, /*in_place=*/true).shared.has_value());
 }
 
-// The thread sanitizer sees whether what is written next may overtake the sender's reads.
+// The thread sanitizer detects a write that overtakes the sender's reads.
 TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
   for (const bool shareable : {false, true}) {
     for (int round = 0; round < 200; ++round) {
-      // Shared memory that was held once is not used again.
+      // Shared memory that was held once is not reused.
       GradientBuffer gradients(&layout_, v1::DT_FLOAT, shareable, &buffers_);
       const auto expected = static_cast<float>(round);
       gradients.Variable(1)[0] = expected;
@@ -186,7 +186,7 @@ TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
         dropped.store(true, std::memory_order_relaxed);
       });
       gradients.Sent(1);
-      // Half of the rounds find the memory free, but for the order of its reads.
+      // In half of the rounds the memory is already free and only the order of the reads matters.
       while (round % 2 == 0 && !dropped.load(std::memory_order_relaxed)) {
       }
       gradients.Reclaim();

@@ -80,7 +80,7 @@ class FakeChiefClient::Channel : public StepChannel {
   AlignedBuffer values_;
   AlignedBuffer gradients_;
   std::vector<const float*> pointers_;
-  // All are guarded by the client's mutex.
+  // The client's mutex guards all members below.
   std::deque<Event> events_;
   bool interrupted_ = false;
   bool cancelled_ = false;
@@ -136,7 +136,7 @@ absl::StatusOr<v1::GetCanaryValuesReply> FakeChiefClient::GetCanaryValues(const 
   if (stopped_) return absl::CancelledError("stopped");
   ++calls_.canary_values;
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(calls_.open_session.back().model()));
-  // One at a time.
+  // Returns one segment per call.
   const ParameterLayout::Segment& segment = layout.segments()[request.first_segment()];
   const std::vector<float> values(static_cast<size_t>(segment.elements), canary_value);
   v1::GetCanaryValuesReply reply;

@@ -14,13 +14,12 @@
 
 namespace lockstep {
 
-// A chief that does what a test has written down: the n-th call of a kind gets the n-th answer, and the last answer
-// again when the list has ended. Every stream plays one of `streams`, in order. Set the answers before the first call,
-// or while no call is under way. Thread-safe.
+// A scripted chief: the n-th call of a kind gets the n-th answer, and once the list has ended, the last answer again.
+// Each stream plays the next entry of `streams`. Set the answers before the first call or while no call is in progress.
+// Thread-safe.
 class FakeChiefClient : public ChiefClient {
  public:
-  // What one AwaitToken returns. When a stream's list has ended, AwaitToken blocks until Interrupt
-  // or Cancel.
+  // The outcome of one AwaitToken. After the last event of a stream, AwaitToken blocks until Interrupt or Cancel.
   struct Event {
     absl::Status status;
     StepChannel::Assignment assignment;
@@ -36,11 +35,11 @@ class FakeChiefClient : public ChiefClient {
   // GetRunSpec blocks until StopConnecting.
   bool get_run_hangs = false;
   config::v1::RunSpec config;
-  // Wants the canary of a request that has none; its values are all the same number.
+  // If true, requests a canary from sessions that offer none. All its values are canary_value.
   bool wants_canary = false;
   float canary_value = 0.25f;
   std::vector<std::deque<Event>> streams;
-  // Of ReadVariables; when the list has ended, Unavailable.
+  // Replies to ReadVariables; Unavailable after the last one.
   std::deque<absl::StatusOr<v1::ReadVariablesReply>> reads;
 
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,7 +59,7 @@ class FakeChiefClient : public ChiefClient {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void StopConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What was called so far.
+  // The calls made so far.
   struct Calls {
     int get_run = 0;
     int heartbeat = 0;
@@ -69,7 +68,7 @@ class FakeChiefClient : public ChiefClient {
     std::vector<v1::RequestEndRequest> ends;
     std::vector<v1::OpenSessionRequest> open_session;
     std::vector<StepOptions> streams;
-    // Slots that were reported, and gradients that were sent, over all streams.
+    // Slots reported and gradients sent, over all streams.
     int64_t reports = 0;
     int gradients = 0;
     std::vector<std::vector<uint64_t>> digests;
@@ -79,9 +78,9 @@ class FakeChiefClient : public ChiefClient {
     int cancels = 0;
   };
   Calls calls() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until AwaitToken was called so often, over all streams.
+  // Blocks until AwaitToken has been called n times, over all streams.
   void AwaitTokenCalls(int n) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for GetRunSpec.
+  // Blocks until GetRunSpec has been called n times.
   void AwaitGetRunCalls(int n) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -14,24 +14,24 @@
 
 namespace lockstep {
 
-// A worker's copies of the gradient estimates of top-k compression (docs/sync.md): those of the slots of the block that
-// it computed last, brought to the next step, and those that the chief sent for the next token. For one thread.
+// A worker's copies of the gradient estimates of top-k compression (docs/sync.md): those it computed for its last
+// block, updated for the next step, and those that the chief sent for the next token. Not thread-safe.
 class HeldEstimates {
  public:
-  // `layout` must outlive this. `slots`: R.
+  // `layout` must outlive this. `slots` is R, the number of slots in a step.
   HeldEstimates(const ParameterLayout* layout, int64_t slots);
 
   bool Holds(int64_t step, int64_t slot) const;
-  // A part of the estimate of piece.slot at `step`, as received. InvalidArgument when it lies outside its variable, or
-  // there is no such slot.
+  // Stores a received part of the estimate of piece.slot at `step`. InvalidArgument if it lies outside its variable or
+  // the slot does not exist.
   absl::Status Receive(int64_t step, const StepPiece& piece);
   // Copies the whole estimate.
   void Copy(int64_t step, int64_t slot, const AlignedBuffer& flat);
 
-  // The estimates for a token, in the order of its slots, as flat arrays that the caller may change until the next
-  // call; all others are dropped. At step 0 they are zeros. InvalidArgument names one that is not held.
+  // Returns the estimates for a token in slot order, as flat arrays that the caller may modify until the next call, and
+  // drops all others. At step 0 they are zeros. InvalidArgument names a missing one.
   absl::StatusOr<std::vector<float*>> Take(int64_t step, const SlotBlock& block);
-  // What Take has returned is now the estimates of the next step.
+  // Turns the estimates returned by Take into those of the next step.
   void Advance();
 
  private:

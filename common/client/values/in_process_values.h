@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-// The values of a chief in the same process, read where the chief keeps them; those that it rounds to 16 bits are
-// decoded into memory of this, once for each version. Not thread-safe.
+// The values of a chief in the same process, read from the chief's memory. Values rounded to 16 bits are decoded into
+// this object's memory, once per version. Not thread-safe.
 class InProcessValues {
  public:
   // `layout` must outlive this.
   explicit InProcessValues(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Where each variable lies, unchanged until the next Take.
+  // Returns the address of each variable, unchanged until the next Take.
   const std::vector<const float*>* Take(const HandedOverValues& values);
 
  private:

@@ -21,7 +21,7 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
   SentBuffer& memory = back().memory[variable];
   if (!memory.has_memory()) memory = buffers_.GetForParts(variable);
   if (!memory.IsFree(offset, elements)) {
-    // This step did without the contribution that is still being sent.
+    // This step completed without the contribution that is still being sent.
     SentBuffer other = buffers_.Get(variable);
     std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
     buffers_.PutSent(variable, std::exchange(memory, std::move(other)));
@@ -31,7 +31,7 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
 }
 
 void ReceivedValues::Flip() {
-  // A chief may have sent a piece twice, and no piece of a variable.
+  // A chief may have sent one piece twice and no piece of another variable.
   const auto variables = static_cast<int64_t>(layout_.variables().size());
   for (int64_t i = 0; i < variables; ++i) {
     if (!back().memory[i].has_memory()) Place(i, 0, layout_.variables()[i].elements);
@@ -67,7 +67,7 @@ absl::Status ReceivedValues::CheckPiece(const StepPiece& piece) const {
 absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
   RETURN_IF_ERROR(CheckPiece(piece));
   if (back().step != step) {
-    // A worker that waits may yet get a token for the newest complete version, while a newer one comes in.
+    // A waiting worker may still get a token for the newest complete version while a newer one arrives.
     if (!taken_ && complete(back()) && back().step > versions_[front_].step) Flip();
     back().step = step;
     back().received_elements = 0;

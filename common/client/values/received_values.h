@@ -14,27 +14,27 @@
 
 namespace lockstep {
 
-// The variables' values as a worker receives them, in pieces: the newest complete version, and the one that is coming
-// in (proto/lockstep/v1/chief.proto, StepReply.value). Holds memory of what has arrived, variable by variable, and of a
-// version that a newer one has replaced none. For one thread.
+// The variables' values as a worker receives them, in pieces: the newest complete version and the one that is arriving
+// (proto/lockstep/v1/chief.proto, StepReply.value). Allocates memory per variable when its first piece arrives, and
+// holds none for a replaced version. Not thread-safe.
 class ReceivedValues {
  public:
   // `layout` and `buffers`, whose elements are floats, must outlive this. Values of trainable variables travel as
   // `type`, all others as float32.
   ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Part of the version of `step`. InvalidArgument when it is no part of any.
+  // Stores a part of the version of `step`. InvalidArgument if it does not fit the model.
   absl::Status Receive(int64_t step, const StepPiece& piece);
 
-  // Where each variable of the version of `step` lies, unchanged until Release or the next Take. InvalidArgument when
-  // it has not arrived completely, or a newer one has taken its place.
+  // Returns the address of each variable of the version of `step`, unchanged until Release or the next Take.
+  // InvalidArgument if the version is incomplete or a newer one has replaced it.
   absl::StatusOr<const std::vector<const float*>*> Take(int64_t step);
-  // Nobody reads what Take has returned any more.
+  // Releases the values that Take returned.
   void Release() { taken_ = false; }
 
  private:
   struct Version {
-    // By variable; none before the first piece.
+    // Indexed by variable; empty before the first piece.
     std::vector<SentBuffer> memory;
     std::vector<const float*> variables;
     int64_t step = -1;
@@ -44,9 +44,9 @@ class ReceivedValues {
   absl::Status CheckPiece(const StepPiece& piece) const;
   bool complete(const Version& version) const { return version.received_elements == total_elements_; }
   Version& back() { return versions_[1 - front_]; }
-  // Where these elements of the version that is coming in are to be put.
+  // Returns the address for these elements of the arriving version.
   float* Place(int64_t variable, int64_t offset, int64_t elements);
-  // The version that has come in takes the place of the other one, which nobody reads any more.
+  // Replaces the front version, which is no longer read, with the version that has arrived.
   void Flip();
 
   const ParameterLayout& layout_;
@@ -54,9 +54,9 @@ class ReceivedValues {
   VariableBuffers& buffers_;
   int64_t total_elements_ = 0;
   Version versions_[2];
-  // The complete version; the other one is coming in.
+  // Index of the complete version; the other one is arriving.
   int front_ = 0;
-  // The worker computes with the front version.
+  // True while the worker computes with the front version.
   bool taken_ = false;
 };
 

@@ -25,7 +25,7 @@ ParameterLayout TestLayout() {
 
 class ReceivedValuesTest : public ::testing::Test {
  protected:
-  // All elements of a version are its step.
+  // Sends a variable of a version whose elements all equal its step.
   void Receive(int64_t step, int64_t variable) {
     const std::vector<float> content(variable == 0 ? 2 : 1, static_cast<float>(step));
     StepPiece piece;
@@ -34,7 +34,7 @@ class ReceivedValuesTest : public ::testing::Test {
     const absl::Status status = values_.Receive(step, piece);
     ASSERT_TRUE(status.ok()) << status;
   }
-  // An element of a.
+  // Sends one element of "a".
   void ReceivePart(int64_t step, int64_t offset) {
     const auto content = static_cast<float>(step);
     StepPiece piece;
@@ -46,7 +46,7 @@ class ReceivedValuesTest : public ::testing::Test {
     Receive(step, 1);
     Receive(step, 0);
   }
-  // The version of `step` is held, and whole.
+  // Checks that the version of `step` is complete.
   void ExpectTaken(int64_t step) {
     const auto taken = values_.Take(step);
     ASSERT_TRUE(taken.ok()) << taken.status();
@@ -78,7 +78,7 @@ TEST_F(ReceivedValuesTest, TheVersionThatIsComputedWithStaysWhileTheNextComesIn)
   EXPECT_EQ((**taken)[1][0], 7);
 }
 
-// Whatever a worker was sent while it waited, it can take a token of the newest complete version.
+// A waiting worker can take a token of the newest complete version, whatever it has received since.
 TEST_F(ReceivedValuesTest, AWaitingWorkerKeepsTheNewestCompleteVersion) {
   ReceiveAll(3);
   ExpectTaken(3);
@@ -117,7 +117,7 @@ TEST_F(ReceivedValuesTest, AValueComesToLieWhereAGradientHasBeen) {
   EXPECT_EQ((**values_.Take(4))[0], place);
 }
 
-// The chief has all slots of a part, and another worker's copy of this one, before it has all of this worker's.
+// The chief can complete a part from another worker's copy before it has received all of this worker's gradient.
 TEST_F(ReceivedValuesTest, AValueThatComesBeforeItsGradientHasLeftLiesElsewhere) {
   ReceiveAll(3);
   ExpectTaken(3);
@@ -139,7 +139,7 @@ TEST_F(ReceivedValuesTest, AValueThatComesBeforeItsGradientHasLeftLiesElsewhere)
   EXPECT_NE((**values_.Take(4))[0], place);
 }
 
-// A hostile chief: what is taken has a place for each variable, whatever lies there.
+// With a hostile chief, each variable still has memory, whatever its content.
 TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
   Receive(3, 1);
   Receive(3, 0);

@@ -14,7 +14,7 @@ bool SentBuffer::IsFree(int64_t offset, int64_t elements) {
   if (held_.empty()) return true;
   const auto is_free = [](const Part& part) {
     if (part.owner.use_count() > 1) return false;
-    // Dropping a reference orders what follows after the reads of earlier owners; use_count does not.
+    // Dropping a reference synchronizes with the reads of earlier owners; use_count does not.
     Owner(part.owner).reset();
     return true;
   };

@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// Elements, parts of which a sender may still read: gradients that are on their way, whose memory may be written again
-// part by part. Movable. For one thread; the owners of parts may be dropped by any.
+// Elements that a sender may still read in parts: a gradient in transit whose memory can be overwritten part by part.
+// Movable. For one thread; any thread may drop the owners of parts.
 class SentBuffer {
  public:
-  // No memory.
+  // Creates a buffer without memory.
   SentBuffer() = default;
   explicit SentBuffer(std::shared_ptr<AlignedBuffer> memory) : memory_(std::move(memory)) {}
   SentBuffer(SentBuffer&&) = default;
@@ -28,12 +28,12 @@ class SentBuffer {
     return memory_->as<T>();
   }
 
-  // The elements from `offset` on are to be sent: what the sender holds until it has read them. Keeps the memory alive,
-  // too.
+  // Returns an owner of the elements, which the sender holds until it has read them. The owner also keeps the memory
+  // alive.
   std::shared_ptr<const void> Hold(int64_t offset, int64_t elements);
-  // Whether nobody holds any of these elements, which may then be written.
+  // Returns true if no sender holds any of these elements, so that they may be overwritten.
   bool IsFree(int64_t offset, int64_t elements);
-  // The same of all elements.
+  // Returns true if no sender holds any element.
   bool IsFree();
 
  private:

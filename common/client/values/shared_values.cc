@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// The chief writes two versions in turn, and a third while an old one is held.
+// The chief alternates between two versions, and uses a third while an old one is held.
 constexpr size_t kMaxVersions = 4;
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::StatusOr<const std::vector<const float*>*> SharedValues::Find(const v1::Sh
   }
   auto version = std::make_unique<Version>();
   auto memory = SharedMemory::Map(handle);
-  // The chief's memory was within reach when the session began: its process is gone.
+  // The chief's memory was reachable when the session began, so its process is gone.
   if (absl::IsNotFound(memory.status())) return absl::UnavailableError(memory.status().message());
   RETURN_IF_ERROR(memory.status());
   version->memory = *std::move(memory);

@@ -11,15 +11,16 @@
 
 namespace lockstep {
 
-// The versions of the values that a worker reads in the chief's memory. The chief uses a few buffers in turn, so those
-// that were mapped are kept. Not thread-safe.
+// The versions of the values that a worker reads in the chief's memory. The chief cycles through a few buffers, so
+// mappings are cached. Not thread-safe.
 class SharedValues {
  public:
   // `layout` must outlive this.
   explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Where each variable lies in the memory, which is mapped until three others have been asked for since. Errors:
-  // InvalidArgument when its size is not the model's; Unavailable when it is not within reach (any more).
+  // Returns the address of each variable in the memory, which stays mapped until three other versions have been
+  // requested. Errors: InvalidArgument if the size does not match the model; Unavailable if the memory cannot be
+  // reached (any more).
   absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle);
 
  private:
@@ -29,7 +30,7 @@ class SharedValues {
   };
 
   const ParameterLayout& layout_;
-  // The one asked for last is the last.
+  // Most recently requested version last.
   std::vector<std::unique_ptr<Version>> versions_;
 };
 

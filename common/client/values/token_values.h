@@ -15,25 +15,26 @@
 
 namespace lockstep {
 
-// The values at the step of a worker's token, whichever way they come: in the chief's replies, in memory of the chief
-// that this process maps, or handed over in process. For one thread.
+// The values at the step of a worker's token, regardless of how they arrive: in the chief's replies, in the chief's
+// memory that this process maps, or in process. Not thread-safe.
 class TokenValues {
  public:
-  // `layout` and `buffers`, where received ones lie, must outlive this. Values of trainable variables travel as `type`.
+  // `layout` and `buffers`, which holds received values, must outlive this. Values of trainable variables travel as
+  // `type`.
   TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Takes in what a reply brings of the values, and, if it has a token, makes values() those of its step.
-  // InvalidArgument when the reply contradicts the model or the token's values are not there; Unavailable when they
-  // lie in memory of a process that is gone.
+  // Stores the values in a reply and, if it contains a token, makes values() return those of the token's step.
+  // InvalidArgument if the reply contradicts the model or lacks the token's values; Unavailable if they are in the
+  // memory of a process that is gone.
   absl::Status OnReply(const StepReplyFrame& reply);
-  // Nobody reads values() any more.
+  // Releases values(): the caller has finished reading.
   void Release() { received_.Release(); }
 
-  // One for each variable, in memory of this; empty before the first token.
+  // Address of each variable, in memory of this object; empty before the first token.
   absl::Span<const float* const> values() const {
     return variables_ == nullptr ? absl::Span<const float* const>() : absl::MakeConstSpan(*variables_);
   }
-  // The token's values lie in the chief's memory, and it has mapped what it was offered.
+  // True if the token's values are in the chief's memory and the chief has mapped the memory it was offered.
   bool mapped() const { return mapped_; }
 
  private:

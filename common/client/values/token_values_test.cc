@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// a[2], trained, and b[1], not.
+// The variables a[2], trainable, and b[1], frozen.
 ParameterLayout Layout() {
   v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -36,7 +36,7 @@ StepReplyFrame TokenOf(int64_t step) {
 
 class TokenValuesTest : public ::testing::Test {
  protected:
-  // All values of a step, in memory of this: a = {step, 1}, b = {2}.
+  // All values of a step, owned by the fixture: a = {step, 1}, b = {2}.
   StepReplyFrame Values(int64_t step) {
     numbers_.push_back(std::make_unique<std::vector<float>>(std::vector<float>{static_cast<float>(step), 1, 2}));
     StepReplyFrame reply;
@@ -91,7 +91,7 @@ TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("a token for step 8 without all values"));
 }
 
-// Replies of a hostile chief: whatever they say, nothing is read or written outside the variables.
+// Replies of a hostile chief: whatever they contain, no access goes outside the variables.
 TEST_F(TokenValuesTest, PiecesThatLieOutsideTheModelAreRefused) {
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   for (const int64_t variable : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1} << 40}) {
@@ -119,7 +119,7 @@ TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
   ASSERT_TRUE(values.OnReply(reply).ok());
   EXPECT_EQ(values.values()[0][0], 5);
   EXPECT_TRUE(values.mapped());
-  // The next ones may travel: the system gave the chief no memory for this version.
+  // The next values may travel as bytes, if the system gave the chief no memory for this version.
   ASSERT_TRUE(values.OnReply(Values(4)).ok());
   ASSERT_TRUE(values.OnReply(TokenOf(4)).ok());
   EXPECT_EQ(values.values()[0][0], 4);

@@ -10,23 +10,23 @@
 
 namespace lockstep {
 
-// The memory of a worker's values and gradients, variable by variable. A value comes to lie where the gradient that led
-// to it has been, even while parts of that are still being sent, and the next gradient where an older value was: two
-// buffers for each variable, and others only while a sender holds what nobody waited for. What it has given out
-// may outlive it. For one thread.
+// The memory of a worker's values and gradients, by variable. A value is stored where its gradient was, even while
+// parts of the gradient are still being sent, and the next gradient where an older value was. This needs two buffers
+// per variable, and more only while a sender holds a gradient that the step did without. Buffers may outlive this. For
+// one thread.
 class VariableBuffers {
  public:
-  // Of `element_bytes` for each element.
+  // Each element takes `element_bytes`.
   VariableBuffers(const ParameterLayout& layout, size_t element_bytes);
 
-  // To be written as a whole. Not initialized.
+  // Returns a buffer to overwrite as a whole. Not initialized.
   SentBuffer Get(int64_t variable);
-  // To be written part by part: each where SentBuffer::IsFree. Not initialized.
+  // Returns a buffer to overwrite part by part, each once SentBuffer::IsFree. Not initialized.
   SentBuffer GetForParts(int64_t variable);
 
-  // All of a gradient's parts have been handed to the sender.
+  // Takes back a gradient after all its parts have been handed to the sender.
   void PutSent(int64_t variable, SentBuffer gradient);
-  // Nobody needs what is in it.
+  // Takes back a buffer whose content is no longer needed.
   void Put(int64_t variable, SentBuffer buffer);
 
  private:
