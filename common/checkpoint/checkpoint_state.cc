@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Keeps the first error, with its place as an editor counts.
+// Keeps the first error, with line and column counted from 1.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
@@ -87,7 +87,7 @@ absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix)
 }
 
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix) {
-  // Without its index it is no checkpoint any more, whatever happens to the rest.
+  // Without its index it is no longer a checkpoint, even if removing the other files fails.
   absl::Status status = fs->Remove(IndexPath(prefix));
   if (!status.ok() && !absl::IsNotFound(status)) return status;
   const std::string directory(Dirname(prefix));

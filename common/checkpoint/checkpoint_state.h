@@ -14,36 +14,36 @@
 
 namespace lockstep {
 
-// Its name in a logdir.
+// The state file's name in a logdir.
 inline constexpr char kCheckpointStateFile[] = "checkpoint";
 
-// The text file "checkpoint" of a logdir, which lists its checkpoints, oldest first. People edit it
-// to choose another one. Paths are stored relative to the directory, so that it can be moved.
+// The text file "checkpoint" of a logdir, which lists its checkpoints, oldest first. Users edit it to choose another
+// checkpoint. Paths are stored relative to the directory, so that it can be moved.
 
-// Absent file: nullopt. Relative entries come back joined with `directory`.
-// Errors: InvalidArgument when the file does not parse or names no newest checkpoint; those of reading it.
+// Reads the file; nullopt if it is absent. Relative entries are returned joined with `directory`. Errors:
+// InvalidArgument if the file does not parse or names no newest checkpoint; those of reading it.
 absl::StatusOr<absl::optional<v1::CheckpointState>> ReadCheckpointState(
     FileSystem* fs, const std::string& directory, const std::string& file_name = kCheckpointStateFile);
 
-// Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended when it is not the last.
-// Prefixes inside `directory` are stored relative to it.
+// Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended unless it is the last. Prefixes
+// inside `directory` are stored relative to it.
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
                                   std::vector<std::string> all_prefixes);
-// The same under a name of the caller's, with the paths as they are in `state`.
+// Writes the file at the caller's `path`, keeping the paths in `state` as they are.
 absl::Status WriteCheckpointStateFile(FileSystem* fs, const std::string& path, const v1::CheckpointState& state);
 
-// The state file's model_checkpoint_path when its index exists. nullopt without a state file and, logged, without that
-// index. Errors: those of ReadCheckpointState, and those of the file system.
+// Returns the state file's model_checkpoint_path if its index exists. Returns nullopt without a state file or, after
+// logging it, without that index. Errors: those of ReadCheckpointState and of the file system.
 absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory,
                                                              const std::string& file_name = kCheckpointStateFile);
 
-// Whether there is an index at the prefix; an error when that cannot be known.
+// Returns true if there is an index at the prefix; an error if that cannot be determined.
 absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix);
 
-// Removes index (first), data shards and .meta of a checkpoint. Absent files are no error.
+// Removes the index (first), data shards and .meta of a checkpoint. Ignores absent files.
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix);
 
-// The step in "…/model.ckpt-123"; nullopt when the prefix has none.
+// Returns the step in "…/model.ckpt-123", or nullopt.
 absl::optional<int64_t> StepOfCheckpoint(absl::string_view prefix);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Length-prefixed fields into one SHA-256.
+// Hashes length-prefixed fields into one SHA-256.
 class FieldHash {
  public:
   FieldHash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {

@@ -8,14 +8,14 @@
 
 namespace lockstep {
 
-// SHA-256 of a checkpoint's content in lower-case hex: two checkpoints have the same digest when and only
-// when they hold the same variables bit for bit, whatever their files, data files and partitions are.
+// Returns the SHA-256 of a checkpoint's content in lower-case hex. Two checkpoints have the same digest if and only if
+// they hold the same variables bit for bit, regardless of file names, data files and partitions.
 //
-// Hashed are, for each variable (slots and global_step included) in the byte order of the names, four fields,
-// each preceded by its length in bytes as 8 bytes little-endian:
+// The hash covers four fields of each variable, including slots and global_step, in the byte order of the names. Each
+// field is preceded by its length in bytes as 8 bytes little-endian:
 //   the name; the type as NameOf gives it ("float32"); each dimension as 8 bytes little-endian; the elements,
 //   row-major, little-endian (strings: as the data file encodes them).
-// Verifies every checksum on the way. Errors: those of TensorReader::ReadInto.
+// Also verifies every checksum. Errors: those of TensorReader::ReadInto.
 absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader);
 
 }  // namespace lockstep

@@ -16,16 +16,16 @@
 namespace lockstep {
 namespace {
 
-// "a/model.ckpt-12" to "model.ckpt".
+// Turns "a/model.ckpt-12" into "model.ckpt".
 absl::string_view BaseOf(absl::string_view prefix) {
   const absl::string_view name = Basename(prefix);
   return StepOfCheckpoint(prefix).has_value() ? name.substr(0, name.rfind('-')) : name;
 }
 
-// What a run's own are called.
+// The base name of a run's own checkpoints.
 constexpr char kRunBase[] = "model.ckpt";
 
-// Step to prefix of the checkpoints in the directory.
+// Prefixes of the checkpoints in the directory, by step.
 using ByStep = std::multimap<int64_t, std::string>;
 absl::StatusOr<ByStep> FindInDirectory(FileSystem* fs, const std::string& directory,
                                        const std::set<absl::string_view>& bases) {
@@ -41,7 +41,7 @@ absl::StatusOr<ByStep> FindInDirectory(FileSystem* fs, const std::string& direct
   return found;
 }
 
-// In the order of the header, each once.
+// Returns each candidate once, in the order that the header documents.
 absl::StatusOr<std::vector<std::string>> Candidates(FileSystem* fs, const std::string& directory) {
   ASSIGN_OR_RETURN(const absl::optional<v1::CheckpointState> state, ReadCheckpointState(fs, directory));
   const std::string choice = state.has_value() ? state->model_checkpoint_path() : "";
@@ -82,12 +82,12 @@ absl::Status NotTheRuns(const std::string& prefix) {
 
 using ReadFunction = absl::FunctionRef<absl::Status(const BundleReader& reader)>;
 
-// What is wrong with each candidate, and which one holds.
+// The damage of each candidate, and the valid one.
 struct Search {
   std::vector<absl::Status> damages;
-  // The number of candidates when none does.
+  // Index of the valid candidate; the number of candidates if none is valid.
   size_t valid = 0;
-  // How many a user's Saver wrote.
+  // Number of candidates written by a user's Saver.
   size_t foreign = 0;
 };
 
@@ -96,7 +96,7 @@ absl::Status Reread(FileSystem* fs, const std::string& prefix, ReadFunction read
   return read(*reader);
 }
 
-// One look at candidate `i`, which is called `prefix`. An error that is no damage ends the search.
+// Examines candidate `i` at `prefix` once. An error other than damage ends the search.
 absl::Status Look(FileSystem* fs, const std::string& prefix, size_t i, CheckpointsOf whose, ReadFunction read,
                   Search* search) {
   const auto reader = BundleReader::Open(fs, prefix);
@@ -121,7 +121,7 @@ absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>&
   for (size_t i = 0; i < search.valid; ++i) {
     RETURN_IF_ERROR(Look(fs, candidates[i], i, whose, read, &search));
   }
-  // Again at those that are damaged, without touching what was read of the one that holds.
+  // Examine the damaged candidates again, without touching what was read from the valid one.
   const size_t first_valid = search.valid;
   const auto verify = [](const BundleReader& reader) { return reader.Verify(); };
   search.foreign = 0;
@@ -131,7 +131,7 @@ absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>&
   if (search.valid == first_valid) return search;
   const absl::Status status = Reread(fs, candidates[search.valid], read);
   if (absl::IsDataLoss(status) && first_valid < candidates.size()) {
-    // Readable for a moment only. What was read of the other is gone.
+    // It was readable only briefly, and the other one's data is gone.
     search.damages[search.valid] = status;
     search.valid = first_valid;
     RETURN_IF_ERROR(Reread(fs, candidates[first_valid], read));

@@ -12,33 +12,32 @@
 
 namespace lockstep {
 
-// The prefix of the checkpoint to restore from: the first of these that reads through with all checksums right.
-//   1. the state file's model_checkpoint_path, which people edit to choose one;
+// Returns the prefix of the checkpoint to restore from: the first of these that can be read with all checksums valid.
+//   1. the state file's model_checkpoint_path, which users edit to choose one;
 //   2. checkpoints in the directory that the state file does not list and whose step is higher, highest
 //      first: the process died between writing one and listing it;
 //   3. the others that the state file lists, newest first;
 //   4. the others in the directory, highest step first.
-// Those in the directory are "<base>-<step>.index" with the base of the state file's choice, "model.ckpt"
-// without a state file, and both when that choice was written by a user's Saver.
-// A checkpoint that a user's Saver wrote is none of a run's: it is reported (FailedPrecondition) and skipped, whatever
-// it holds, since it may lack variables or hold others than the run's. With CheckpointsOf::kAnyone it counts as any
-// other. Damaged is one whose files contradict themselves, are missing, or have bytes that the device cannot read; and
-// only when it is so twice, before and after the others were tried: a device or a network that is back by then loses no
-// work. `report` is called with each damaged one that is skipped, and why. nullopt only when there are no
-// checkpoints at all. Errors: DataLoss when there are some and all are damaged; FailedPrecondition when there are some
-// and a Saver wrote all of them; InvalidArgument for a bad state file;
-// that of the file system when it does not answer (a missing permission, a directory or a file that cannot be opened):
-// nothing older is used then.
+// Checkpoints in the directory are named "<base>-<step>.index". The base is that of the state file's choice,
+// "model.ckpt" without a state file, and either if a user's Saver wrote that choice.
+// A checkpoint written by a user's Saver does not belong to the run: it is reported (FailedPrecondition) and skipped,
+// because it may lack the run's variables or hold others. CheckpointsOf::kAnyone treats it like any other.
+// A checkpoint is damaged if its files contradict themselves, are missing, or have bytes that the device cannot read,
+// both before and after the others were tried, so that a brief failure of a device or network loses no work. `report`
+// is called with each damaged checkpoint that is skipped, and the reason.
+// Returns nullopt only if there are no checkpoints. Errors: DataLoss if all checkpoints are damaged; FailedPrecondition
+// if a Saver wrote all of them; InvalidArgument for a bad state file; those of the file system (a missing permission, a
+// directory or file that cannot be opened), in which case no older checkpoint is used.
 enum class CheckpointsOf { kRun, kAnyone };
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
     CheckpointsOf whose = CheckpointsOf::kRun);
 
-// The same where the checkpoint is wanted for its contents: `read` takes them and verifies all of them meanwhile, as
-// BundleReader::VerifyInto does, so that none is read twice. Its DataLoss is damage, and any other error ends the
-// search. The last call that succeeded was that of the checkpoint that is returned, and nothing was read after it: what
-// a call that failed has left is never used.
+// Like NewestValidCheckpoint, but also reads the contents: `read` takes and verifies all of them, as
+// BundleReader::VerifyInto does, so that none is read twice. Its DataLoss counts as damage; any other error ends the
+// search. The last successful call of `read` is for the returned checkpoint, and no call follows it, so data left by a
+// failed call is never used.
 absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     FileSystem* fs, const std::string& directory, absl::FunctionRef<absl::Status(const BundleReader& reader)> read,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,

@@ -65,13 +65,13 @@ TEST_F(NewestValidCheckpointTest, IsTheStateFilesChoice) {
   EXPECT_EQ(Found(), Prefix(11));
   List(9, {9, 10, 11});
   EXPECT_EQ(Found(), Prefix(9));
-  // Also when the hand that chose it took the others off the list.
+  // Also if the edit that chose it removed the others from the list.
   List(9, {9});
   EXPECT_EQ(Found(), Prefix(9));
   EXPECT_THAT(reported_, IsEmpty());
 }
 
-// A search that compares each with each other takes minutes, and the test its time out.
+// A search that compares all pairs would take minutes and exceed the test's time limit.
 TEST_F(NewestValidCheckpointTest, IsFoundAmongManyInLinearTime) {
   constexpr int kCheckpoints = 300000;
   std::vector<int> steps;
@@ -152,7 +152,7 @@ TEST_F(NewestValidCheckpointTest, DoesNotGuessPastABadStateFile) {
   EXPECT_EQ(Find(&fs_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// An older one in its place would throw work away.
+// Falling back to an older one would lose work.
 TEST_F(NewestValidCheckpointTest, DoesNotTakeAFailingFileSystemForDamage) {
   Save(1);
   Save(2);
@@ -169,7 +169,7 @@ TEST_F(NewestValidCheckpointTest, DoesNotTakeAFailingFileSystemForDamage) {
   EXPECT_THAT(reported_, IsEmpty());
 }
 
-// A device, or a network file system, that could not read for a while.
+// A device or network file system that could not read for a while.
 TEST_F(NewestValidCheckpointTest, LooksTwiceBeforeItTakesAnOlderOne) {
   Save(1);
   Save(2);
@@ -195,7 +195,7 @@ TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
   EXPECT_THAT(reported_, ElementsAre(Prefix(2)));
 }
 
-// A user's Saver in the logdir, with the state file's name.
+// A user's Saver wrote into the logdir, under the state file's name.
 TEST_F(NewestValidCheckpointTest, PassesOverWhatASaverWroteAndNamesIt) {
   Save(1);
   Save(2);
@@ -209,30 +209,30 @@ TEST_F(NewestValidCheckpointTest, PassesOverWhatASaverWroteAndNamesIt) {
                   .ok());
   EXPECT_EQ(Found(), Prefix(2));
   EXPECT_THAT(reported_, ElementsAre("d/mine-8", Prefix(9), "d/mine-7"));
-  // Who only looks takes any.
+  // A caller that only inspects accepts any checkpoint.
   const auto any = NewestValidCheckpoint(
       &fs_, "d", [](const std::string&, const absl::Status&) {}, CheckpointsOf::kAnyone);
   EXPECT_EQ(any->value(), "d/mine-8");
 }
 
-// Initial values in place of what the user takes for the run's would lose them without a word.
+// Starting from initial values would silently lose what the user takes for the run's checkpoint.
 TEST_F(NewestValidCheckpointTest, IsAnErrorWhenASaverWroteAll) {
   Save(Prefix(3), true);
   const auto found = Find(&fs_);
   EXPECT_EQ(found.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("warm_start: \"d/model.ckpt-3\""));
-  // With a damaged one beside it, that is what is wrong.
+  // If there is also a damaged one, the damage is reported.
   Save(2);
   Damage(2);
   EXPECT_TRUE(absl::IsDataLoss(Find(&fs_).status()));
 }
 
-// What was read is what is returned, whatever was looked at besides.
+// Whatever else is examined, the last checkpoint read is the one returned.
 class ReadNewestCheckpointTest : public NewestValidCheckpointTest {
  protected:
   absl::StatusOr<absl::optional<std::string>> Read(FileSystem* fs) {
     const auto read = [this](const BundleReader& reader) {
-      // As one who reads into place: what was there is gone.
+      // Simulates reading in place, which overwrites the previous contents.
       contents_ = "half of " + reader.prefix();
       if (failures_ > 0 && reader.prefix() == failing_) {
         --failures_;
@@ -261,7 +261,7 @@ TEST_F(ReadNewestCheckpointTest, LeavesTheContentsOfTheOneThatHolds) {
   EXPECT_EQ(contents_, Prefix(1));
 }
 
-// Damaged at the first look and whole at the second one, and then perhaps not again.
+// Damaged at the first look, intact at the second, and perhaps damaged again later.
 TEST_F(ReadNewestCheckpointTest, ReadsAgainWhatTheSecondLookFinds) {
   Save(1);
   Save(2);
@@ -281,7 +281,7 @@ TEST_F(ReadNewestCheckpointTest, ReadsAgainWhatTheSecondLookFinds) {
 TEST_F(ReadNewestCheckpointTest, EndsWithAnErrorThatIsNoDamage) {
   Save(1);
   Save(2);
-  // Such as a variable that the checkpoint lacks: an older one has no business in its place.
+  // For example, a variable that the checkpoint lacks: falling back to an older one would be wrong.
   for (const auto& error : {absl::NotFoundError("no variable"), absl::InvalidArgumentError("another shape")}) {
     error_ = error;
     EXPECT_EQ(Read(&fs_).status(), error);

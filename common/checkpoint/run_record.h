@@ -12,23 +12,24 @@
 
 namespace lockstep {
 
-// What a chief keeps in its logdir to start again with no worker, and other programs to make the run's model.
+// The files that a chief keeps in its logdir to restart without a worker, and from which other programs rebuild the
+// run's model.
 
-// The name of the file, and of the one that counts the starts of chiefs, which is there before.
+// Name of the file, and of the one that counts chief starts, which is created earlier.
 inline constexpr char kRunRecordFile[] = "lockstep.textproto";
 inline constexpr char kGenerationFile[] = "generation";
 
-// Whether a chief has, or had, its logdir there.
+// Returns true if a chief has, or had, its logdir there.
 absl::StatusOr<bool> IsRunDirectory(FileSystem* fs, const std::string& directory);
 
-// What the chief of a run recorded in `logdir`, with `overrides` (common/config/text/override.h) applied to its
-// configuration and then the defaults, so that the record of an older version is complete, too. It is not validated.
-// nullopt when there is no record. Errors: InvalidArgument names the line that does not parse, or the override that is
-// wrong; those of the file system.
+// Returns the run recorded in `logdir`, with `overrides` (common/config/text/override.h) and then the defaults applied
+// to its configuration, so that records of older versions are complete too. It is not validated. Returns nullopt
+// without a record. Errors: InvalidArgument names the line that does not parse or the wrong override; those of the file
+// system.
 absl::StatusOr<absl::optional<v1::RunRecord>> ReadRunRecord(FileSystem* fs, const std::string& logdir,
                                                             absl::Span<const std::string> overrides = {});
 
-// Replaces the record; a reader finds the old one or the new one. `replaced`: WriteFileAtomically.
+// Replaces the record; a reader sees the old one or the new one. See WriteFileAtomically for `replaced`.
 absl::Status WriteRunRecord(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record,
                             bool* replaced = nullptr);
 

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Names of the files of one checkpoint.
+// File names of one checkpoint.
 
 inline std::string IndexPath(absl::string_view prefix) { return absl::StrCat(prefix, ".index"); }
 
@@ -19,7 +19,7 @@ inline std::string DataPath(absl::string_view prefix, int shard, int num_shards)
   return absl::StrFormat("%s.data-%05d-of-%05d", prefix, shard, num_shards);
 }
 
-// Whether `file_name` is that of a data file of the checkpoint whose prefix ends in `base_name`.
+// Returns true if `file_name` is a data file of the checkpoint whose prefix ends in `base_name`.
 inline bool IsDataFileOf(absl::string_view base_name, absl::string_view file_name) {
   constexpr size_t kNumbersSize = 14;  // "00000-of-00001"
   return absl::ConsumePrefix(&file_name, base_name) && absl::ConsumePrefix(&file_name, ".data-") &&

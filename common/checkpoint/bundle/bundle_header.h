@@ -9,12 +9,12 @@
 
 namespace lockstep {
 
-// What the index at `prefix` says of the checkpoint as a whole. Reads and verifies the index, and no data.
-// Errors: NotFound without an index; DataLoss when it is damaged; those of the file system.
+// Returns the header from the index at `prefix`, after reading and verifying the index but no data. Errors: NotFound
+// without an index; DataLoss if it is damaged; those of the file system.
 absl::StatusOr<v1::BundleHeaderProto> ReadBundleHeader(FileSystem* fs, const std::string& prefix);
 
-// Whether a user's Saver wrote the checkpoint. False as well for one that is damaged or absent; an error only when the
-// file system does not answer.
+// Returns true if a user's Saver wrote the checkpoint, false if it is damaged or absent. Fails only if the file system
+// does.
 absl::StatusOr<bool> IsWrittenBySaver(FileSystem* fs, const std::string& prefix);
 
 }  // namespace lockstep

@@ -21,14 +21,15 @@ namespace {
 constexpr int kLargestNumShards = 99999;
 // TensorFlow's limit.
 constexpr int kMostDimensions = 254;
-// Of the strings of an entry, which are read as a whole: a file with holes may claim any size and take no room.
+// Limit for the strings of one entry, which are read as a whole: a sparse file may claim any size without using disk
+// space.
 constexpr int64_t kMostStringBytes = 1 << 30;
-// Bytes of a key that an error shows.
+// Bytes of a key shown in an error.
 constexpr size_t kShownKeyBytes = 200;
 
 uint64_t NumElements(const v1::BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }
 
-// False when the entry has more parts than there can be: later checks take time and memory for each.
+// Returns false if the entry has more parts than are allowed, since later checks take time and memory for each part.
 bool HasFewParts(const v1::BundleEntryProto& entry) {
   if (entry.shape().dim_size() > kMostDimensions || entry.slices_size() > kMostSlices) return false;
   return std::all_of(entry.slices().begin(), entry.slices().end(), [&entry](const v1::TensorSliceProto& slice) {
@@ -114,7 +115,7 @@ absl::Status BundleReader::OpenShards(const v1::BundleHeaderProto& header) {
   return absl::OkStatus();
 }
 
-// After this an entry's size can be trusted: that many bytes are in the file.
+// Verifies that the entry's bytes are in the file, after which its size can be trusted.
 absl::Status BundleReader::CheckStored(const std::string& key, const v1::BundleEntryProto& entry) const {
   const auto shape = Shape::FromProto(entry.shape());
   if (!shape.ok()) return Damaged(key, shape.status().message());
@@ -270,7 +271,7 @@ absl::Status BundleReader::VerifyInto(absl::Span<const Place> places, ThreadPool
     const auto wanted = out.find(key);
     char* const place = wanted == out.end() ? nullptr : wanted->second;
     if (!entry.slices().empty()) {
-      // Its slices have entries of their own, which are verified with the others.
+      // The slices have their own entries, which are verified with the others.
       if (place != nullptr) RETURN_IF_ERROR(ReadPartitioned(key, entry, place));
     } else if (entry.dtype() == v1::DT_STRING) {
       RETURN_IF_ERROR(ReadStored(key, entry, place));

@@ -20,19 +20,19 @@
 
 namespace lockstep {
 
-// Reads one checkpoint in TensorFlow's V2 bundle format, TensorFlow's own (any number of data
-// shards, partitioned variables by their slices) or ours. Damage, also deliberate, is DataLoss that
-// names the file and the variable. Thread-safe after Open.
+// Reads one checkpoint in TensorFlow's V2 bundle format, written by TensorFlow (any number of data shards, partitioned
+// variables by their slices) or by us. Damage, even deliberate, is DataLoss naming the file and the variable.
+// Thread-safe after Open.
 class BundleReader : public TensorReader {
  public:
-  // Opens and checks the index. Errors: NotFound without an index file; DataLoss for a damaged one or when
-  // a data file is missing or too short; Unimplemented for a compressed index or a big-endian machine's.
+  // Opens and checks the index. Errors: NotFound without an index file; DataLoss if it is damaged or a data file is
+  // missing or too short; Unimplemented for a compressed index or one from a big-endian machine.
   static absl::StatusOr<std::unique_ptr<BundleReader>> Open(FileSystem* fs, const std::string& prefix);
 
   const std::string& prefix() const override { return prefix_; }
-  // Whether a user's Saver wrote it, and not the chief of a run.
+  // True if a user's Saver wrote the checkpoint rather than the chief of a run.
   bool written_by_saver() const { return written_by_saver_; }
-  // Sorted; partitioned variables once, under their full name.
+  // Sorted. Partitioned variables appear once, under their full name.
   std::vector<std::string> names() const override;
   bool Contains(absl::string_view name) const override;
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
@@ -40,30 +40,31 @@ class BundleReader : public TensorReader {
 
   absl::Status Verify() const override;
 
-  // A variable, and where to read it, as ReadInto does.
+  // A variable and its destination, as in ReadInto.
   struct Place {
     std::string name;
     absl::Span<char> out;
   };
-  // Verifies everything, and reads variables on the way: of whole ones each byte once. `pool`, which may be null,
-  // shares the work. After an error the places' contents are undefined.
+  // Verifies everything and reads the given variables, touching each byte of unpartitioned ones once. `pool`, which may
+  // be null, shares the work. After an error the contents of the destinations are undefined.
   absl::Status VerifyInto(absl::Span<const Place> places, ThreadPool* pool) const;
 
  private:
   BundleReader(FileSystem* fs, std::string prefix);
   absl::Status ReadIndex();
-  // Keys must come in their order.
+  // Keys must be added in order.
   absl::Status AddEntry(absl::string_view key, absl::string_view value);
   absl::Status OpenShards(const v1::BundleHeaderProto& header);
   absl::Status CheckStored(const std::string& key, const v1::BundleEntryProto& entry) const;
   absl::Status CheckPartitioned(const std::string& key, const v1::BundleEntryProto& entry) const;
-  // Entries that share bytes of a file could make a small checkpoint claim any amount of memory and time.
+  // Rejects entries that share bytes of a file, because they would let a small checkpoint claim any amount of memory
+  // and time.
   absl::Status CheckSizes() const;
   absl::StatusOr<const v1::BundleEntryProto*> Find(absl::string_view name) const;
   absl::Status CheckPlace(const Place& place) const;
   FileRange RangeOf(const v1::BundleEntryProto& entry, char* out) const;
   absl::Status CheckCrc(absl::string_view key, const v1::BundleEntryProto& entry, uint32_t crc) const;
-  // `out` may be null, to verify only.
+  // If `out` is null, only verifies.
   absl::Status ReadStored(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;
   absl::Status ReadPartitioned(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;
   absl::Status Damaged(absl::string_view key, absl::string_view what) const;
@@ -71,9 +72,9 @@ class BundleReader : public TensorReader {
   FileSystem* const fs_;
   const std::string prefix_;
   bool written_by_saver_ = false;
-  // By key: the variables, and under SliceKey the slices of partitioned ones.
+  // Variables by name, and slices of partitioned ones by SliceKey.
   std::map<std::string, v1::BundleEntryProto> entries_;
-  // By shard id; null where no entry needs it.
+  // Data files by shard id; null for shards without entries.
   std::vector<std::unique_ptr<RandomAccessFile>> shards_;
 };
 

@@ -38,7 +38,7 @@ class BundleReaderTest : public ::testing::Test {
     return reader.ok() ? (*reader)->Verify() : reader.status();
   }
 
-  // Rewrites the index with its entries changed and its checksums right.
+  // Rewrites the index with changed entries and valid checksums.
   void ChangeIndex(const std::function<void(std::map<std::string, std::string>*)>& change) {
     auto entries = DecodeIndexTable(ReadFile(&fs_, "ckpt.index").value()).value();
     change(&entries);
@@ -85,7 +85,7 @@ TEST_F(BundleReaderTest, VerifiesEverythingAndReadsWhatIsWanted) {
     EXPECT_EQ(absl::string_view(b, 3), "xyz");
     EXPECT_TRUE(absl::IsInvalidArgument(reader->VerifyInto({{"a", absl::MakeSpan(a, 15)}}, threads)));
     EXPECT_TRUE(absl::IsNotFound(reader->VerifyInto({{"c", absl::MakeSpan(b)}}, threads)));
-    // Damage in what nobody wants.
+    // Damage in a variable that is not requested.
     fs_.FlipBits(kData, 17, 1);
     const absl::Status damaged = reader->VerifyInto({{"a", absl::MakeSpan(a)}}, threads);
     EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
@@ -110,8 +110,8 @@ TEST_F(BundleReaderTest, SaysThatAVariableIsMissing) {
   }
 }
 
-// Every flip of a bit in either file, and what Verify says of it. Not covered by any checksum: the footer's
-// padding in the index, which means nothing.
+// Flips each bit of both files and checks Verify's result. No checksum covers the padding in the index's footer, which
+// is unused.
 TEST_F(BundleReaderTest, DetectsEveryFlippedBit) {
   const uint64_t index_size = ReadFile(&fs_, "ckpt.index")->size();
   for (const std::string path : {"ckpt.index", kData}) {
@@ -144,7 +144,7 @@ TEST_F(BundleReaderTest, DetectsACutAtEveryByte) {
   }
 }
 
-// OutOfRange would be a clean end of the run that is to be restored.
+// OutOfRange would count as a clean end of the run being restored.
 TEST_F(BundleReaderTest, DetectsACutWhileItIsRead) {
   const auto reader = BundleReader::Open(&fs_, "ckpt").value();
   fs_.Truncate(kData, 17);
@@ -183,7 +183,7 @@ TEST_F(BundleReaderTest, PassesOnErrorsOfTheFileSystem) {
   }
 }
 
-// Bytes of somebody's making: the checksums are right, the content is not.
+// Malicious entries: valid checksums, invalid content.
 TEST_F(BundleReaderTest, RefusesHostileEntries) {
   const std::string intact = ReadFile(&fs_, "ckpt.index").value();
   const std::function<void(v1::BundleEntryProto*)> changes[] = {
@@ -224,7 +224,7 @@ TEST_F(BundleReaderTest, RefusesHostileEntries) {
   }
 }
 
-// Whatever is in the index, when its checksums are right.
+// Random index entries with valid checksums.
 TEST_F(BundleReaderTest, SurvivesAnyEntry) {
   std::mt19937 random(1);
   const std::string intact = ReadFile(&fs_, "ckpt.index").value();
@@ -246,7 +246,7 @@ TEST_F(BundleReaderTest, SurvivesAnyEntry) {
   EXPECT_GT(opened, 100);
 }
 
-// A file of zeros that takes no room on the disk.
+// A file of zeros that uses no disk space.
 class HoleyFile : public RandomAccessFile {
  public:
   uint64_t size() const override { return uint64_t{1} << 45; }
@@ -285,7 +285,7 @@ TEST_F(BundleReaderTest, RefusesStringsThatNoMemoryHolds) {
                                            kData, "; at most 1073741824 are read"));
 }
 
-// A small file could make somebody read it any number of times.
+// Shared bytes would let a small file be read any number of times.
 TEST_F(BundleReaderTest, RefusesVariablesThatShareTheirBytes) {
   ChangeIndex([](std::map<std::string, std::string>* entries) { (*entries)["c"] = entries->at("a"); });
   const absl::Status status = OpenAndVerify();
@@ -311,7 +311,7 @@ TEST_F(BundleReaderTest, RefusesAMissingOrHostileHeader) {
   EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kDataLoss);
 }
 
-// A variable of 2 x 3 bytes, its columns 0-1 in one data file and column 2 in another.
+// A variable of 2 x 3 bytes, with columns 0-1 in one data file and column 2 in another.
 class PartitionedBundleReaderTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -385,7 +385,7 @@ TEST_F(PartitionedBundleReaderTest, RefusesAMissingSlice) {
 
 TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatShareTheirBytes) {
   whole_.mutable_shape()->mutable_dim(1)->set_size(8);
-  // Overwrites the data file of the slice "cf", which now reads the first two of these.
+  // Overwrites the data file of the slice "cf", which now reads the first two of these bytes.
   AddSlice(1, 3, 5, "0123456789");
   Write();
   EXPECT_THAT(std::string(OpenStatus().message()), HasSubstr("its 10 bytes and those before are more than the 10 of"));

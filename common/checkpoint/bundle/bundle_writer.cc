@@ -17,16 +17,16 @@
 namespace lockstep {
 namespace {
 
-// Bytes that are checksummed and written at a time, so that the second pass over the bytes finds them in the cache.
+// Bytes to checksum and write at a time, so that the second pass finds them in the cache.
 constexpr size_t kPieceSize = 1 << 20;
-// What ReadFile takes.
+// ReadFile's limit.
 constexpr size_t kLargestIndex = 1 << 30;
 
 constexpr int kMostDataFiles = 9999;
 
-// The number of data files that the checkpoint at `prefix` claims; for a damaged one `wanted` if there is a data file
-// with that number, else 0. nullopt without a checkpoint. An error when that cannot be known: a guess might overwrite
-// its data.
+// Returns the number of data files that the checkpoint at `prefix` claims. For a damaged checkpoint, returns `wanted`
+// if there is a data file named with that number, otherwise 0. Returns nullopt without a checkpoint, and an error if
+// the number cannot be determined, because a guess might overwrite data.
 absl::StatusOr<absl::optional<int>> NumShardsOf(FileSystem* fs, const std::string& prefix, int wanted) {
   const absl::StatusOr<v1::BundleHeaderProto> header = ReadBundleHeader(fs, prefix);
   if (header.ok()) return absl::make_optional(header->num_shards());
@@ -70,13 +70,13 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem* f
 
 BundleWriter::~BundleWriter() {
   if (finished_ || data_.empty()) return;
-  // They may be absent, and there is no one to report to.
+  // Files may be absent, and a destructor cannot report errors.
   for (DataFile& data : data_) {
     data.file.reset();
     fs_->Remove(data.path + ".tmp").IgnoreError();
   }
   fs_->Remove(index_path() + ".tmp").IgnoreError();
-  // The next save has another prefix: on a disk that fails again and again they would add up.
+  // The next save uses another prefix, so on a disk that keeps failing these files would accumulate.
   for (const DataFile& data : data_) {
     if (data_is_orphan_) fs_->Remove(data.path).IgnoreError();
   }
@@ -144,7 +144,7 @@ absl::Status BundleWriter::Finish() {
     RETURN_IF_ERROR(fs_->Rename(data.path + ".tmp", data.path));
     data_is_orphan_ = true;
   }
-  // Without this a power cut could keep the second rename and lose the first.
+  // Without this, a power failure could keep the second rename and lose the first.
   RETURN_IF_ERROR(fs_->SyncDirectory(directory));
   data_is_orphan_ = false;  // an index may lead to it also when a file system says that it failed
   RETURN_IF_ERROR(fs_->Rename(index_path() + ".tmp", index_path()));

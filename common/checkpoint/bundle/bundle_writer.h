@@ -18,22 +18,21 @@
 namespace lockstep {
 
 struct BundleWriterOptions {
-  // Called in Add before each chunk of at most 1 MiB is written, with its offset among all bytes that are added. Add
-  // returns its error. May block, and may be null.
+  // Called in Add before each chunk of at most 1 MiB is written, with its offset among all bytes added. Add returns its
+  // error. May block, and may be null.
   using BeforePiece = std::function<absl::Status(uint64_t offset)>;
   BeforePiece before_piece;
-  // 1 to 9999. Each tensor goes to the data file that has the fewest bytes when it is added.
+  // 1 to 9999. Add puts each tensor into the data file with the fewest bytes.
   int num_data_files = 1;
-  // Marks the checkpoint as that of a user's Saver.
+  // Marks the checkpoint as written by a user's Saver.
   bool written_by_saver = false;
 };
 
 // Writes one checkpoint in TensorFlow's V2 bundle format: <prefix>.data-00000-of-00001, or several data files, and
-// <prefix>.index (docs/checkpoint.md). Everything goes to temporary names first; Finish syncs and
-// renames, data first, index last, so that a checkpoint with an index is whole. A checkpoint of the
-// same prefix stays whole until the new index replaces its own: the data files take turns under the
-// names -of-00001 and -of-00002 (of N: N and N + 1). Destroying the writer before Finish removes the temporary files.
-// Not thread-safe.
+// <prefix>.index (docs/checkpoint.md). Writes to temporary names first; Finish syncs and renames, data first and index
+// last, so that a checkpoint with an index is complete. An existing checkpoint of the same prefix stays intact until
+// the new index replaces its index, because data files alternate between the names -of-00001 and -of-00002 (with N
+// files, N and N + 1). Destroying the writer before Finish removes the temporary files. Not thread-safe.
 class BundleWriter {
  public:
   // The directory must exist.
@@ -41,13 +40,12 @@ class BundleWriter {
                                                               BundleWriterOptions options = {});
   ~BundleWriter();
 
-  // Adds a tensor; `content` is its elements, little-endian, row-major. Its memory is read before Add
-  // returns and is not kept. Names may come in any order.
-  // Errors: InvalidArgument for an empty or repeated name or a size that contradicts dtype and shape; those of the
-  // file.
+  // Adds a tensor. `content` holds its elements, little-endian and row-major; it is not used after Add returns. Names
+  // may be added in any order. Errors: InvalidArgument for an empty or repeated name or a size that contradicts dtype
+  // and shape; those of the file.
   absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
 
-  // Makes the checkpoint visible and durable. No Add afterwards. Also returns the first error of Add.
+  // Makes the checkpoint visible and durable. Also returns the first error of Add. Add must not be called afterwards.
   absl::Status Finish();
 
  private:
@@ -66,7 +64,7 @@ class BundleWriter {
   FileSystem* const fs_;
   const std::string prefix_;
   const BundleWriterOptions options_;
-  // The number of data files, or one more, which is then absent.
+  // The number in the data files' names: the number of data files, or one more than exist.
   const int num_shards_;
   const bool replaces_;
   std::vector<DataFile> data_;
@@ -74,7 +72,7 @@ class BundleWriter {
   // Bytes added so far.
   uint64_t offset_ = 0;
   std::map<std::string, v1::BundleEntryProto> entries_;
-  // The data files may have their names, and no index was given its own.
+  // True while data files may have their final names without an index that refers to them.
   bool data_is_orphan_ = false;
   bool finished_ = false;
 };

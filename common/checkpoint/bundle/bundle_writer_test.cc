@@ -84,7 +84,7 @@ TEST_F(BundleWriterTest, EndsBeforeAPieceThatIsRefused) {
   EXPECT_THAT(Files(), ElementsAre());
 }
 
-// One data file, the version that TensorFlow's reader takes.
+// A single data file, in the version that TensorFlow's reader accepts.
 TEST_F(BundleWriterTest, TheHeaderIsTheseBytesForEver) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
   const auto entries = DecodeIndexTable(ReadFile(&fs_, "d/ckpt.index").value());
@@ -145,7 +145,7 @@ TEST_F(BundleWriterTest, ReplacesOneThatHasAnotherNumberOfDataFiles) {
   EXPECT_THAT(Files(), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
 }
 
-// Of several data files, at every operation of a save over a checkpoint.
+// Fails each operation of a save with several data files over an existing checkpoint.
 TEST_F(BundleWriterTest, AFailedReplacementLeavesTheOldOneAndNothingElse) {
   const auto save = [this](float value) { return Save(&fs_, "d/ckpt", value, 2); };
   ASSERT_TRUE(save(1).ok());
@@ -154,7 +154,7 @@ TEST_F(BundleWriterTest, AFailedReplacementLeavesTheOldOneAndNothingElse) {
     fs_.FailOperation(n, absl::ResourceExhaustedError("full"));
     if (save(2).ok()) break;
     const float found = Restore(&memory_, "d/ckpt");
-    // The new index has its name when only the last sync of the directory fails.
+    // The new index has its final name if only the last sync of the directory fails.
     EXPECT_TRUE(found == 1 || found == 2) << n;
     if (found == 2) break;
     if (Files().size() > 3) {
@@ -195,7 +195,7 @@ TEST_F(BundleWriterTest, RefusesContentThatContradictsTypeAndShape) {
   EXPECT_FALSE(writer->Add("s", v1::DT_STRING, {}, "").ok());
   EXPECT_FALSE(writer->Add("", v1::DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_FALSE(writer->Add(std::string(65537, 'x'), v1::DT_FLOAT, {1}, Bytes(1)).ok());
-  // None of it spoils the checkpoint.
+  // The errors do not spoil the checkpoint.
   ASSERT_TRUE(writer->Add("v", v1::DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(Restore(&fs_, "d/ckpt"), 1);
@@ -236,7 +236,7 @@ TEST_F(BundleWriterTest, LeavesNothingWhereverAFirstSaveFails) {
   }
 }
 
-// It may have done what it says has failed.
+// The rename may have succeeded despite its error.
 TEST_F(BundleWriterTest, KeepsTheDataWhenAnIndexMayLeadToThem) {
   fs_.FailMatching(FaultyFileSystem::Operation::kRename, "ckpt.index", absl::InternalError("timed out"));
   EXPECT_FALSE(Save(&fs_, "d/ckpt", 1).ok());
@@ -267,7 +267,7 @@ TEST_F(BundleWriterTest, ReplacesADamagedCheckpoint) {
   EXPECT_EQ(Files().size(), 2u);
 }
 
-// Without its index nobody knows which data file it lives from.
+// Without the index, the data file in use is unknown.
 TEST_F(BundleWriterTest, DoesNotTakeACheckpointThatItCannotReadForNone) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
   using Operation = FaultyFileSystem::Operation;
@@ -280,11 +280,11 @@ TEST_F(BundleWriterTest, DoesNotTakeACheckpointThatItCannotReadForNone) {
   }
 }
 
-// Whatever operation of a second save of one prefix is the last, and whatever of the unsynced is lost: the
-// old content or the new is there whole; and the new one once Finish has said so.
+// Stops the second save of one prefix after each operation and loses any subset of unsynced data. Either the old or the
+// new checkpoint must be intact, and the new one once Finish has succeeded.
 class BundleWriterCrashTest : public ::testing::TestWithParam<int> {};
 
-// With one data file, and with several.
+// Covers one data file and several.
 TEST_P(BundleWriterCrashTest, KeepsOneWholeCheckpointThroughAReplacement) {
   for (const UnsyncedNames names : {UnsyncedNames::kLost, UnsyncedNames::kKept, UnsyncedNames::kOnlyLastKept}) {
     bool killed = true;

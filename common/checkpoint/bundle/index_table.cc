@@ -17,17 +17,17 @@
 namespace lockstep {
 namespace {
 
-// TensorFlow's block size; LevelDB's own default is 4 KiB.
+// TensorFlow's block size; LevelDB's default is 4 KiB.
 constexpr size_t kBlockSize = 256 << 10;
 constexpr int kRestartInterval = 16;
 
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
-// Two handles, padded, and the magic number.
+// Two padded handles and the magic number.
 constexpr size_t kFooterSize = 48;
-// After each block: the compression type and the masked CRC32C of block and type.
+// Follows each block: the compression type and the masked CRC32C of block and type.
 constexpr size_t kTrailerSize = 5;
 
-// Bytes that all keys together may have, for each byte of the table.
+// Maximum total bytes of all keys, per byte of the table.
 constexpr uint64_t kMostKeyBytesPerByte = 64;
 
 class StringFile : public leveldb::WritableFile {
@@ -45,7 +45,7 @@ class StringFile : public leveldb::WritableFile {
   std::string* const out_;
 };
 
-// A block's place in the file, without its trailer.
+// The position of a block in the file, without its trailer.
 struct BlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;
@@ -59,7 +59,7 @@ bool ConsumeHandle(absl::string_view* data, BlockHandle* handle) {
   return ConsumeVarint(data, &handle->offset) && ConsumeVarint(data, &handle->size);
 }
 
-// The contents of a block, its checksum verified.
+// Returns the contents of a block after verifying its checksum.
 absl::StatusOr<absl::string_view> BlockAt(absl::string_view table, const BlockHandle& handle) {
   const uint64_t room = table.size() - kFooterSize;
   if (handle.offset > room || handle.size > room - handle.offset || kTrailerSize > room - handle.offset - handle.size) {
@@ -82,16 +82,16 @@ absl::StatusOr<absl::string_view> BlockAt(absl::string_view table, const BlockHa
 
 using Visit = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
 
-// What is still allowed of one table. Prefixes that keys share make them more than what is stored: 16 times at most in
-// a table with LevelDB's restart points, any number of times in a malicious one.
+// Remaining limits for one table. Shared prefixes make the keys larger than their stored form: at most 16 times in a
+// table with LevelDB's restart points, without bound in a malicious one.
 struct Allowance {
   uint64_t key_bytes;
   uint64_t block_bytes;
 };
 
-// Visits the entries of a block in their order. Each is: bytes of the key shared with the previous one, bytes not
-// shared, bytes of the value (varints), the rest of the key, the value. After them come the restart
-// points, which serve searching, and their number.
+// Visits the entries of a block in order. An entry consists of the number of key bytes shared with the previous key, of
+// unshared key bytes and of value bytes (varints), the rest of the key, and the value. The restart points, which are
+// for searching, and their number follow the entries.
 absl::Status VisitEntries(absl::string_view block, uint64_t offset, Allowance* allowance, Visit visit) {
   if (block.size() + kTrailerSize > allowance->block_bytes) return Damaged(offset, "the block overlaps others");
   allowance->block_bytes -= block.size() + kTrailerSize;
@@ -154,7 +154,7 @@ absl::Status ReadIndexTable(absl::string_view table, Visit visit) {
   if (!ConsumeHandle(&footer, &meta_index) || !ConsumeHandle(&footer, &index)) {
     return Damaged(table.size() - kFooterSize, "the footer holds no block handles");
   }
-  // Empty without a filter policy, but it too has a checksum.
+  // Empty without a filter policy, but it has a checksum too.
   RETURN_IF_ERROR(BlockAt(table, meta_index).status());
   ASSIGN_OR_RETURN(const absl::string_view index_block, BlockAt(table, index));
 

@@ -12,18 +12,18 @@ namespace lockstep {
 
 // The sorted string table of a checkpoint's index file: a LevelDB table (docs/checkpoint.md).
 
-// A table with a longer key is refused.
+// Tables with a longer key are rejected.
 inline constexpr size_t kMostIndexKeyBytes = 64 << 10;
 
-// The table's bytes, the same that TensorFlow writes for these keys and values.
+// Returns the table's bytes, identical to TensorFlow's for these keys and values.
 std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 
-// Reads any LevelDB table without compression, verifies all its checksums, and calls `visit` with each key and value,
-// in the order of the keys. Both are gone when it returns; its error ends the reading and is returned. Not LevelDB's
-// own reader, because that trusts the lengths inside a block and in the footer; this one trusts nothing. It takes time
-// in proportion to the table's size, and its keys together have at most 64 times the table's bytes: a table is refused
-// if its blocks overlap, if a key is too long, or if keys share more with each other. Errors: DataLoss,
-// with the byte where the damage is; Unimplemented for a compressed table.
+// Reads any LevelDB table without compression, verifies all its checksums, and calls `visit` with each key and value in
+// key order. Key and value are valid only during the call; an error from `visit` ends the reading and is returned.
+// LevelDB's own reader trusts the lengths inside a block and in the footer; this one trusts nothing. Its time is
+// proportional to the table's size, and the keys together may have at most 64 times the table's bytes: overlapping
+// blocks, keys that are too long and keys that share more are rejected. Errors: DataLoss, with the position of the
+// damage; Unimplemented for a compressed table.
 absl::Status ReadIndexTable(absl::string_view table,
                             absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
 

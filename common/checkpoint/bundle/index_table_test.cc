@@ -67,7 +67,7 @@ TEST(IndexTableTest, IsReadByLevelDb) {
   EXPECT_EQ(read, entries);
 }
 
-// The handles in the footer are padded to 40 bytes, which nothing reads; every other flip is detected.
+// Every flip is detected except in the footer, which pads the handles to 40 bytes that are never read.
 TEST(IndexTableTest, DetectsAFlipOfEveryByteButThePadding) {
   const Entries entries = SomeEntries(40);
   const std::string table = EncodeIndexTable(entries);
@@ -99,7 +99,7 @@ std::string Varint(uint64_t value) {
   return bytes + static_cast<char>(value);
 }
 
-// A table of one block, which its index names so many times, whose checksums are right, whatever the block contains.
+// Returns a table whose index names its only block `times` times, with valid checksums for any content.
 std::string TableOfBlock(const std::string& block, int times = 1) {
   const auto trailer = [](const std::string& contents) {
     std::string typed = contents + '\0';
@@ -154,7 +154,7 @@ TEST(IndexTableTest, SaysAtWhichByteAnEntryIsDamaged) {
             "damaged at byte 5: an entry does not fit in its block");
 }
 
-// Each entry shares all but its last bytes with the one before.
+// Each entry shares all but its last bytes with the previous one.
 std::string BlockOfSharedKeys(size_t key_size, int n) {
   std::string block = Varint(0) + Varint(key_size) + Varint(1) + std::string(key_size, 'k') + "v";
   for (int i = 0; i < n; ++i) {
@@ -163,7 +163,7 @@ std::string BlockOfSharedKeys(size_t key_size, int n) {
   return block + std::string("\0\0\0\0\1\0\0\0", 8);
 }
 
-// 200 kB of file that were 3 GB of keys.
+// A 200 kB file would yield 3 GB of keys.
 TEST(IndexTableTest, RefusesKeysThatAreManyTimesTheirFile) {
   const auto status = [](size_t key_size, int n) {
     return DecodeIndexTable(TableOfBlock(BlockOfSharedKeys(key_size, n))).status();
@@ -176,7 +176,7 @@ TEST(IndexTableTest, RefusesKeysThatAreManyTimesTheirFile) {
   EXPECT_EQ(status(100000, 30000).code(), absl::StatusCode::kDataLoss);
 }
 
-// Blocks of somebody's making, whose checksums are right: read or refused, whatever is in them.
+// Random blocks with valid checksums must be either read or rejected.
 TEST(IndexTableTest, SurvivesAnyBlock) {
   std::mt19937 random(1);
   const std::string intact = BlockOfSharedKeys(9, 5);
@@ -201,7 +201,7 @@ TEST(IndexTableTest, RefusesBlocksThatAreNamedAgain) {
   EXPECT_THAT(std::string(DecodeIndexTable(TableOfBlock(empty, 1000)).status().message()), HasSubstr("overlaps"));
 }
 
-// Names of any make, with what LevelDB shares of them.
+// Random names, with LevelDB's prefix sharing.
 TEST(IndexTableTest, ReadsWhateverItWrites) {
   Entries entries;
   const std::string longest((64 << 10) - 5, 'x');

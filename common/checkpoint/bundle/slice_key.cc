@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// The number of bytes, then the bytes of `value` from the highest that is not zero.
+// Appends the number of bytes, then the bytes of `value` from the highest non-zero one.
 void AppendUnsigned(std::string* key, uint64_t value) {
   std::string bytes;
   for (; value > 0; value >>= 8) bytes.insert(bytes.begin(), static_cast<char>(value & 0xff));
@@ -13,7 +13,7 @@ void AppendUnsigned(std::string* key, uint64_t value) {
   *key += bytes;
 }
 
-// 00 becomes 00 ff, ff becomes ff 00; the end is 00 01.
+// Encodes 00 as 00 ff and ff as ff 00, and terminates with 00 01.
 void AppendString(std::string* key, absl::string_view text) {
   for (const char c : text) {
     key->push_back(c);
@@ -23,15 +23,15 @@ void AppendString(std::string* key, absl::string_view text) {
   *key += std::string("\0\1", 2);
 }
 
-// Two's complement, highest byte first, in the fewest bytes n that hold 7n bits with the sign; for a value
-// that is not negative the n highest bits are inverted (1, then n-1 ones, then the sign's 0), for a negative
-// one they are inverted too (0, then n-1 zeros, then the sign's 1).
+// Appends two's complement, highest byte first, in the fewest bytes n that hold 7n bits including the sign. The n
+// highest bits are inverted: for a non-negative value they become n ones before the sign's 0, for a negative one n
+// zeros before the sign's 1.
 void AppendSigned(std::string* key, int64_t value) {
   const uint64_t magnitude = static_cast<uint64_t>(value < 0 ? ~value : value);
   int bits = 0;
   while (bits < 64 && (magnitude >> bits) != 0) ++bits;
   const int size = bits / 7 + 1;
-  // The header is a run of `size` ones, which may reach into the second byte and beyond.
+  // The header is a run of `size` ones, which may extend into the second byte and further.
   for (int i = 0; i < size; ++i) {
     const int shift = 8 * (size - 1 - i);
     const uint64_t shifted = shift < 64 ? static_cast<uint64_t>(value >> shift) : (value < 0 ? ~uint64_t{0} : 0);

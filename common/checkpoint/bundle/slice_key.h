@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// The key in an index file under which one slice of a partitioned variable stands, as TensorFlow
-// encodes it (docs/checkpoint.md). It begins with a zero byte, so no variable's name is one.
+// Returns the index key of one slice of a partitioned variable, in TensorFlow's encoding (docs/checkpoint.md). It
+// begins with a zero byte, so it never equals a variable's name.
 std::string SliceKey(absl::string_view name, const v1::TensorSliceProto& slice);
 
 inline bool IsSliceKey(absl::string_view key) { return !key.empty() && key.front() == '\0'; }

@@ -10,18 +10,18 @@
 
 namespace lockstep {
 
-// Where a checkpoint keeps the number of updates, as TensorFlow does: an int64 scalar.
+// Key of the number of updates, as in TensorFlow: an int64 scalar.
 inline constexpr char kGlobalStepKey[] = "global_step";
-// Where it keeps a serialized v1::SessionState, as uint8; absent when no program follows the run.
+// Key of a serialized v1::SessionState, as uint8. Absent if no program drives the run.
 inline constexpr char kSessionStateKey[] = "lockstep/session_state";
 
-// Whether `checkpoint` holds under `key` what the model declares, which is of float32.
-// Errors: NotFound; InvalidArgument names the checkpoint, the key, both types and both shapes.
+// Checks that `checkpoint` holds under `key` what the model declares, which is float32. Errors: NotFound;
+// InvalidArgument names the checkpoint, the key, both types and both shapes.
 absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
                                  const Shape& shape);
 
-// Whether the values that were read from `key` are finite, as those that a run starts from must be: the run would save
-// what is not, and restore it. InvalidArgument names the checkpoint, the key and the first element that is not.
+// Checks that the values read from `key` are finite. A run must start from finite values, or it would save and restore
+// others. InvalidArgument names the checkpoint, the key and the first element that is not finite.
 absl::Status CheckFinite(const TensorReader& checkpoint, absl::string_view key, absl::Span<const float> values);
 
 }  // namespace lockstep

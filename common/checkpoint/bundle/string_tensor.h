@@ -8,11 +8,10 @@
 
 namespace lockstep {
 
-// Verifies a tensor of strings as a data file stores it: the lengths as varints, 4 bytes with the masked
-// CRC32C of the lengths, then the strings. TensorFlow keeps one of them, the object graph of
-// tf.train.Checkpoint, in its checkpoints. `crc` is the unmasked checksum from the index; it covers the
-// lengths as 4-byte numbers (8-byte ones from 2^32), the 4 bytes and the strings.
-// InvalidArgument, with the reason, when the bytes are not `elements` strings with that checksum.
+// Verifies a tensor of strings as stored in a data file: the lengths as varints, 4 bytes with the masked CRC32C of the
+// lengths, then the strings. TensorFlow's checkpoints contain one, the object graph of tf.train.Checkpoint. `crc` is
+// the unmasked checksum from the index; it covers the lengths as 4-byte numbers (8-byte from 2^32), the 4 bytes and the
+// strings. InvalidArgument explains why the bytes are not `elements` strings with that checksum.
 absl::Status CheckStrings(absl::string_view encoded, uint64_t elements, uint32_t crc);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// The lengths 1, 0 and 3, room for their checksum, and the strings.
+// The lengths 1, 0 and 3, space for their checksum, and the strings.
 const char kEncoded[] =
     "\x01\x00\x03\x00\x00\x00\x00"
     "abcd";
@@ -47,7 +47,7 @@ TEST(StringTensorTest, DetectsEveryFlipAndCut) {
 }
 
 TEST(StringTensorTest, SaysWhatIsMissing) {
-  // One string of three bytes, and no room for the checksum before it.
+  // A string of three bytes, without space for the checksum before it.
   EXPECT_EQ(CheckStrings("\x03"
                          "abc",
                          1, 0)

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Named tensors on disk, in whatever format: a checkpoint (BundleReader), or a file of weights (formats/). What is read
-// was not checked by its writer: damage, also deliberate, is DataLoss that names the file and the tensor. Thread-safe.
+// Named tensors on disk in any format: a checkpoint (BundleReader) or a file of weights (formats/). The input is
+// untrusted: damage, even deliberate, is DataLoss naming the file and the tensor. Thread-safe.
 class TensorReader {
  public:
   virtual ~TensorReader() = default;
@@ -30,21 +30,20 @@ class TensorReader {
   struct Entry {
     v1::DataType dtype;
     Shape shape;
-    // What ReadInto needs: elements x element size; for strings the size of their encoding in the file.
+    // Bytes that ReadInto needs: elements x element size; for strings, the size of their encoding in the file.
     uint64_t bytes;
   };
-  // NotFound names the tensor and where it was looked for; Unimplemented for one whose type or layout in memory has no
-  // Entry.
+  // NotFound names the tensor and the file that lacks it; Unimplemented for a type or memory layout without an Entry.
   virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
 
   // Reads a tensor, row-major and little-endian, into the caller's memory; `out` must have Entry.bytes bytes. Verifies
   // the checksum of a format that has one. Errors: those of Describe, DataLoss, or the file's.
   virtual absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const = 0;
 
-  // The same; Unimplemented for strings and other types without a fixed size as well.
+  // Returns a tensor. Unimplemented also for strings and other types without a fixed size.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // Reads everything, and verifies what checksums there are.
+  // Reads everything and verifies all checksums of the format.
   virtual absl::Status Verify() const;
 };
 

@@ -12,17 +12,16 @@
 
 namespace lockstep {
 
-// A box of a larger tensor: in each dimension a start and a length. A value type.
+// A box of a larger tensor, with a start and a length in each dimension. A value type.
 class TensorSlice {
  public:
-  // An extent without a length is the whole dimension.
-  // InvalidArgument when the slice does not lie within `shape`.
+  // An extent without a length covers the whole dimension. InvalidArgument if the slice exceeds `shape`.
   static absl::StatusOr<TensorSlice> FromProto(const v1::TensorSliceProto& proto, const Shape& shape);
 
   uint64_t num_elements() const;
   bool Overlaps(const TensorSlice& other) const;
 
-  // Copies the slice's elements, row-major, to their places in a tensor of `shape`. `element_size` in bytes.
+  // Copies the slice's elements, row-major, to their positions in a tensor of `shape`. `element_size` in bytes.
   void CopyInto(const char* content, const Shape& shape, size_t element_size, char* tensor) const;
 
   // "0,3:2,3": start,length of each dimension.
@@ -33,10 +32,10 @@ class TensorSlice {
   std::vector<int64_t> length_;
 };
 
-// The slices of one variable. Comparing all pairs stays cheap up to here; partitioners make hundreds.
+// Maximum slices of one variable. Comparing all pairs is cheap up to this limit; partitioners make hundreds.
 inline constexpr int kMostSlices = 10000;
 
-// InvalidArgument unless each element of `shape` is in exactly one of `slices`, which are at most kMostSlices.
+// InvalidArgument unless each element of `shape` is in exactly one of the `slices`, at most kMostSlices.
 absl::Status CheckCover(const std::vector<TensorSlice>& slices, const Shape& shape);
 
 }  // namespace lockstep

@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// `reader` with its float64, float16 and bfloat16 tensors as float32, each number rounded to the nearest. All else as
-// it is.
+// Wraps `reader` to return float64, float16 and bfloat16 tensors as float32, rounding each number to the nearest. Other
+// tensors are unchanged.
 std::unique_ptr<TensorReader> AsFloat32(std::unique_ptr<TensorReader> reader);
 
-// OpenTensors for those who load weights: a file of another program is read AsFloat32. A checkpoint is not: as in
-// TensorFlow a variable takes values of its own type.
+// OpenTensors for loading weights: opens another program's file with AsFloat32, but not a checkpoint, because, as in
+// TensorFlow, a variable accepts only its own type.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenWeights(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep

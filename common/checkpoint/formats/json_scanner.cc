@@ -31,7 +31,7 @@ void AppendUtf8(uint32_t code, std::string* out) {
   }
 }
 
-// Four hexadecimal digits.
+// Consumes four hexadecimal digits.
 bool TakeHex(absl::string_view* text, uint32_t* code) {
   if (text->size() < 4) return false;
   *code = 0;
@@ -61,7 +61,7 @@ bool JsonScanner::at_end() {
   return rest_.empty();
 }
 
-// `text` begins behind the backslash.
+// `text` begins after the backslash.
 bool JsonScanner::TakeEscape(absl::string_view* text, std::string* out) const {
   constexpr absl::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
   if (text->empty()) return false;

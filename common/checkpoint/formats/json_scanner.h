@@ -9,19 +9,19 @@
 
 namespace lockstep {
 
-// Reads the JSON (RFC 8259) of a header that says what tensors a file has: strings, lists of natural numbers, and the
-// signs between them, in constant memory beyond what it returns. Each Take skips white space and consumes nothing when
-// it returns false.
+// Reads the JSON (RFC 8259) of a header that describes a file's tensors: strings, lists of natural numbers, and the
+// punctuation between them, in constant memory apart from the results. Each Take skips white space and, if it returns
+// false, consumes nothing.
 class JsonScanner {
  public:
   explicit JsonScanner(absl::string_view text) : rest_(text) {}
 
   bool TakeChar(char c);
-  // Of valid UTF-8, its escapes resolved.
+  // A string of valid UTF-8, with its escapes resolved.
   bool TakeString(std::string* out);
-  // "[2,3]", of numbers below 2^63.
+  // A list of numbers below 2^63, "[2,3]".
   bool TakeNumbers(std::vector<int64_t>* out);
-  // Whether nothing but white space is left.
+  // Returns true if only white space is left.
   bool at_end();
   absl::string_view rest() const { return rest_; }
 

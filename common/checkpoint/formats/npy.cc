@@ -18,9 +18,9 @@ namespace lockstep {
 namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
-// NumPy's elements begin at a multiple of this.
+// NumPy aligns the elements to this.
 constexpr size_t kAlignment = 64;
-// Characters of a type that an error shows.
+// Characters of a type shown in an error.
 constexpr size_t kShownTypeBytes = 60;
 // NumPy's limit.
 constexpr size_t kMostDimensions = 64;
@@ -36,12 +36,12 @@ constexpr NumpyType kTypes[] = {
     {"f2", v1::DT_HALF},  {"u2", v1::DT_UINT16}, {"u4", v1::DT_UINT32}, {"u8", v1::DT_UINT64},
 };
 
-// The three entries of the dictionary, as they stand there.
+// The dictionary's three entries, verbatim.
 struct Fields {
   absl::string_view descr, fortran_order, shape;
 };
 
-// Python literals, as far as a header has them.
+// Scans the Python literals that occur in a header.
 class LiteralScanner {
  public:
   explicit LiteralScanner(absl::string_view text) : rest_(text) {}
@@ -51,7 +51,7 @@ class LiteralScanner {
     SkipSpace();
     return absl::ConsumePrefix(&rest_, absl::string_view(&c, 1));
   }
-  // A quoted string without escapes, and what is in it.
+  // A quoted string without escapes; returns its content.
   bool TakeString(absl::string_view* out) {
     SkipSpace();
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return false;
@@ -61,7 +61,7 @@ class LiteralScanner {
     rest_.remove_prefix(end + 1);
     return true;
   }
-  // Anything up to a comma or brace outside of brackets and quotes.
+  // Takes everything up to a comma or brace outside of brackets and quotes.
   bool TakeValue(absl::string_view* out) {
     SkipSpace();
     int depth = 0;
@@ -152,7 +152,7 @@ absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_vie
   return known->dtype;
 }
 
-// The bytes before the dictionary, and with it.
+// Bytes before the dictionary, and bytes including it.
 struct Extent {
   size_t text = 0, header = 0;
 };
@@ -199,7 +199,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view start, absl::string_v
   auto shape = Shape::Create(dims);
   if (!shape.ok()) return Damaged(name, shape.status().message());
   header.shape = *std::move(shape);
-  // With one dimension the order is the same.
+  // With one dimension, both orders are the same.
   if (fields.fortran_order == "True" && header.shape.rank() > 1) {
     return absl::UnimplementedError(
         absl::StrCat(name, " is in Fortran order; save numpy.ascontiguousarray of the array"));

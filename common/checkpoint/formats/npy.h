@@ -19,26 +19,26 @@ namespace lockstep {
 struct NpyHeader {
   v1::DataType dtype = v1::DT_INVALID;
   Shape shape;
-  // Where the elements begin.
+  // Offset of the first element.
   size_t header_bytes = 0;
-  // Those of all elements, which are little-endian and row-major.
+  // Bytes of all elements, which are little-endian and row-major.
   uint64_t content_bytes() const;
 };
 
-// A longer header is refused, as NumPy does by default.
+// Longer headers are rejected, as NumPy does by default.
 constexpr size_t kMostNpyHeaderBytes = 10000 + 12;
 
-// The header of the array that begins with `start`, its first kMostNpyHeaderBytes bytes, or all of them where there are
-// fewer. Errors begin with `name`: DataLoss for what is no such header, or ends early; Unimplemented, with what to
-// do, for an array in Fortran order, of a big-endian type, or of a type that is none of v1::DataType.
+// Parses the header of the array that begins with `start`, its first kMostNpyHeaderBytes bytes, or all of them if it
+// has fewer. Errors begin with `name`: DataLoss for an invalid or truncated header; Unimplemented, with a remedy, for
+// an array in Fortran order, of a big-endian type, or of a type that v1::DataType lacks.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view start, absl::string_view name);
 
-// As NumPy writes it, version 1.0, padded to 64 bytes. InvalidArgument for a type that NumPy does not have (bfloat16,
-// strings).
+// Encodes a header as NumPy does, version 1.0, padded to 64 bytes. InvalidArgument for a type that NumPy lacks
+// (bfloat16, strings).
 absl::StatusOr<std::string> EncodeNpyHeader(v1::DataType dtype, const Shape& shape);
 
-// The header of a .npy file, whose length it agrees with. Errors: DataLoss and Unimplemented as above; those of the
-// file.
+// Reads the header of a .npy file and checks the file's length against it. Errors: DataLoss and Unimplemented as above;
+// those of the file.
 absl::StatusOr<NpyHeader> ReadNpyHeader(const RandomAccessFile& file, const std::string& path);
 
 }  // namespace lockstep

@@ -25,7 +25,7 @@ std::string Npy(const std::string& dictionary, int version = 1) {
 
 absl::Status ErrorOf(const std::string& start) { return ParseNpyHeader(start, "f").status(); }
 
-// What numpy 1.26 writes for numpy.zeros((2, 3), numpy.float32).
+// The bytes that numpy 1.26 writes for numpy.zeros((2, 3), numpy.float32).
 TEST(NpyTest, WritesTheBytesThatNumPyWrites) {
   const auto header = EncodeNpyHeader(v1::DT_FLOAT, {2, 3});
   ASSERT_TRUE(header.ok()) << header.status();

@@ -15,11 +15,11 @@
 
 namespace lockstep {
 
-// Reads what numpy.savez and savez_compressed write: a ZIP archive with a member NAME.npy for each array.
+// Reads the output of numpy.savez and savez_compressed: a ZIP archive with a member NAME.npy for each array.
 class NpzReader : public TensorReader {
  public:
-  // Errors: those of ZipReader::Open; DataLoss for a member that is no .npy file, or of another length than it says. An
-  // array that ParseNpyHeader does not implement is an error when it is described or read.
+  // Errors: those of ZipReader::Open; DataLoss for a member that is not a .npy file or whose length contradicts its
+  // header. Describing or reading an array that ParseNpyHeader does not implement fails.
   static absl::StatusOr<std::unique_ptr<NpzReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return zip_->path(); }
@@ -28,7 +28,7 @@ class NpzReader : public TensorReader {
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
   absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const override;
 
-  // Where the elements of an array begin in the file; nullopt when they are compressed. Errors: those of Describe.
+  // Returns the file offset of an array's elements, or nullopt if they are compressed. Errors: those of Describe.
   absl::StatusOr<absl::optional<uint64_t>> OffsetOf(absl::string_view name) const;
 
  private:
@@ -38,7 +38,7 @@ class NpzReader : public TensorReader {
   };
 
   explicit NpzReader(std::unique_ptr<ZipReader> zip) : zip_(std::move(zip)) {}
-  // Never one without a header.
+  // Returns only arrays with a header.
   absl::StatusOr<const Array*> Find(absl::string_view name) const;
 
   const std::unique_ptr<ZipReader> zip_;

@@ -33,7 +33,7 @@ std::string Deflated(const std::string& data) {
   return out;
 }
 
-// An archive of one member, as another program makes it; every number of it can be wrong.
+// An archive of one member, as another program would write it. Any of its numbers can be made wrong.
 struct Archive {
   std::string name = "w.npy", stored;
   uint32_t crc = 0, stored_bytes = 0, bytes = 0, offset = 0;

@@ -14,17 +14,17 @@
 
 namespace lockstep {
 
-// Writes an archive that numpy.load reads, as numpy.savez does: a stored member NAME.npy for each array, with zip64
-// where sizes need it. All times are those of 1980, so that equal arrays make equal files. Not thread-safe.
+// Writes an archive that numpy.load reads, as numpy.savez does: a stored member NAME.npy for each array, with zip64 if
+// sizes need it. All timestamps are in 1980, so that equal arrays make equal files. Not thread-safe.
 class NpzWriter {
  public:
-  // `file` is written from its start and must outlive the writer; closing it is the caller's.
+  // `file` is written from its start and must outlive the writer; the caller closes it.
   explicit NpzWriter(WritableFile* file) : file_(file) {}
 
-  // `content` is the elements, little-endian, row-major. Errors: InvalidArgument for a type that NumPy does not have, a
-  // name of more than 65531 bytes, and a name that was added before; those of the file.
+  // `content` holds the elements, little-endian and row-major. Errors: InvalidArgument for a type that NumPy lacks, a
+  // name of more than 65531 bytes, and a repeated name; those of the file.
   absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
-  // No Add afterwards.
+  // Add must not be called afterwards.
   absl::Status Finish();
 
  private:

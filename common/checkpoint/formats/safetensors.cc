@@ -20,7 +20,7 @@ namespace {
 constexpr char kMetadata[] = "__metadata__";
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kAlignment = 8;
-// Bytes that an error shows of what is wrong.
+// Bytes of the wrong part shown in an error.
 constexpr size_t kShownBytes = 60;
 
 struct NamedType {
@@ -33,7 +33,7 @@ constexpr NamedType kTypes[] = {{"F32", v1::DT_FLOAT},  {"F64", v1::DT_DOUBLE}, 
                                 {"U16", v1::DT_UINT16}, {"BF16", v1::DT_BFLOAT16}, {"U32", v1::DT_UINT32},
                                 {"U64", v1::DT_UINT64}};
 
-// DT_INVALID when there is none.
+// Returns DT_INVALID for an unknown name.
 v1::DataType TypeNamed(absl::string_view name) {
   const auto found =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NamedType& t) { return t.name == name; });
@@ -99,7 +99,7 @@ absl::Status SafetensorsReader::ReadHeader() {
     return Damaged(absl::StrCat("the header at byte ", kLengthBytes + header.size() - scanner.rest().size(), " has ",
                                 absl::CHexEscape(scanner.rest().substr(0, kShownBytes))));
   };
-  // The original refuses white space before it.
+  // The reference implementation rejects white space before the brace.
   if (header.empty() || header[0] != '{' || !scanner.TakeChar('{')) return unexpected();
   bool more = !scanner.TakeChar('}'), has_metadata = false;
   while (more) {

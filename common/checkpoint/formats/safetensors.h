@@ -16,16 +16,16 @@
 
 namespace lockstep {
 
-// The format of github.com/huggingface/safetensors: the length of a header as a little-endian 64-bit number, the
-// header, a JSON object of each tensor's type, shape and place, and the tensors' bytes, without a gap.
+// The format of github.com/huggingface/safetensors: the length of the header as a little-endian 64-bit number, the
+// header, which is a JSON object of each tensor's type, shape and position, and the tensors' bytes, without gaps.
 
-// A longer header is refused, as the original does.
+// Longer headers are rejected, as in the reference implementation.
 constexpr uint64_t kMostSafetensorsHeaderBytes = 100'000'000;
 
-// Reads such a file. A tensor of a type that v1::DataType lacks (F8_E4M3) is an error when it is described or read.
+// Reads a safetensors file. Describing or reading a tensor of a type that v1::DataType lacks (F8_E4M3) fails.
 class SafetensorsReader : public TensorReader {
  public:
-  // Errors: NotFound; DataLoss for what is no such file, or a damaged one.
+  // Errors: NotFound; DataLoss for a damaged file or one in another format.
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return path_; }
@@ -34,25 +34,25 @@ class SafetensorsReader : public TensorReader {
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
   absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const override;
 
-  // Free text of whoever wrote the file.
+  // Free text from the file's author.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   struct Place {
     std::string type;  // as in the file, "F32"
     Shape shape;
-    // In the file.
+    // Offsets in the file.
     uint64_t begin = 0, end = 0;
   };
 
   explicit SafetensorsReader(std::string path) : path_(std::move(path)) {}
-  // As the header has it.
+  // Type name as in the header.
   struct TensorInfo {
     std::string type;
     std::vector<int64_t> shape, offsets;
   };
   absl::Status ReadHeader();
-  // `begin`: of the tensors' bytes in the file.
+  // `begin` is the file offset of the tensors' bytes.
   absl::Status AddTensor(const std::string& name, const TensorInfo& info, uint64_t begin);
   absl::Status CheckPlaces(uint64_t begin) const;
   absl::Status Damaged(absl::string_view what) const;
@@ -63,16 +63,16 @@ class SafetensorsReader : public TensorReader {
   std::map<std::string, std::string> metadata_;
 };
 
-// What a file says of a tensor.
+// A tensor to be declared in a header.
 struct SafetensorsEntry {
   std::string name;
   v1::DataType dtype = v1::DT_INVALID;
   Shape shape;
 };
 
-// The start of a file with these tensors, whose bytes follow in this order. It is padded so that they begin at a
-// multiple of 8; the original aligns the tensors by having those of greater elements first. InvalidArgument for a
-// repeated name, one that is not UTF-8, "__metadata__", and for a type without a fixed size.
+// Returns the header of a file whose tensors' bytes follow in this order. Pads it so that they begin at a multiple of
+// 8; the reference implementation aligns the tensors by placing larger elements first. InvalidArgument for a repeated
+// name, a name that is not UTF-8, "__metadata__", and a type without a fixed size.
 absl::StatusOr<std::string> EncodeSafetensorsHeader(absl::Span<const SafetensorsEntry> entries,
                                                     const std::map<std::string, std::string>& metadata);
 

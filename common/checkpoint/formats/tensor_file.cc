@@ -90,7 +90,7 @@ absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFile
     ASSIGN_OR_RETURN(TensorReader::Entry entry, source.Describe(name));
     tensors.push_back({name, std::move(entry)});
   }
-  // Greater elements first, so that each tensor is aligned; then by name, in whatever order they were given.
+  // Larger elements first, so that each tensor is aligned; then by name, so the given order does not matter.
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensorEntry& a, const NamedTensorEntry& b) {
     const size_t a_size = SizeOf(a.entry.dtype), b_size = SizeOf(b.entry.dtype);
     return a_size != b_size ? a_size > b_size : a.name < b.name;

@@ -16,33 +16,33 @@
 
 namespace lockstep {
 
-// Files of weights in the formats of others.
+// Formats of weight files from other programs.
 enum class TensorFileFormat { kSafetensors, kNpz };
 
-// "safetensors", "npz", which is also how such a file's name ends, behind a dot.
+// "safetensors" or "npz", which is also the file name's extension.
 absl::string_view NameOf(TensorFileFormat format);
-// By name; InvalidArgument lists the names.
+// Parses a name; InvalidArgument lists the known ones.
 absl::StatusOr<TensorFileFormat> ParseTensorFileFormat(absl::string_view name);
-// By how the path ends; nullopt for others, such as a checkpoint's prefix.
+// Returns the format by the path's extension, or nullopt for other paths, such as a checkpoint's prefix.
 absl::optional<TensorFileFormat> FormatOfPath(absl::string_view path);
 
-// Opens a file of weights, or else the checkpoint with this prefix. Errors: those of the format's reader, NotFound
-// among them.
+// Opens a file of weights if the path names one, otherwise the checkpoint with this prefix. Errors: those of the
+// format's reader, including NotFound.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const std::string& path);
-// Whether there is something to open. False only when it is certain that there is not.
+// Returns true if there is something to open, false only if there certainly is not.
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
 struct TensorFileContents {
-  // In any order; each is in the source.
+  // Tensors of the source to write, in any order.
   std::vector<std::string> names;
-  // Free text that safetensors keeps; npz has no place for it.
+  // Free text stored in safetensors; npz cannot hold it.
   std::map<std::string, std::string> metadata;
 };
 
-// Writes tensors of `source` to `path`, with their names, types and shapes. A reader finds the old file or the new one,
-// whole and synced. The bytes of the file depend on nothing but the tensors and the metadata. Holds one tensor in
-// memory at a time. Errors: InvalidArgument for a tensor that the format cannot hold, which it names; those of the
-// source and of the file system, and then there is no new file.
+// Writes tensors of `source` to `path`, with their names, types and shapes. A reader sees the old file or the new one,
+// complete and synced. The file's bytes depend only on the tensors and the metadata. Holds one tensor in memory at a
+// time. Errors, after which there is no new file: InvalidArgument naming a tensor that the format cannot hold; those of
+// the source and of the file system.
 absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFileFormat format,
                              const TensorReader& source, const TensorFileContents& contents);
 

@@ -6,21 +6,22 @@
 
 namespace lockstep::zip {
 
-// The records of a ZIP archive (PKWARE's APPNOTE 4.3): their signatures, and their bytes without names, fields and
-// comments. An archive is local headers, each with its member's bytes; the directory, of entries; and its end.
+// The records of a ZIP archive (PKWARE's APPNOTE 4.3): their signatures, and their sizes without names, fields and
+// comments. An archive consists of local headers, each followed by its member's bytes, the directory of entries, and
+// the end record.
 constexpr uint32_t kLocalSignature = 0x04034b50;
 constexpr size_t kLocalBytes = 30;
 constexpr uint32_t kEntrySignature = 0x02014b50;
 constexpr size_t kEntryBytes = 46;
 constexpr uint32_t kEndSignature = 0x06054b50;
 constexpr size_t kEndBytes = 22;
-// zip64's end, and what says where it is.
+// The zip64 end record and its locator.
 constexpr uint32_t kEnd64Signature = 0x06064b50;
 constexpr size_t kEnd64Bytes = 56;
 constexpr uint32_t kLocatorSignature = 0x07064b50;
 constexpr size_t kLocatorBytes = 20;
 
-// The extra field with the numbers that do not fit into 32 bits, and what stands in their place.
+// The extra field for numbers that exceed 32 bits, and the placeholders for those numbers.
 constexpr uint16_t kZip64Field = 1;
 constexpr uint64_t kElsewhere32 = 0xffffffff;
 
@@ -31,7 +32,7 @@ constexpr uint16_t kUtf8Flag = 1 << 11;
 // A reader of version 4.5 knows zip64.
 constexpr uint16_t kVersion64 = 45;
 constexpr uint16_t kVersion = 20;
-// The first day that there is, 1980-01-01.
+// The earliest date, 1980-01-01.
 constexpr uint16_t kFirstDay = 1 << 5 | 1;
 
 }  // namespace lockstep::zip

@@ -22,9 +22,9 @@ namespace {
 constexpr size_t kPieceBytes = 256 << 10;
 // Deflate cannot shrink by more than this factor.
 constexpr uint64_t kGreatestRatio = 1032;
-// The record at the end and the longest comment.
+// The end record with the longest comment.
 constexpr uint64_t kMostEndBytes = zip::kEndBytes + 0xffff;
-// A longer directory is not read.
+// Larger directories are rejected.
 constexpr uint64_t kMostDirectoryBytes = 256 << 20;
 constexpr uint16_t kEncrypted = 1;
 
@@ -38,8 +38,8 @@ absl::StatusOr<std::string> ReadBytes(const RandomAccessFile& file, uint64_t off
   return bytes;
 }
 
-// Replaces the values that are all ones by those of the zip64 field, which has only these, in this order. False when
-// the field is missing or too short.
+// Replaces the values that are all ones with those in the zip64 field, which contains only these, in this order.
+// Returns false if the field is missing or too short.
 bool TakeZip64(absl::string_view extra, absl::Span<uint64_t* const> values) {
   const auto is_elsewhere = [](const uint64_t* value) { return *value == zip::kElsewhere32; };
   if (std::none_of(values.begin(), values.end(), is_elsewhere)) return true;
@@ -82,7 +82,7 @@ absl::StatusOr<ZipReader::Directory> ZipReader::FindDirectory() const {
   ASSIGN_OR_RETURN(const std::string tail, ReadBytes(*file_, size - tail_bytes, static_cast<size_t>(tail_bytes)));
   size_t at = std::string::npos;
   for (size_t i = tail.size() < zip::kEndBytes ? 0 : tail.size() - zip::kEndBytes + 1; i-- > 0;) {
-    // The comment reaches to the end.
+    // The comment must extend to the end of the file.
     if (Load32(tail, i) != zip::kEndSignature || i + zip::kEndBytes + Load16(tail, i + 20) != tail.size()) continue;
     at = i;
     break;
@@ -196,7 +196,7 @@ absl::Status ZipReader::CheckMembers() const {
     if (!names.insert(member.name).second) {
       return Damaged(absl::StrCat("there are two members ", absl::CHexEscape(member.name)));
     }
-    // Members that share bytes could make a small archive claim any amount of memory and time.
+    // Members that share bytes could let a small archive claim any amount of memory and time.
     if (member.stored_bytes > file_->size() - used) {
       return Damaged(absl::StrCat("its members have more bytes than the ", file_->size(), " of the file"));
     }
@@ -209,7 +209,7 @@ absl::Status ZipReader::Stream(const Member& member, absl::FunctionRef<bool(absl
   std::string in(static_cast<size_t>(std::min<uint64_t>(kPieceBytes, member.stored_bytes)), '\0');
   std::string out(member.deflated ? kPieceBytes : 0, '\0');
   z_stream stream = {};
-  // Without a header: the archive has its own.
+  // Raw deflate: the archive has its own headers.
   if (member.deflated) CHECK_EQ(inflateInit2(&stream, -MAX_WBITS), Z_OK);
   const auto end = absl::MakeCleanup([&] {
     if (member.deflated) inflateEnd(&stream);

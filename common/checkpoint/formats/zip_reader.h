@@ -16,32 +16,32 @@
 
 namespace lockstep {
 
-// Reads a ZIP archive (PKWARE's APPNOTE, with zip64) of members that are stored or deflated. Everything that the
-// archive says of itself is checked against the length of the file before it is believed. Thread-safe.
+// Reads a ZIP archive (PKWARE's APPNOTE, with zip64) of stored or deflated members. Checks everything in the archive
+// against the length of the file before using it. Thread-safe.
 class ZipReader {
  public:
   struct Member {
     std::string name;
     bool deflated = false;
-    // Where its bytes begin in the file, and how many there are.
+    // Position and size of the member's bytes in the file.
     uint64_t offset = 0, stored_bytes = 0;
-    // Inflated.
+    // Size after inflation.
     uint64_t bytes = 0;
     uint32_t crc32 = 0;
   };
 
-  // Errors: NotFound; DataLoss for what is no archive, or a damaged one; Unimplemented for one of several parts, an
-  // encrypted member, or one that is compressed otherwise.
+  // Errors: NotFound; DataLoss for a damaged archive or another format; Unimplemented for an archive of several parts,
+  // an encrypted member, or another compression.
   static absl::StatusOr<std::unique_ptr<ZipReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }
   const RandomAccessFile& file() const { return *file_; }
-  // In the order of the archive; no two have the same name.
+  // In archive order; names are unique.
   const std::vector<Member>& members() const { return members_; }
 
-  // The first `n` bytes of a member, or all of them when there are fewer. Verifies no checksum.
+  // Returns the first `n` bytes of a member, or all if there are fewer. Verifies no checksum.
   absl::StatusOr<std::string> ReadStart(const Member& member, size_t n) const;
-  // The bytes from `skip` to the end, as many as `out` has. DataLoss when the member's checksum is another.
+  // Fills `out` with the member's bytes from `skip` to its end. DataLoss if the member's checksum is wrong.
   absl::Status ReadFrom(const Member& member, uint64_t skip, absl::Span<char> out) const;
 
  private:
@@ -52,9 +52,9 @@ class ZipReader {
   explicit ZipReader(std::string path) : path_(std::move(path)) {}
   absl::StatusOr<Directory> FindDirectory() const;
   absl::Status ReadDirectory(const Directory& directory);
-  // `rest` begins with an entry of the directory, which is consumed.
+  // `rest` begins with a directory entry, which is consumed.
   absl::StatusOr<Member> TakeEntry(absl::string_view* rest) const;
-  // Sets where the bytes of a member begin, from its local header at `offset`.
+  // Sets the position of a member's bytes from its local header at `offset`.
   absl::Status Locate(uint64_t offset, Member* member) const;
   absl::Status CheckMembers() const;
   // Calls `take` with a member's bytes in order until it returns false.

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// What a warm start does: which variables of the model are loaded from where, and which not.
+// The plan of a warm start: which variables of the model are loaded, and from where.
 struct WarmStartPlan {
   struct Load {
     int variable = 0;  // its index in the model
@@ -23,27 +23,27 @@ struct WarmStartPlan {
     bool reshaped = false;
   };
   std::vector<Load> loads;  // in the model's order
-  // A report of several lines, without a newline at its end: what is loaded from which key, what keeps its initial
-  // value and why, and what of the checkpoint is not used.
+  // A report of several lines without a final newline: which variables are loaded from which key, which keep their
+  // initial value and why, and what remains unused in the checkpoint.
   std::string report;
 };
 
-// Reads nothing but the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound for one that
-// the rules require; InvalidArgument for one of another type or shape, and when nothing would be loaded.
+// Reads only the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound for one that the
+// rules require; InvalidArgument for another type or shape, and if nothing would be loaded.
 absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, const WarmStartRules& rules,
                                             const v1::ModelSpec& model);
 
-// A checkpoint that a run starts from, and what it takes from it.
+// A checkpoint that a run starts from, and the plan for it.
 struct WarmStart {
   std::unique_ptr<TensorReader> checkpoint;
   WarmStartPlan plan;
 };
-// `config` names a checkpoint or a file of weights and is valid. Errors: those of OpenWeights and PlanWarmStart, with
-// the field first.
+// `config` must be valid and name a checkpoint or a file of weights. Errors: those of OpenWeights and PlanWarmStart,
+// prefixed with the field.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);
-// Reads what is to be loaded, a variable at a time. Errors: those of the reader and of CheckFinite, with the field
-// first.
+// Reads the variables to be loaded, one at a time. Errors: those of the reader and of CheckFinite, prefixed with the
+// field.
 absl::Status CheckValues(const WarmStart& start);
 
 }  // namespace lockstep

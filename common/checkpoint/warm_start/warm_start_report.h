@@ -11,21 +11,21 @@
 
 namespace lockstep {
 
-// What a start from a checkpoint's values takes from it, for people to read.
+// A readable report of what a run takes from a checkpoint's values.
 class WarmStartReport {
  public:
-  // The variable takes the value under `key`; `how` may add something, ", reshaped from [4]".
+  // Records that the variable is loaded from `key`; `how` may add a note such as ", reshaped from [4]".
   void AddLoaded(absl::string_view variable, const Shape& shape, const std::string& key, absl::string_view how = "");
-  // It is not in the checkpoint under `key`.
+  // Records that the checkpoint has no such key.
   void AddMissing(const std::string& variable, const std::string& key);
-  // It is not to be loaded.
+  // Records that the variable is excluded from loading.
   void AddExcluded(const std::string& variable) { excluded_.push_back(variable); }
 
-  // "hidden/kernel (hidden/weights)", where the key is another.
+  // "hidden/kernel (hidden/weights)", if the key differs.
   const std::vector<std::string>& missing() const { return missing_; }
 
-  // Several lines, without a newline at the end: what is loaded from which key, what keeps its initial value and why,
-  // and what of the checkpoint is not used. `num_variables` is how many the model has.
+  // Returns several lines without a final newline: which variables are loaded from which key, which keep their initial
+  // value and why, and what remains unused in the checkpoint. `num_variables` is the model's total.
   std::string ToString(const TensorReader& checkpoint, int num_variables) const;
 
  private:
