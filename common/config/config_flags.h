@@ -15,29 +15,29 @@
 
 namespace lockstep {
 
-// CONFIG, --steps, --seed and --set: the configuration of a run, as every program that starts one takes it.
+// The flags with which every program that starts a run takes its configuration: CONFIG, --steps, --seed and --set.
 struct ConfigFlags {
   std::string config;
   absl::optional<int64_t> steps;
   absl::optional<uint64_t> seed;
   std::vector<std::string> set;
-  // "now": a run that is resumed may have other settings from its present step on.
+  // If "now", a resumed run may use different settings from its current step on.
   std::string at_step;
   bool changes_settings() const { return at_step == "now"; }
 
   // This object must outlive the parsing.
   void Declare(CommandLine* command_line);
 
-  // The configuration, its files named by absolute paths: processes with other working directories read it, too.
-  // Errors: those of LoadRunSpec; InvalidArgument for an --at_step that is not "now"; FailedPrecondition when the
-  // working directory is gone. `source`, which may be null, is filled with the places where its fields were written.
+  // Loads the configuration and makes its file paths absolute, because processes with other working directories read it
+  // too. Errors: those of LoadRunSpec; InvalidArgument for an --at_step other than "now"; FailedPrecondition if the
+  // working directory is gone. `source`, which may be null, receives the places where the fields were written.
   absl::StatusOr<config::v1::RunSpec> Load(FileSystem* fs, std::unique_ptr<ConfigSource>* source = nullptr) const;
 
-  // The arguments that give another program the same configuration.
+  // Returns the arguments that give another program the same configuration.
   std::vector<std::string> ToWords() const;
 };
 
-// Relative to the working directory.
+// Resolves `path` relative to the working directory.
 std::string AbsolutePath(const std::string& path);
 
 }  // namespace lockstep

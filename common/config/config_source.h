@@ -13,22 +13,22 @@
 
 namespace lockstep {
 
-// Where the fields of a configuration were written, for the messages about them. Empty until it is filled
-// (LoadRunSpec).
+// Remembers where the fields of a configuration were written, for messages about them. Empty until LoadRunSpec fills
+// it.
 class ConfigSource {
  public:
-  // `overrides` are "path=value", as ApplyOverride takes them: these fields were not written in the file.
+  // `overrides` are "path=value" as in ApplyOverride; their fields were not written in the file.
   ConfigSource(std::string file, const google::protobuf::Descriptor* root, absl::Span<const std::string> overrides);
 
   // Filled by the parser.
   google::protobuf::TextFormat::ParseInfoTree* lines() { return &lines_; }
 
-  // The status, "file:12: " put before each line that begins with the path of a field, "model.layer[1].dense"; the line
-  // is that of the innermost block there is. Lines about overridden fields stay as they are.
+  // Prefixes each line of the status that begins with a field's path ("model.layer[1].dense") with "file:12: ", the
+  // line of the innermost enclosing block. Lines about overridden fields are unchanged.
   absl::Status Locate(const absl::Status& status) const;
 
  private:
-  // "file:12: ", or "" when the text does not begin with a field or the field was overridden.
+  // Returns "file:12: ", or "" if the text does not begin with a field or the field was overridden.
   std::string PlaceOf(absl::string_view text) const;
   bool IsOverridden(absl::string_view path) const;
 
@@ -38,7 +38,7 @@ class ConfigSource {
   google::protobuf::TextFormat::ParseInfoTree lines_;
 };
 
-// The status, with "field: " before its message.
+// Prefixes the status's message with "field: ".
 absl::Status InField(absl::string_view field, const absl::Status& status);
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ v1::Initializer Zeros() {
   return initializer;
 }
 
-// Dense and Conv2d.
+// Applies to Dense and Conv2d.
 template <typename Kind>
 void DefaultInitializers(Kind* layer) {
   DefaultTo(layer->has_kernel_initializer(), layer->mutable_kernel_initializer(), Glorot());

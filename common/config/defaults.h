@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Writes the default of every number, text and initializer that is absent and has one (the protos say which), so
-// that a recorded configuration says by itself what ran. Idempotent. What follows from the data or from other
-// layers stays absent: inputs of layers and losses, metrics; and so do parts that are off.
+// Writes the default of every absent number, text and initializer that has one (see the protos), so that a recorded
+// configuration fully describes what ran. Idempotent. Fields derived from the data or other layers (inputs of layers
+// and losses, metrics) and disabled parts stay absent.
 void ApplyDefaults(config::v1::RunSpec* config);
 
-// The same for the parts that are used by themselves, too.
+// Apply the defaults of parts that are also used on their own.
 void ApplyLayerDefaults(config::v1::Layer* layer);
 void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer);
 

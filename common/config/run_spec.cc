@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Replaces every path that is not empty by change(path).
+// Replaces every non-empty path with change(path).
 template <typename Change>
 void ChangePaths(config::v1::RunSpec* config, Change change) {
   const auto replace = [&](std::string* path) {

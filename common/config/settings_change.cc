@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Of a step; the positions of many steps are then small enough for 64 bits.
+// Limit for one step, small enough that the positions of many steps fit in 64 bits.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
 }  // namespace

@@ -12,21 +12,21 @@
 
 namespace lockstep {
 
-// Settings of a run that may change between two steps. What is absent stays as it is. A value.
+// Settings of a run that may change between two steps. Absent ones stay the same. A value type.
 struct SettingsChange {
-  // Learning rate, settings of the same kind of optimizer, multipliers and clips: all of them.
+  // All of the learning rate, the optimizer's settings (of the same kind), multipliers and clips.
   absl::optional<config::v1::OptimizerConfig> optimizer;
-  // input.batch_size: examples of each (step, slot).
+  // input.batch_size: examples per (step, slot).
   absl::optional<int64_t> batch_size;
 };
 
-// `spec`, a whole configuration, with the change. `examples` of the split that training reads, if that is known.
-// Errors: InvalidArgument names each setting that is wrong. Whether the optimizer keeps its state is not checked.
+// Applies the change to `spec`, a complete configuration. `examples` is the size of the training split, if known.
+// Errors: InvalidArgument names each wrong setting. Does not check whether the optimizer's state stays the same.
 absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const SettingsChange& change,
                                                  absl::optional<int64_t> examples);
 
-// Whether a split of `examples` has batches of input.batch_size for `replicas` slots, at least 1. Errors:
-// InvalidArgument names input.batch_size.
+// Checks that a split of `examples` has enough for batches of input.batch_size in each of `replicas` slots, at least 1.
+// Errors: InvalidArgument names input.batch_size.
 absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replicas, int64_t examples);
 
 }  // namespace lockstep

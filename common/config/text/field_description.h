@@ -8,18 +8,18 @@
 
 namespace lockstep {
 
-// Words for error messages about the fields of a configuration. Pure functions.
+// Phrases for error messages about the fields of a configuration. Pure functions.
 
 // "an integer", "a number", "true or false", "one of NONE, RELU", "a string", "a block of Adam".
 std::string DescribeType(const google::protobuf::FieldDescriptor& field);
 
-// A value that the field takes, as text format has it: "1000", "0.1", "true", "RELU", "\"name\"", "{ }".
+// Returns a valid value of the field in text format: "1000", "0.1", "true", "RELU", "\"name\"", "{ }".
 std::string ExampleValue(const google::protobuf::FieldDescriptor& field);
 
-// `OptimizerConfig has no field "adm", did you mean "adam"?`, or the list of its fields when none is near.
+// Returns `OptimizerConfig has no field "adm", did you mean "adam"?`, or lists its fields if none is similar.
 std::string DescribeUnknownField(const google::protobuf::Descriptor& message, absl::string_view name);
 
-// The value of the enum that is written like `name`, whatever the case; null when there is none.
+// Returns the enum value whose name equals `name`, ignoring case, or null.
 const google::protobuf::EnumValueDescriptor* FindEnumValue(const google::protobuf::EnumDescriptor& type,
                                                            absl::string_view name);
 

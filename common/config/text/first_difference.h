@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// The first field in which two messages of one type differ, for people: "modified: training.seed: 7 -> 8". Cut at 1000
-// bytes, as a peer's strings may stand in it. Empty when they are equal.
+// Describes the first field in which two messages of one type differ: "modified: training.seed: 7 -> 8". Truncated to
+// 1000 bytes because it may contain a peer's strings. Empty if they are equal.
 std::string FirstDifference(const google::protobuf::Message& a, const google::protobuf::Message& b);
 
 }  // namespace lockstep

@@ -26,14 +26,14 @@ using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using ::google::protobuf::Reflection;
 
-// One part of a path: "layer[2]".
+// A part of a path, such as "layer[2]".
 struct Part {
   absl::string_view name;
-  // What stands in the brackets, if there are any.
+  // The text in the brackets, if any.
   absl::optional<absl::string_view> index;
 };
 
-// "a.b[c.d].e" in parts; nullopt when a bracket or a point does not fit.
+// Splits "a.b[c.d].e" into parts; returns nullopt if a bracket or dot is misplaced.
 absl::optional<std::vector<Part>> SplitPath(absl::string_view path) {
   std::vector<Part> parts;
   while (true) {
@@ -52,7 +52,7 @@ absl::optional<std::vector<Part>> SplitPath(absl::string_view path) {
   }
 }
 
-// The first '=' behind the path; a map's key in brackets may hold one.
+// Returns the position of the first '=' after the path; a map key in brackets may contain '='.
 size_t FindEquals(absl::string_view override) {
   bool in_brackets = false;
   for (size_t i = 0; i < override.size(); ++i) {
@@ -68,7 +68,7 @@ std::string QuotedText(absl::string_view text) {
   return absl::StrCat("\"", absl::CEscape(quoted ? text.substr(1, text.size() - 2) : text), "\"");
 }
 
-// The value as text format writes it; nullopt when it is not of the field's type. Not for blocks.
+// Returns the value in text format, or nullopt if it does not have the field's type. Not for blocks.
 absl::optional<std::string> ScalarLiteral(const FieldDescriptor& field, absl::string_view value) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -86,7 +86,7 @@ absl::optional<std::string> ScalarLiteral(const FieldDescriptor& field, absl::st
     case FieldDescriptor::CPPTYPE_FLOAT:
     case FieldDescriptor::CPPTYPE_DOUBLE: {
       double number;
-      // Text format reads the same digits once more, as float or double.
+      // The text format parser reads the same digits again, as float or double.
       if (absl::SimpleAtod(value, &number) && std::isfinite(number)) {
         return std::string(absl::StripPrefix(absl::StripAsciiWhitespace(value), "+"));
       }
@@ -108,14 +108,14 @@ absl::optional<std::string> ScalarLiteral(const FieldDescriptor& field, absl::st
   return absl::nullopt;
 }
 
-// "{ a: 1 }", "a: 1" and "" to "a: 1": what stands between the braces.
+// Returns the text between the braces: "a: 1" for "{ a: 1 }" and "a: 1", and "" for "".
 absl::string_view BlockBody(absl::string_view value) {
   value = absl::StripAsciiWhitespace(value);
   if (absl::StartsWith(value, "{") && absl::EndsWith(value, "}")) value = value.substr(1, value.size() - 2);
   return value;
 }
 
-// Carries out one override on a message; every error is a line without the override's own text.
+// Applies one override to a message. Every error is one line without the override itself.
 class Assignment {
  public:
   Assignment(absl::string_view path, absl::string_view value) : path_(path), value_(value) {}
@@ -152,7 +152,7 @@ class Assignment {
                                                    is_text ? "name" : ExampleValue(field), ", not \"", value_, "\""));
   }
 
-  // 0 .. size, where size (or nothing in the brackets) appends.
+  // Returns an index from 0 to size; size (or nothing in the brackets) appends.
   absl::StatusOr<int> ParseIndex(const FieldDescriptor& field, absl::string_view text, int size) const {
     if (text.empty()) return size;
     int index;
@@ -161,7 +161,7 @@ class Assignment {
                                                    size, " elements; [", size, "] appends one"));
   }
 
-  // The block below `message` that the path goes through; created when it is missing.
+  // Returns the block below `message` that the path goes through, creating it if absent.
   absl::StatusOr<Message*> Descend(const FieldDescriptor& field, absl::optional<absl::string_view> index,
                                    Message* message) const {
     const Reflection& reflection = *message->GetReflection();
@@ -204,7 +204,7 @@ class Assignment {
     return absl::OkStatus();
   }
 
-  // "steps: 10" or "adam { beta1: 0.8 }"
+  // Returns "steps: 10" or "adam { beta1: 0.8 }".
   absl::StatusOr<std::string> ElementText(const FieldDescriptor& field, absl::string_view value) const {
     if (field.message_type() != nullptr) return absl::StrCat(field.name(), " { ", BlockBody(value), "\n}");
     const auto literal = ScalarLiteral(field, value);
@@ -212,7 +212,7 @@ class Assignment {
     return absl::StrCat(field.name(), ": ", *literal, "\n");
   }
 
-  // The elements of "a,b" or "[a, b]", one a line.
+  // Returns the elements of "a,b" or "[a, b]", one per line.
   absl::StatusOr<std::string> ListText(const FieldDescriptor& field) const {
     if (field.message_type() != nullptr) {
       return absl::InvalidArgumentError(
@@ -229,7 +229,7 @@ class Assignment {
     return text;
   }
 
-  // Parses fields of `message`'s type and adds them to it: single ones are set, repeated ones appended.
+  // Parses fields of `message`'s type and merges them into it: singular fields are set, repeated ones appended.
   absl::Status Merge(absl::string_view text, Message* message) const {
     const std::unique_ptr<Message> fields(message->New());
     RETURN_IF_ERROR(ParseTextProto(text, "value", fields.get()));

@@ -22,7 +22,7 @@ config::v1::RunSpec Config(absl::string_view text) {
   return config;
 }
 
-// The configuration `before` with the overrides applied, in text.
+// Returns the configuration `before` as text after applying the overrides.
 std::string After(absl::string_view before, std::initializer_list<const char*> overrides) {
   config::v1::RunSpec config = Config(before);
   for (const char* override : overrides) {
@@ -159,7 +159,7 @@ TEST(OverrideTest, ErrorsOfPathsSayWhatIsThere) {
   EXPECT_THAT(ErrorOf("", "training={} } optimizer {"), HasSubstr("expected a field's name"));
 }
 
-// Walks all fields that a configuration can hold and sets each of them by its path.
+// Sets every field that a configuration can hold by its path.
 void SetEveryField(const Descriptor& type, const std::string& prefix, int depth, int* count) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);

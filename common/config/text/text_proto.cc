@@ -22,7 +22,7 @@ using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using ::google::protobuf::TextFormat;
 
-// Keeps the first error: those that follow are its consequences.
+// Keeps the first error; later errors are its consequences.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -44,7 +44,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string message_;
 };
 
-// The byte of protobuf's (line, column), both from 0, where a tab reaches to the next multiple of eight.
+// Returns the offset of protobuf's (line, column), both from 0, where a tab advances to the next multiple of eight.
 size_t OffsetOf(absl::string_view text, int line, int column) {
   size_t offset = 0;
   for (; line > 0; --line) {
@@ -58,38 +58,38 @@ size_t OffsetOf(absl::string_view text, int line, int column) {
   return offset;
 }
 
-// "12:5", from 1.
+// Returns "12:5", counted from 1.
 std::string LineAndColumn(absl::string_view text, size_t offset) {
   const absl::string_view before = text.substr(0, offset);
   const size_t line_start = before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
   return absl::StrCat(std::count(before.begin(), before.end(), '\n') + 1, ":", offset - line_start + 1);
 }
 
-// Finds the field at a place in a message's text by following names and braces up to it: protobuf's own
-// messages do not say.
+// Finds the field at a place in a message's text by following names and braces, because protobuf's error messages do
+// not name it.
 class Place {
  public:
   Place(absl::string_view text, size_t offset, const Descriptor* message) : text_(text), messages_{message} {
     while (at_ < std::min(offset, text.size())) Step();
   }
 
-  // The message that the place is in; null inside an unknown field.
+  // The message that contains the place; null inside an unknown field.
   const Descriptor* message() const { return messages_.back(); }
-  // An outer message that has such a field; null when there is none.
+  // Returns the closest outer message with such a field, or null.
   const Descriptor* OuterMessageWith(absl::string_view name) const {
     for (size_t i = messages_.size() - 1; i-- > 0;) {
       if (messages_[i] != nullptr && messages_[i]->FindFieldByName(std::string(name)) != nullptr) return messages_[i];
     }
     return nullptr;
   }
-  // The field whose value the place is in or behind; null when there is none or it is unknown.
+  // The field whose value contains or precedes the place; null if there is none or it is unknown.
   const FieldDescriptor* field() const { return field_; }
   absl::string_view name() const { return name_; }
   size_t name_offset() const { return name_offset_; }
 
-  // Whether the place is where the field's value is expected.
+  // True if a value of the field is expected at the place.
   bool in_value() const { return in_value_ || in_list_; }
-  // "optimizer.adam.beta1" and "optimizer.adam"
+  // "optimizer.adam.beta1" and, without the last part, "optimizer.adam".
   std::string path() const { return absl::StrCat(parent_path(), parents_.empty() || name_.empty() ? "" : ".", name_); }
   std::string parent_path() const { return absl::StrJoin(parents_, "."); }
 
@@ -130,7 +130,7 @@ class Place {
     name_ = text_.substr(start, at_ - start);
     name_offset_ = start;
     field_ = message() == nullptr ? nullptr : message()->FindFieldByName(std::string(name_));
-    // A block needs no colon.
+    // A block does not need a colon.
     in_value_ = field_ != nullptr && field_->message_type() != nullptr;
   }
 
@@ -169,7 +169,7 @@ class Place {
   size_t name_offset_ = 0;
 };
 
-// What stands at the place, to quote it: a word, a number, a quoted text or one character.
+// Returns the text at the place for quoting: a word, a number, a quoted string or one character.
 absl::string_view WordAt(absl::string_view text, size_t offset) {
   text = text.substr(std::min(offset, text.size()));
   if (text.empty()) return "the end of the file";
@@ -183,13 +183,13 @@ absl::string_view WordAt(absl::string_view text, size_t offset) {
   return text.substr(0, std::max<size_t>(size, 1));
 }
 
-// What protobuf says about a value of the wrong type, after it has read it.
+// True for the errors that protobuf reports only after reading a value of the wrong type.
 bool IsComplaintOfValueBefore(absl::string_view message) {
   return absl::StartsWith(message, "Unknown enumeration value") ||
          absl::StartsWith(message, "Invalid value for boolean");
 }
 
-// One line: the place, the field, what is wrong and what would be right.
+// Returns one line with the place, the field, the problem and a valid alternative.
 std::string Explain(absl::string_view text, const FirstError& error, const Descriptor* root, absl::string_view file) {
   const absl::string_view message = absl::StripSuffix(error.message(), ".");
   const size_t offset = OffsetOf(text, error.line(), error.column());

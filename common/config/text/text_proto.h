@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-// Parses protobuf's text format into `message`, which is cleared first. Unknown fields are errors.
-// InvalidArgument is one line, made for a person with the file open:
+// Parses protobuf's text format into `message`, which is cleared first. Unknown fields are errors. InvalidArgument is
+// one line for a user with the file open:
 //   run.textproto:3:12: training.steps: takes an integer, such as 1000, not "ten"
-// (line and column from 1, a tab being one column; the field's path; what is wrong and what would be right).
-// `file` is only a name for the message. `lines`, which may be null, learns where each field stands.
+// It has line and column, counted from 1 with a tab as one column, the field's path, the problem and a valid
+// alternative. `file` is only a name for the message. `lines`, which may be null, receives the line of each field.
 absl::Status ParseTextProto(absl::string_view text, absl::string_view file, google::protobuf::Message* message,
                             google::protobuf::TextFormat::ParseInfoTree* lines = nullptr);
 
-// Protobuf's text format, one field a line, map entries sorted: the same for equal messages.
+// Prints protobuf's text format, one field per line and map entries sorted, so that equal messages print equally.
 std::string PrintTextProto(const google::protobuf::Message& message);
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@ void CheckCsv(const std::string& field, const config::v1::InputConfig::Csv& csv,
     const std::string name = absl::StrCat(field, ".column[", i, "]");
     if (!csv.no_header()) problems->RequireText(name + ".name", column.name());
     const bool is_category = column.type() == config::v1::InputConfig::Csv::CATEGORY;
-    // A label may be a string, too.
+    // A label may also be a string.
     const bool may_be_text = is_category || column.type() == config::v1::InputConfig::Csv::LABEL;
     if (is_category && column.category().empty()) problems->Add(name, "is a CATEGORY, must list its categories");
     if (!may_be_text && !column.category().empty()) problems->Add(name, "lists categories, must be a CATEGORY");

@@ -52,7 +52,7 @@ void CheckPiecewise(const config::v1::LearningRate::Piecewise& piecewise, Config
 void CheckCosineRestarts(const config::v1::LearningRate::CosineRestarts& restarts, ConfigProblems* problems) {
   const std::string field = "optimizer.learning_rate.cosine_restarts";
   problems->RequirePositive(field + ".first_decay_steps", restarts.first_decay_steps());
-  // With t_mul below 1 the periods shrink to nothing before a finite step.
+  // With t_mul below 1, the periods shrink to nothing within finitely many steps.
   problems->Require(field + ".t_mul", restarts.t_mul(), restarts.t_mul() == 0 || restarts.t_mul() >= 1,
                     "a finite number, 1 or more");
   problems->RequireNotNegative(field + ".m_mul", restarts.m_mul());
@@ -115,7 +115,7 @@ void CheckOptimizerRule(const config::v1::OptimizerConfig& optimizer, ConfigProb
 }
 
 void CheckLearningRate(const config::v1::LearningRate& rate, ConfigProblems* problems) {
-  // A piecewise schedule says every rate itself.
+  // A piecewise schedule specifies every rate.
   if (!rate.has_piecewise()) {
     problems->Require("optimizer.learning_rate.initial", rate.initial(), rate.initial() > 0,
                       "a finite number above 0, such as 0.1");

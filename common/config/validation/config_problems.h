@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// What is wrong with a configuration: one line each, that names the field, its value and what it must be.
-// Fields are named by their path, "optimizer.adam.beta1". Not thread-safe.
+// Collects the problems of a configuration, one line each with the field, its value and what it must be. Fields are
+// named by their path, "optimizer.adam.beta1". Not thread-safe.
 class ConfigProblems {
  public:
   void Add(absl::string_view field, absl::string_view what) { lines_.push_back(absl::StrCat(field, " ", what)); }
 
-  // Every check takes an integer or a floating-point number; the latter must be finite.
+  // Each check takes an integer or a floating-point number; the latter must be finite.
   template <typename T>
   void RequirePositive(absl::string_view field, T value) {
     Require(field, value, value > 0, IsFloat<T>() ? "a finite number above 0" : "above 0");
@@ -31,11 +31,11 @@ class ConfigProblems {
   void RequireFinite(absl::string_view field, T value) {
     Require(field, value, true, "a finite number");
   }
-  // [0, 1)
+  // Requires a value in [0, 1).
   void RequireFraction(absl::string_view field, float value) {
     Require(field, value, value >= 0 && value < 1, "in [0, 1)");
   }
-  // [0, 1]
+  // Requires a value in [0, 1].
   void RequireFractionOrOne(absl::string_view field, float value) {
     Require(field, value, value >= 0 && value <= 1, "in [0, 1]");
   }
@@ -51,7 +51,7 @@ class ConfigProblems {
       Add(field, absl::StrCat("is ", value, ", must be ", must));
   }
 
-  // OK, or InvalidArgument with the lines.
+  // Returns OK, or InvalidArgument with the lines.
   absl::Status ToStatus() const;
 
  private:

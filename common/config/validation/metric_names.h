@@ -8,15 +8,15 @@
 
 namespace lockstep {
 
-// How EvaluationConfig.metric names metrics; worker/evaluation/metrics.h says what they are.
+// The metric names in EvaluationConfig.metric; worker/evaluation/metrics.h defines the metrics.
 
 // "accuracy", "top_5" with any number above 0, ...
 bool IsBuiltInMetric(absl::string_view metric);
 
-// "f1" of "registered:f1", a metric that the program brings; absent for other texts, and where no name follows.
+// Returns "f1" for "registered:f1", a metric that the program provides; nullopt for other strings and an empty name.
 absl::optional<absl::string_view> RegisteredMetricName(absl::string_view metric);
 
-// "accuracy, top_5 (any number), ... or registered:NAME", for errors.
+// Returns "accuracy, top_5 (any number), ... or registered:NAME", for errors.
 std::string MetricNames();
 
 }  // namespace lockstep

@@ -23,11 +23,11 @@ namespace {
 using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 
-// More would not help, and numbers made of them stay small.
+// Larger numbers would not help, and these keep products small.
 constexpr int64_t kMaxReplicas = 1 << 20;
 constexpr int64_t kMaxThreads = 1024;
 
-// Text and wire format take any number for an enum; only named ones mean something.
+// Text and wire format accept any number for an enum, but only named ones have a meaning.
 void CheckEnums(const std::string& prefix, const Message& message, ConfigProblems* problems) {
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
@@ -63,7 +63,7 @@ void CheckTransforms(const config::v1::OptimizerConfig& optimizer, ConfigProblem
   problems->RequireNotNegative("optimizer.clip.by_global_norm", optimizer.clip().by_global_norm());
 }
 
-// Exactly one of the fields says how long the run is.
+// Exactly one of the fields determines the run's length.
 void CheckSteps(const config::v1::TrainingConfig& training, ConfigProblems* problems) {
   if (training.additional_steps() != 0) {
     problems->RequirePositive("training.additional_steps", training.additional_steps());
@@ -121,7 +121,7 @@ void CheckPartialSums(const config::v1::RunSpec& config, ConfigProblems* problem
   const int64_t bound = config.cluster().max_partial_sums();
   if (bound == 0) return;
   const int64_t slots = std::max<int64_t>(1, config.training().replicas_to_aggregate());
-  // Top-k compression sums slot by slot, in whatever order they are in a contribution.
+  // Top-k compression sums slot by slot, regardless of the order within a contribution.
   const bool top_k = config.compression().has_top_k();
   const int64_t least = top_k ? MostPartialSums(slots) : LeastPartialSums(slots);
   if (bound >= least) return;

@@ -8,13 +8,13 @@
 
 namespace lockstep {
 
-// All return InvalidArgument with one line for each problem: the field's path, its value, what it must be.
-// Absent fields stand for their defaults. Pure functions: files are not looked for.
+// All functions return InvalidArgument with one line per problem: the field's path, its value, what it must be. Absent
+// fields have their defaults. Pure functions: they do not check that files exist.
 
-// A whole configuration. It may lack a model (a worker brings its own) and then also the input.
+// Validates a complete configuration. It may lack a model (a worker may bring its own) and then also the input.
 absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 
-// Parts that other code checks on their own, too.
+// Validate parts that are also checked on their own.
 absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
 absl::Status ValidateInitializer(const v1::Initializer& initializer);
 

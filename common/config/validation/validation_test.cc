@@ -30,7 +30,7 @@ constexpr const char* kModel =
     "loss { softmax_cross_entropy {} } } ";
 constexpr const char* kRest = "optimizer { sgd {} learning_rate { initial: 0.1 } } training { steps: 10 } ";
 
-// The lines of complaint about a text merged into a good configuration.
+// Returns the complaints about a text merged into a valid configuration.
 std::vector<std::string> Complaints(absl::string_view text) {
   config::v1::RunSpec config = Parse<config::v1::RunSpec>(absl::StrCat(kInput, kModel, kRest));
   config.MergeFrom(Parse<config::v1::RunSpec>(text));
@@ -46,7 +46,7 @@ TEST(ValidationTest, AcceptsARunWhoseModelTheWorkerBrings) {
   EXPECT_TRUE(ValidateRunSpec(Parse<config::v1::RunSpec>(kRest)).ok());
 }
 
-// Whether the program has them is known where they are used.
+// The code that uses registered names checks that the program has them.
 TEST(ValidationTest, AcceptsWhatIsRegisteredByItsName) {
   EXPECT_THAT(Complaints("input { split { name: 'test' registered { name: 'spirals' } } } "
                          "evaluation { metric: 'registered:f1' metric: 'accuracy' }"),
@@ -70,7 +70,7 @@ TEST(ValidationTest, LayersNeedAnInput) {
               ElementsAre("input has no split named \"train\"", "input.batch_size is 0, must be above 0, such as 64"));
 }
 
-// Each text breaks one thing: exactly one line, which says so.
+// Each text breaks one thing, which must give exactly one matching line.
 TEST(ValidationTest, EachProblemIsOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"training { steps: -5 }", "training.steps is -5, must be above 0"},

@@ -10,14 +10,15 @@
 
 namespace lockstep {
 
-// A regular expression in the configuration that names variables: all those in whose name it is found. The syntax is
-// RE2's, so that matching takes linear time, whatever the expression. Thread-safe.
+// A regular expression in the configuration selects the variables whose names contain a match. The syntax is RE2's, so
+// matching takes linear time for any expression. Thread-safe.
 
-// InvalidArgument when it is malformed, or too large to be compiled; the message continues the field's name.
+// Returns InvalidArgument if the expression is malformed or too large to compile; the message continues the field's
+// name.
 absl::Status CheckVariableExpression(const std::string& expression);
 
-// The indices of the trainable variables that it names, ascending. `expression` is a field `variables`.
-// InvalidArgument when it is malformed or names none.
+// Returns the indices of the trainable variables that the expression matches, ascending. `expression` is a field
+// `variables`. InvalidArgument if it is malformed or matches none.
 absl::StatusOr<std::vector<int>> FindTrainableVariables(const std::string& expression, const v1::ModelSpec& model);
 
 }  // namespace lockstep

@@ -12,16 +12,15 @@
 
 namespace lockstep {
 
-// The compiled form of WarmStartVariables: which variables a warm start loads, and what the checkpoint calls them.
-// Include and exclude select as slim's get_variables_to_restore does: a match at the start of the name.
-// Thread-safe.
+// The compiled form of WarmStartVariables: which variables a warm start loads, and their names in the checkpoint. Like
+// slim's get_variables_to_restore, include and exclude match at the start of the name. Thread-safe.
 class WarmStartRules {
  public:
-  // InvalidArgument names the field of `config`, "rename[1].key is ...".
+  // InvalidArgument names the field of `config`: "rename[1].key is ...".
   static absl::StatusOr<WarmStartRules> Create(const config::v1::WarmStartVariables& config);
 
   bool Selects(const std::string& variable) const;
-  // The name in the checkpoint.
+  // Returns the variable's name in the checkpoint.
   std::string KeyOf(const std::string& variable) const;
   bool require_all() const { return require_all_; }
   bool reshape() const { return reshape_; }
@@ -30,7 +29,7 @@ class WarmStartRules {
   using Expressions = std::vector<std::unique_ptr<RE2>>;
 
   Expressions include_, exclude_;
-  // Expressions that only a whole name matches, and the keys.
+  // Expressions, which must match a whole name, and their keys.
   std::vector<std::pair<std::unique_ptr<RE2>, std::string>> rename_;
   bool require_all_ = false, reshape_ = false;
 };
