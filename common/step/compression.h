@@ -6,18 +6,18 @@
 
 namespace lockstep {
 
-// How gradients and values travel. A value type.
+// The types and compression in which gradients and values travel. A value type.
 struct Compression {
   // DT_FLOAT, DT_BFLOAT16 or DT_HALF.
   v1::DataType gradients = v1::DT_FLOAT;
   v1::DataType values = v1::DT_FLOAT;
-  // The fraction of each segment of a gradient that is sent; 0: all of it.
+  // The fraction of each gradient segment that is sent; 0 sends all of it.
   double top_k = 0;
 
   bool any() const { return gradients != v1::DT_FLOAT || values != v1::DT_FLOAT || top_k > 0; }
 };
 
-// The compression of a validated configuration.
+// Returns the compression of a validated configuration.
 Compression CompressionOf(const config::v1::CompressionConfig& config);
 
 }  // namespace lockstep

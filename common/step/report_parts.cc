@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kReportBytes = 32;
 constexpr int64_t kUpdateBytes = 8;
 
-// Fills lists of at most `limit` bytes each.
+// Splits reports into lists of at most `limit` bytes each.
 class Cutter {
  public:
   explicit Cutter(int64_t limit) : limit_(limit), lists_(1) {}
@@ -28,7 +28,7 @@ class Cutter {
   std::vector<std::vector<v1::SlotReport>> Take() { return std::move(lists_); }
 
  private:
-  // A report, or the next part of one.
+  // Starts a report, or the next part of one.
   void Begin(const v1::SlotReport& report) {
     if (left_ < kReportBytes && !lists_.back().empty()) NextList();
     lists_.back().emplace_back();
@@ -41,7 +41,7 @@ class Cutter {
     size_t at = 0;
     do {
       if (left_ <= kUpdateBytes) {
-        // The next part begins with what is left of the value before: nothing, if this is a new one.
+        // The next part begins with the rest of the previous value, which is empty if this value is new.
         lists_.back().back().set_continued(true);
         NextList();
         Begin(report);

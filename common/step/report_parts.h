@@ -10,41 +10,41 @@
 
 namespace lockstep {
 
-// Of a SlotReport.
+// Maximum bytes of the summaries of a SlotReport.
 constexpr int64_t kMaxSummaryBytes = 64 << 10;
 
-// A contribution's reports in lists, one for each frame, of about `bytes` at most, in order: a report that has more
-// is cut (SlotReport.continued).
+// Splits a contribution's reports into lists of about `bytes` at most, one per frame, in order. A larger report is
+// split too (SlotReport.continued).
 std::vector<std::vector<v1::SlotReport>> CutReports(absl::Span<const v1::SlotReport> reports, int64_t bytes);
 
-// The reverse: takes a contribution's reports, or parts of them, as they come, and refuses more than the block and the
-// model have. Errors are InvalidArgument and name what disagrees. Not thread-safe.
+// The reverse of CutReports: collects a contribution's reports, or parts of them, as they arrive, and rejects more than
+// the block and the model have. Errors are InvalidArgument and name the mismatch. Not thread-safe.
 class ReportJoiner {
  public:
   struct Options {
     int64_t reports = 0;  // slots of the block
-    // The number of update values of each report, and their bytes.
+    // Number of update values per report, and their total bytes.
     int64_t updates = 0;
     int64_t update_bytes = 0;
   };
 
-  // Forgets what came.
+  // Starts a new contribution.
   void Begin(const Options& options);
-  // The next of them. Without `keep` they are checked and dropped.
+  // Adds the next report or part. Without `keep`, checks and drops it.
   absl::Status Add(const v1::SlotReport& part, bool keep);
-  // All have come, whole.
+  // True if all reports have arrived completely.
   bool complete() const { return begun_ == options_.reports && !open_; }
-  // How many have begun.
+  // Number of reports begun.
   int64_t begun() const { return begun_; }
-  // Those that were kept.
+  // Returns the kept reports.
   std::vector<v1::SlotReport> Take();
 
  private:
   Options options_;
   int64_t begun_ = 0;
-  // The last one continues.
+  // True if the last report continues.
   bool open_ = false;
-  // Of the last one.
+  // Slot of the last report, and its update values so far.
   int64_t slot_ = 0;
   int64_t updates_ = 0;
   int64_t update_bytes_ = 0;

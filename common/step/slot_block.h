@@ -8,14 +8,13 @@
 
 namespace lockstep {
 
-// An aligned block of a step's slots: [k*2^j, (k+1)*2^j) cut at R, the number of slots.
-// Blocks are the nodes of the fixed binary tree along which gradients are summed
-// (docs/sync.md). A value type.
+// An aligned block of a step's slots: [k*2^j, (k+1)*2^j) cut off at R, the number of slots. Blocks are the nodes of the
+// fixed binary tree along which gradients are summed (docs/sync.md). A value type.
 struct SlotBlock {
   int64_t first = 0;
   int64_t count = 0;
 
-  // Wraps around for a block that no node can be.
+  // Wraps around for a block that cannot be a node.
   int64_t end() const { return static_cast<int64_t>(static_cast<uint64_t>(first) + static_cast<uint64_t>(count)); }
   bool Contains(const SlotBlock& other) const { return first <= other.first && other.end() <= end(); }
   // "slots [4,6)"
@@ -28,14 +27,14 @@ struct SlotBlock {
 // "slots [4,6) of step 17"
 std::string DescribeBlock(int64_t step, const SlotBlock& block);
 
-// Whether `block` is a node of the tree over `slots` slots.
+// Returns true if `block` is a node of the tree over `slots` slots.
 bool IsTreeNode(const SlotBlock& block, int64_t slots);
 
-// The other child of the node's parent; nullopt for the whole tree. `block` must be a node.
-// The parent is the union of the two.
+// Returns the other child of the node's parent, or nullopt for the root. `block` must be a node. The parent is the
+// union of the two.
 absl::optional<SlotBlock> SiblingOf(const SlotBlock& block, int64_t slots);
 
-// The union of a node and its sibling.
+// Returns the union of a node and its sibling.
 SlotBlock Join(const SlotBlock& a, const SlotBlock& b);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// All nodes of the tree over [begin, begin + size) cut at `slots`, by recursion, with their sibling.
+// Collects all nodes of the tree over [begin, begin + size) cut off at `slots`, recursively, with their siblings.
 void Walk(int64_t begin, int64_t size, int64_t slots, std::map<std::pair<int64_t, int64_t>, SlotBlock>* siblings) {
   if (size == 1) return;
   const int64_t half = size / 2;

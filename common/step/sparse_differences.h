@@ -10,31 +10,31 @@
 
 namespace lockstep {
 
-// What top-k compression sends of one segment of one slot's gradient: the largest differences between the gradient and
-// its estimate, which both ends know (docs/sync.md). The bytes are the indexes in the segment as uint16, ascending,
-// then as many float32 differences, all little-endian.
+// The top-k compression of one segment of one slot's gradient: the largest differences between the gradient and its
+// estimate, which both ends know (docs/sync.md). The encoding is the indexes in the segment as uint16, ascending, then
+// as many float32 differences, all little-endian.
 
 // Bytes of one difference.
 inline constexpr size_t kDifferenceBytes = sizeof(uint16_t) + sizeof(float);
 
-// InvalidArgument unless `bytes` are differences of a segment of `elements` elements.
+// Returns InvalidArgument unless `bytes` encode differences of a segment of `elements` elements.
 absl::Status CheckDifferences(absl::string_view bytes, int64_t elements);
 
-// segment[index] += difference, for each of the (checked) differences.
+// Computes segment[index] += difference for each of the (checked) differences.
 void AddDifferences(absl::string_view bytes, float* segment);
 
-// Makes such bytes. Not thread-safe; reused from segment to segment for its memory.
+// Encodes differences. Not thread-safe. Reusing it for further segments reuses its memory.
 class DifferenceEncoder {
  public:
   // Keeps the ceil(fraction * elements) largest of each segment; 0 < fraction <= 1.
   explicit DifferenceEncoder(double fraction) : fraction_(fraction) {}
 
-  // The differences of `gradient` from `estimate`, each of 1 to 65536 elements. The largest by magnitude are kept, of
-  // equal ones those with lower indexes; a NaN is larger than everything, a zero is never kept.
+  // Encodes the differences of `gradient` from `estimate`, each of 1 to 65536 elements. Keeps the largest by magnitude
+  // and, among equal ones, those with lower indexes. A NaN is larger than everything; a zero is never kept.
   std::string Encode(const float* gradient, const float* estimate, int64_t elements);
 
  private:
-  // The magnitude's bits that the last kept ones have, and how many of these are kept.
+  // The magnitude bits of the smallest kept differences, and the number kept with exactly these bits.
   struct Threshold {
     uint32_t bits = 0;
     int64_t ties = 0;

@@ -16,32 +16,32 @@
 
 namespace lockstep {
 
-// The messages of the Step stream (proto/lockstep/v1/chief.proto) as the two ends see them: decoded, with the
-// tensors still in the memory where they lie. Frame, report, piece, segment: docs/glossary.md. Value types.
+// The messages of the Step stream (proto/lockstep/v1/chief.proto) as both ends use them: decoded, with the tensors left
+// in the memory where they are. docs/glossary.md defines frame, report, piece and segment. Value types.
 
-// Bytes in memory that the two ends share.
+// A range of bytes in memory that both ends share.
 struct SharedSpan {
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
 
-// Part of one variable's gradient, or value.
+// A part of one variable's gradient or value.
 struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
-  // Keeps the memory of `content` alive and unchanged, for as long as a sender needs it. Null where that is copied at
-  // once (sparse pieces), where nothing of it travels (`shared`), and where the frame or what it was decoded from owns
-  // it.
+  // Keeps the memory of `content` alive and unchanged as long as a sender needs it. Null if it is copied immediately
+  // (sparse pieces), if nothing of it travels (`shared`), or if the frame or its source owns it.
   std::shared_ptr<const void> owner;
-  // With top-k compression: the slot, and whether `content` is differences (common/step/sparse_differences.h).
+  // With top-k compression, the slot, and whether `content` holds differences (common/step/sparse_differences.h).
   int64_t slot = 0;
   bool sparse = false;
-  // Travels in place of `content`.
+  // Sent instead of `content`.
   absl::optional<SharedSpan> shared;
 };
 
-// The differences of a segment, which starts at element `offset` of the variable, of a slot's gradient.
+// Returns a piece with the differences of a segment of a slot's gradient, which starts at element `offset` of the
+// variable.
 inline StepPiece SparsePiece(int64_t slot, int64_t variable, int64_t offset, absl::string_view differences) {
   StepPiece piece;
   piece.variable = variable;
@@ -65,34 +65,34 @@ struct StepFrame {
   bool end_of_input = false;
   int64_t startup_delay_steps = 0;
   absl::optional<v1::SharedMemoryHandle> gradient_memory;
-  // The worker's end of a ring.
+  // The worker's endpoint of a ring.
   absl::optional<v1::SharedMemoryHandle> ring;
-  // Of the trainable variables' gradients, with `end`; empty when the token asks for none.
+  // Digests of the trainable variables' gradients, sent with `end`; empty if the token requests none.
   std::vector<uint64_t> digests;
-  // Bytes of the message that it came in; 0 in process.
+  // Size of the received message in bytes; 0 in process.
   int64_t encoded_bytes = 0;
 };
 
-// How much a StepRequest may hold to be decoded. As it is, what a stream's first frame may: no contribution.
+// Limits for decoding a StepRequest. The defaults are those of a stream's first frame, which has no contribution.
 struct StepFrameLimits {
   int64_t reports = 0;
   int64_t pieces = 0;
-  // Bytes of memory, for everything except the pieces, digests included.
+  // Bytes of memory for everything except the pieces, including digests.
   int64_t bytes = 64 << 10;
 };
 
-// What a chief in the same process hands over with a token instead of sending it.
+// The values that a chief in the same process hands over with a token instead of sending them.
 struct HandedOverValues {
-  // All values at the token's step, flat (ParameterLayout). Tells versions apart, and keeps `encoded` alive, too.
+  // All values at the token's step, flat (ParameterLayout). Identifies the version and also keeps `encoded` alive.
   std::shared_ptr<const AlignedBuffer> flat;
-  // The trainable ones rounded to `type`, a 16-bit type, at the same element offsets; null when workers get float32.
+  // The trainable values rounded to `type`, a 16-bit type, at the same element offsets; null if workers get float32.
   const uint16_t* encoded = nullptr;
   v1::DataType type = v1::DT_FLOAT;
-  // With top-k compression: those of the token's slots, in the memory of the reply's estimates_owner.
+  // With top-k compression, the estimates of the token's slots, in memory owned by the reply's estimates_owner.
   std::vector<const AlignedBuffer*> estimates;
 };
 
-// Forgets what the frame holds, but keeps the memory of its lists for the next.
+// Clears the frame but keeps the memory of its lists for the next one.
 inline void Clear(StepFrame* frame) {
   StepFrame empty;
   empty.reports.swap(frame->reports);
@@ -115,9 +115,9 @@ struct StepReplyFrame {
   std::vector<StepPiece> estimates;
   std::shared_ptr<const void> estimates_owner;
   absl::optional<v1::SharedMemoryHandle> values_memory;
-  // The answer to StepFrame::ring; no bytes: there is no ring.
+  // The reply to StepFrame::ring; a size of 0 bytes means no ring.
   absl::optional<v1::SharedMemoryHandle> ring;
-  // In process alone.
+  // Set only in process.
   absl::optional<HandedOverValues> handed_over;
   absl::optional<v1::Token> token;
   bool finished = false;
