@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
+// Returns the bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
 size_t SizeOf(v1::DataType dtype);
 
-// "float32", "int64", ...; "invalid" for unknown ones.
+// Returns "float32", "int64", ...; "invalid" for unknown types.
 absl::string_view NameOf(v1::DataType dtype);
 
 // The DataType of a C++ type: DataTypeOf<float>::value.

@@ -11,44 +11,44 @@
 
 namespace lockstep {
 
-// Little-endian numbers, float32, bfloat16 or float16, that lie in one or more runs of borrowed memory, at any
-// alignment, an element possibly split between two: a tensor as it came from the network. They are read as floats.
-// Owns nothing. Thread-compatible.
+// Little-endian numbers (float32, bfloat16 or float16) in one or more runs of borrowed memory at any alignment, such as
+// a tensor received from the network. An element may be split between two runs. Numbers are read as floats. Owns
+// nothing. Thread-compatible.
 class FloatChunks {
  public:
   FloatChunks() = default;
-  // One run of n floats.
+  // A run of n floats.
   FloatChunks(const float* data, int64_t n);
-  // One run of n numbers of a 16-bit type.
+  // A run of n numbers of a 16-bit type.
   FloatChunks(v1::DataType type, const uint16_t* data, int64_t n);
 
-  // Adds bytes at the end.
+  // Appends bytes.
   void Append(absl::string_view bytes);
-  // What the bytes are; one of the three types.
+  // Sets the type of the bytes, one of the three.
   void set_type(v1::DataType type);
 
   v1::DataType type() const { return type_; }
   size_t element_bytes() const { return element_bytes_; }
   size_t bytes() const { return bytes_; }
-  // Whole elements.
+  // Number of complete elements.
   int64_t size() const { return static_cast<int64_t>(bytes_ / element_bytes_); }
 
-  // out[i] = element first + i, for i in [0, n). The range must lie inside.
+  // Sets out[i] to element first + i, for i in [0, n). The range must be within size().
   void CopyTo(int64_t first, int64_t n, float* out) const;
-  // out[i] += element first + i.
+  // Adds element first + i to out[i].
   void AddTo(int64_t first, int64_t n, float* out) const;
-  // The elements' address when they are floats and [first, first + n) lies in one run at a float's alignment, else
-  // null.
+  // Returns the elements' address if they are floats and [first, first + n) is in one run with a float's alignment,
+  // otherwise null.
   const float* Contiguous(int64_t first, int64_t n) const;
-  // All bytes, as they are.
+  // Copies all bytes unchanged.
   void CopyBytes(char* out) const;
-  // All bytes when they lie in one run, else null.
+  // Returns all bytes if they are in one run, otherwise null.
   const char* SingleRun() const;
-  // All bytes, copied to `storage` when they lie in several runs.
+  // Returns all bytes, copied to `storage` if they are in several runs.
   absl::string_view Bytes(std::string* storage) const;
 
  private:
-  // Calls f(destination index, bytes of whole elements) over the range; a split element is assembled first.
+  // Calls f(destination index, bytes of whole elements) over the range. Split elements are assembled first.
   template <typename F>
   void ForEachRun(int64_t first, int64_t n, F f) const;
 

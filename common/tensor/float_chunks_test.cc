@@ -16,7 +16,7 @@ TEST(FloatChunksTest, ReadsEveryRangeHoweverTheBytesAreCut) {
   Philox(1, 2).FillNormal(absl::MakeSpan(values));
   const absl::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    // Each chunk is a copy of its own, so that a read past its end is seen by the sanitizer.
+    // Each chunk is a separate copy, so that the sanitizer detects a read past its end.
     std::vector<std::vector<char>> copies;
     for (size_t at = 0, i = 0; at < bytes.size(); ++i) {
       const size_t size = std::min<size_t>(bytes.size() - at, Philox(seed, 3).At(i)[0] % 11);

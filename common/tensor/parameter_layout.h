@@ -9,28 +9,28 @@
 
 namespace lockstep {
 
-// Where every variable of a model lies in one flat array of floats, and how variables are cut into
-// segments. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at
-// most kSegmentElements elements of one variable: the unit in which gradients are summed, updates
-// are applied and values are sent (docs/glossary.md). Immutable.
+// The position of every variable of a model in one flat array of floats, and its division into segments. Every variable
+// starts at a multiple of kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of one
+// variable: the unit in which gradients are summed, updates are applied and values are sent (docs/glossary.md).
+// Immutable.
 class ParameterLayout {
  public:
-  // 256 KiB of floats: small enough to be summed from cache, large enough to cost no bookkeeping.
+  // 256 KiB of floats: small enough to be summed in cache, large enough that bookkeeping costs nothing.
   static constexpr int64_t kSegmentElements = 65536;
-  // A model has at most this many elements, half a terabyte.
+  // Maximum elements of a model, half a terabyte.
   static constexpr int64_t kMaxElements = int64_t{1} << 37;
 
   struct Variable {
     v1::VariableSpec spec;
     int64_t elements = 0;
-    // Floats from the start of the flat array.
+    // Offset in the flat array, in floats.
     int64_t flat_offset = 0;
     int first_segment = 0;
     int num_segments = 0;
   };
   struct Segment {
     int variable = 0;
-    // Elements from the start of the variable, and of the flat array.
+    // Offsets in the variable and in the flat array, in elements.
     int64_t offset = 0;
     int64_t flat_offset = 0;
     int64_t elements = 0;
@@ -40,17 +40,17 @@ class ParameterLayout {
     int variable = 0;
   };
 
-  // Checks the declaration. Errors: InvalidArgument names the variable or update op and what is wrong: no or repeated
-  // name, unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an unknown
-  // variable.
+  // Validates the declaration. Errors: InvalidArgument names the variable or update op and the problem: no or a
+  // repeated name, an unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an
+  // unknown variable.
   static absl::StatusOr<ParameterLayout> Create(const v1::ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<Segment>& segments() const { return segments_; }
   const std::vector<UpdateOp>& update_ops() const { return update_ops_; }
-  // Segments of trainable variables.
+  // Number of segments of trainable variables.
   int num_trainable_segments() const { return num_trainable_segments_; }
-  // Elements of the flat array, padding included.
+  // Elements of the flat array, including padding.
   int64_t flat_elements() const { return flat_elements_; }
 
  private:

@@ -43,7 +43,7 @@ struct Type {
   uint16_t infinity;
   uint16_t nan;
 
-  // By the definition of IEEE 754; a finite number.
+  // Returns a finite number's value, as IEEE 754 defines it.
   float ValueOf(uint16_t number) const {
     const int mantissa = number & ((1 << mantissa_bits) - 1);
     const int exponent = (number >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -74,7 +74,7 @@ TEST_P(RoundingTest, EveryNumberIsReadByItsDefinitionAndWrittenBack) {
   }
 }
 
-// Every boundary between two neighbours: the floats just below, on and just above the middle.
+// Tests every boundary between neighbors: the floats just below, at and just above the middle.
 TEST_P(RoundingTest, RoundsToTheNearestAndTiesToEven) {
   const Type& t = GetParam();
   for (uint16_t lower = 0; lower + 1 < t.infinity; ++lower) {
@@ -115,7 +115,7 @@ TEST_P(RoundingTest, NeitherPositionNorAlignmentMatters) {
     RoundTo(t.type, n, rounded.data());
     std::vector<uint16_t> encoded(n);
     Encode16(t.type, n, values.data(), encoded.data());
-    // The bytes end where the memory does, so that the sanitizer sees a read past them.
+    // The bytes extend to the end of the memory, so that the sanitizer detects a read past them.
     std::vector<char> bytes(2 * n + 1);
     if (n > 0) std::memcpy(bytes.data() + 1, encoded.data(), 2 * n);
     Decode16(t.type, n, bytes.data() + 1, decoded.data());
@@ -142,7 +142,7 @@ TEST(RoundingOfFloatsTest, ChangesNothing) {
   EXPECT_FALSE(IsFloatType(v1::DT_DOUBLE) || IsFloatType(v1::DT_INVALID) || IsFloatType(static_cast<v1::DataType>(99)));
 }
 
-// Numbers that anybody can look up.
+// Numbers that can be checked against public tables.
 TEST(RoundingTableTest, GoldenNumbers) {
   const struct {
     float value;

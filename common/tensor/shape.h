@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-// The dimensions of a tensor, all known; row-major. A scalar has none. A value type.
+// The dimensions of a tensor, all known, row-major. A scalar has none. A value type.
 class Shape {
  public:
   Shape() = default;
-  // For dimensions that are known to be right; bytes from elsewhere go through Create.
+  // Requires valid dimensions; untrusted ones must go through Create.
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
 
   // InvalidArgument for a negative dimension or more than 2^62 elements.

@@ -53,7 +53,7 @@ TEST(ShapeTest, RefusesNegativeAndHugeDimensions) {
   EXPECT_EQ(Shape::FromProto(unknown).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A zero does not hide an overflow of the others from num_elements.
+// A zero must not hide an overflow of the other dimensions from num_elements.
 TEST(ShapeTest, AZeroAmongHugeDimensionsIsSafe) {
   const auto shape = Shape::Create({int64_t{1} << 40, int64_t{1} << 40, 0});
   EXPECT_FALSE(shape.ok());

@@ -15,28 +15,27 @@
 
 namespace lockstep {
 
-// A typed array in aligned memory, row-major. Copies share the memory; the
-// contents may be written through any of them, so treat a tensor that was
-// handed over as constant. Thread-compatible.
+// A typed array in aligned memory, row-major. Copies share the memory, and any copy may write it, so treat a tensor as
+// constant once it is handed over. Thread-compatible.
 class Tensor {
  public:
-  // Empty: DT_INVALID, a scalar's shape, no memory.
+  // Creates an empty tensor: DT_INVALID, a scalar's shape, no memory.
   Tensor() = default;
-  // Contents are not initialized. `dtype` must have a fixed size.
+  // Leaves the contents uninitialized. `dtype` must have a fixed size.
   Tensor(v1::DataType dtype, Shape shape);
 
-  // From values in row-major order; their number must be the shape's.
+  // Copies values in row-major order; their number must match the shape.
   template <typename T>
   static Tensor FromValues(Shape shape, absl::Span<const T> values);
 
-  // Errors: InvalidArgument when dtype, shape and content disagree.
+  // Errors: InvalidArgument if dtype, shape and content disagree.
   static absl::StatusOr<Tensor> FromProto(const v1::TensorProto& proto);
   v1::TensorProto ToProto() const;
 
   v1::DataType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return buffer_ ? shape_.num_elements() : 0; }
-  // The contents; size = num_elements x element size.
+  // The contents, num_elements x element size bytes.
   absl::string_view bytes() const;
   char* data() { return buffer_ ? buffer_->data() : nullptr; }
 
