@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// What a thread takes at a time. It ends where `out` is at a multiple of that, which is a multiple of a huge page: no
-// two threads have the kernel clear the same one.
+// Bytes that a thread takes at a time. A piece ends where `out` is a multiple of this, and therefore of a huge page, so
+// that no two threads make the kernel clear the same page.
 constexpr uint64_t kTaken = 4 << 20;
-// What is read, and then checksummed from the cache.
+// Bytes to read at a time and then checksum from the cache.
 constexpr uint64_t kRead = 256 << 10;
 
 struct Piece {

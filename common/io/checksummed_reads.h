@@ -11,19 +11,19 @@
 
 namespace lockstep {
 
-// Bytes of a file, and where they go.
+// A range of a file and its destination.
 struct FileRange {
   const RandomAccessFile* file = nullptr;
   uint64_t offset = 0;
   uint64_t size = 0;
-  // Null: they are wanted for their checksum alone.
+  // If null, the range is only checksummed.
   char* out = nullptr;
 };
 
-// Reads the ranges piece by piece, each once, and returns the CRC32C of each. A piece is checksummed while the
-// processor's cache still has it. With a pool, several threads take pieces, also of one range; the kernel then provides
-// fresh memory of `out` on several processors. Errors: that of the first piece that could not be read; the rest is
-// undefined then.
+// Reads each range once, in pieces, and returns its CRC32C. A piece is checksummed while it is in the processor's
+// cache. With a pool, several threads share the pieces, even of one range, so the kernel provides fresh memory for
+// `out` on several processors. Returns the error of the first piece that could not be read; the output is then
+// undefined.
 absl::StatusOr<std::vector<uint32_t>> ReadChecksummed(absl::Span<const FileRange> ranges, ThreadPool* pool);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// More than what a thread takes at a time, and no multiple of anything.
+// Larger than a thread's piece, and an odd number.
 constexpr size_t kLarge = (9 << 20) + 12345;
 
 class ChecksummedReadsTest : public ::testing::Test {
@@ -35,7 +35,7 @@ class ChecksummedReadsTest : public ::testing::Test {
 TEST_F(ChecksummedReadsTest, ReadsEachRangeWithOneThreadOrMany) {
   ThreadPool pool(3);
   for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {
-    // At addresses that are multiples of nothing.
+    // Unaligned destinations.
     std::string large(kLarge + 1, '\0'), small(7, '\0');
     const std::vector<FileRange> ranges = {{file_.get(), 0, kLarge, &large[1]},
                                            {file_.get(), 100, 7, &small[0]},

@@ -10,12 +10,13 @@
 
 namespace lockstep {
 
-// Whether the last part of the path has a "*", which stands for any number of characters, or a "?", for one.
+// Returns true if the last part of the path contains "*", which matches any number of characters, or "?", which matches
+// one.
 bool IsFilePattern(absl::string_view path);
 
-// The paths of the directory whose names match the pattern, in the order of their names' bytes. Names that begin with a
-// dot match only a pattern that does. A path that is no pattern stands for itself, whether or not there is such a file.
-// Errors: NotFound when nothing matches; those of the file system.
+// Returns the paths in the directory whose names match the pattern, sorted bytewise. Names that begin with a dot match
+// only a pattern that does. A path without a pattern is returned unchanged, even if the file does not exist. Errors:
+// NotFound if nothing matches; those of the file system.
 absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A file with holes may claim any size and take no room.
+// A sparse file may claim any size without using disk space.
 constexpr uint64_t kLargestWholeFile = 1 << 30;
 
 }  // namespace

@@ -22,7 +22,7 @@
 
 namespace {
 
-// What fsync(2) was called for in this process.
+// Paths for which this process has called fsync(2).
 std::vector<std::string>& Synced() {
   static auto* const synced = new std::vector<std::string>;
   return *synced;
@@ -30,7 +30,7 @@ std::vector<std::string>& Synced() {
 
 }  // namespace
 
-// Takes the place of the C library's.
+// Replaces the C library's function.
 extern "C" int fsync(int fd) {
   char path[4096];
   const ssize_t size = ::readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), path, sizeof(path));
@@ -99,7 +99,7 @@ TEST_F(RealFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
   };
   write(Path("a"), "one");
   const auto first = *fs_->NewRandomAccessFile(Path("a"));
-  // The kernel's stamps move on every few milliseconds.
+  // The kernel's timestamps advance every few milliseconds.
   auto second = *fs_->NewRandomAccessFile(Path("a"));
   while (second->change_time() == first->change_time()) {
     write(Path("a"), "two");
@@ -164,7 +164,7 @@ TEST_F(RealFileSystemTest, ReportsAFullDiskAsResourceExhausted) {
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Append("abc").ok());
   EXPECT_EQ((*file)->Flush().code(), absl::StatusCode::kResourceExhausted);
-  // What could not be written is kept, so Close meets the same error.
+  // Unwritten data is kept, so Close fails with the same error.
   EXPECT_EQ((*file)->Close().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -201,7 +201,7 @@ TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
   EXPECT_THAT(Synced(), ElementsAre(directory + "/x/y"));
 }
 
-// access(2) says no to all of these.
+// access(2) denies all of these.
 TEST_F(RealFileSystemTest, KnowsWhatIsAbsentFromWhatItCannotSee) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
   EXPECT_TRUE(fs_->Exists(directory_).value());
@@ -215,7 +215,7 @@ TEST_F(RealFileSystemTest, KnowsWhatIsAbsentFromWhatItCannotSee) {
   EXPECT_EQ(fs_->Exists(Path(std::string(300, 'x'))).status().code(), absl::StatusCode::kInternal);
 }
 
-// The first page of every process's memory: read(2) answers EIO.
+// The first page of a process's memory, for which read(2) returns EIO.
 TEST_F(RealFileSystemTest, TakesBytesThatTheDeviceCannotReadForLost) {
   const auto memory = fs_->NewRandomAccessFile("/proc/self/mem");
   if (!memory.ok()) GTEST_SKIP() << memory.status();

@@ -19,9 +19,9 @@
 namespace lockstep {
 namespace {
 
-// Appends are gathered up to this many bytes.
+// Appends are buffered up to this many bytes.
 constexpr size_t kBufferSize = 64 << 10;
-// Linux moves at most 2 GiB - 4 KiB a call.
+// Linux transfers at most 2 GiB - 4 KiB per call.
 constexpr size_t kLargestTransfer = 1 << 30;
 
 absl::StatusCode CodeOfErrno(int error) {
@@ -57,7 +57,7 @@ absl::Status ErrnoToStatus(int error, absl::string_view action, absl::string_vie
   return absl::Status(CodeOfErrno(error), absl::StrCat("cannot ", action, " ", path, ": ", cause));
 }
 
-// open(2), tried again when a signal interrupts it. Returns -1 and errno.
+// Calls open(2) and retries when a signal interrupts it. Returns -1 and sets errno on failure.
 int OpenFile(const std::string& path, int flags) {
   int fd;
   do {
@@ -66,8 +66,9 @@ int OpenFile(const std::string& path, int flags) {
   return fd;
 }
 
-// fcntl for an exclusive lock of a whole file. It is the open file's, not the process's: it ends when that is closed,
-// and other open files of the process do not share it. Unlike flock's, it can be looked at without being taken.
+// Calls fcntl for an exclusive lock of a whole file. The open file owns the lock, not the process: it ends when the
+// file is closed, and the process's other open files do not share it. Unlike flock's, it can be queried without being
+// taken.
 int OfWholeFile(int fd, int command, struct flock* lock = nullptr) {
   struct flock whole = {};
   if (lock == nullptr) lock = &whole;
@@ -122,7 +123,7 @@ class PosixWritableFile : public WritableFile {
   absl::Status Close() override {
     if (fd_ < 0) return Closed();
     absl::Status status = Flush();
-    // Never tried again: Linux has released the descriptor even when close is interrupted.
+    // Never retried, because Linux has released the descriptor even if close is interrupted.
     if (::close(fd_) != 0 && errno != EINTR && status.ok()) status = ErrnoToStatus(errno, "close", path_);
     fd_ = -1;
     return status;
@@ -133,7 +134,7 @@ class PosixWritableFile : public WritableFile {
     return absl::FailedPreconditionError(absl::StrCat("cannot write to ", path_, ": it is closed"));
   }
 
-  // `*written` says how much arrived, also after an error.
+  // Sets `*written` to the number of bytes written, even on error.
   absl::Status Write(absl::string_view data, size_t* written) {
     while (*written < data.size()) {
       const size_t n = std::min(data.size() - *written, kLargestTransfer);
@@ -188,7 +189,7 @@ class PosixRandomAccessFile : public RandomAccessFile {
   const struct stat info_;
 };
 
-// Writes into a lock's file who holds it. If that fails, nobody is named.
+// Tries to write this process's name into the lock's file.
 void NameHolder(int fd) {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
@@ -197,7 +198,7 @@ void NameHolder(int fd) {
   [[maybe_unused]] const ssize_t written = ::pwrite(fd, holder.data(), holder.size(), 0);
 }
 
-// Reads what the holder has written.
+// Returns the name that the holder has written.
 std::string HolderOf(int fd) {
   char holder[300];
   const ssize_t size = ::pread(fd, holder, sizeof(holder), 0);
@@ -282,7 +283,7 @@ class PosixFileSystem : public FileSystem {
     }
     if (result == 0) {
       const absl::Status synced = SyncDirectory(parent);
-      // A process that may create a directory somewhere may not be allowed to open the parent.
+      // A process may create a directory without permission to open its parent.
       return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
     }
     const int error = errno;
@@ -303,7 +304,7 @@ class PosixFileSystem : public FileSystem {
   absl::Status SyncDirectory(const std::string& path) override {
     const int fd = OpenFile(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return ErrnoToStatus(errno, "open", path);
-    // Some file systems cannot sync a directory and answer EINVAL: nothing more can be done there.
+    // Some file systems cannot sync a directory and return EINVAL. Nothing more can be done there.
     const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     ::close(fd);
     return error == 0 ? absl::OkStatus() : ErrnoToStatus(error, "sync", path);

@@ -82,7 +82,7 @@ TEST_F(RecordReaderTest, RefusesALengthBeyondItsLimit) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("has 101 bytes, more than the allowed 100"));
 }
 
-// A length whose checksum is right, but far larger than the file.
+// The length is far larger than the file, but its checksum is correct.
 TEST_F(RecordReaderTest, AllocatesNothingForALengthBeyondTheFile) {
   std::string record = FrameRecord(std::string(1 << 20, 'x'));
   Write(record.substr(0, 100));

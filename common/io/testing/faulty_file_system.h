@@ -13,30 +13,30 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests, and fails the chosen ones. Counts
-// operations: every call that looks at, reads or changes files, those on open files included, except
-// destructors. So a test can run once, read the count, and then fail or kill the same run at each
-// operation. The other file system must outlive it, and it its files. Thread-safe.
+// Forwards every call to another file system, for tests, and fails chosen ones. Counts operations: every call that
+// inspects, reads or changes files, including open ones, except destructors. So a test can run once, read the count,
+// and then fail or kill the same run at each operation. The other file system must outlive this, and this its files.
+// Thread-safe.
 class FaultyFileSystem : public ForwardingFileSystem {
  public:
   explicit FaultyFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
 
-  // Operations tried so far, failed ones included.
+  // Number of operations tried so far, including failed ones.
   int64_t operations() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The n-th operation from now fails with `error`; 1 is the next one.
+  // Makes the n-th operation from now fail with `error`; 1 is the next one.
   void FailOperation(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As above, and every later operation fails, too.
+  // Like FailOperation, but every later operation fails too.
   void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As above, for every later operation whose path, or whose old or new name in a rename, contains `part`.
+  // Fails every later operation of this kind whose path, or whose old or new name in a rename, contains `part`.
   void FailMatching(Operation operation, std::string part, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // n more operations succeed, then the process is dead: nothing reaches the files any more. An Append
-  // at that instant is half done.
+  // Kills the process after n more operations: nothing reaches the files afterwards. An Append at that moment is half
+  // done.
   void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The disk has room for this many more bytes. An Append that does not fit fails with
-  // ResourceExhausted and leaves nothing.
+  // Leaves space for this many more bytes on the disk. An Append that does not fit fails with ResourceExhausted and
+  // leaves nothing.
   void FillDiskAfter(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on nothing fails.
+  // Stops all failures.
   void Heal() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -48,18 +48,18 @@ class FaultyFileSystem : public ForwardingFileSystem {
     absl::Status error;
   };
 
-  // Counts one operation and says whether it fails.
+  // Counts one operation and returns its error, if any.
   absl::Status Before(Operation operation, const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(const std::string& path, absl::string_view data, WritableFile* file) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes `bytes` of the disk's room, all or none.
+  // Takes `bytes` of disk space, all or none.
   absl::Status TakeRoom(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // True for the very operation at which the process dies.
+  // True only for the operation at which the process dies.
   bool DiesNow() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   int64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Numbers of operations, from 1.
+  // Operation numbers, from 1.
   int64_t first_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
   int64_t last_failing_ ABSL_GUARDED_BY(mutex_) = kNever;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);

@@ -31,7 +31,7 @@ TEST_F(FaultyFileSystemTest, FailsOneOperation) {
   EXPECT_TRUE(WriteFileAtomically(&fs_, "a", "data").ok());
 }
 
-// The old contents or the new, whatever fails; and no temporary file is left.
+// Whatever fails, the file has the old or the new contents, and no temporary file is left.
 TEST_F(FaultyFileSystemTest, FindsAtomicWritesAtomicAtEveryOperation) {
   for (int64_t n = 1; n <= 6; ++n) {
     ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "old").ok());

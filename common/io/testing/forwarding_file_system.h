@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests; a subclass is asked before each, and may delay it or let it
+// Forwards every call to another file system, for tests. A subclass is called before each and may delay it or make it
 // fail. The other file system must outlive this, and this its files. Thread-safe if the subclass is.
 class ForwardingFileSystem : public FileSystem {
  public:
@@ -49,11 +49,11 @@ class ForwardingFileSystem : public FileSystem {
  protected:
   FileSystem* base() const { return base_; }
 
-  // Called before every operation that looks at, reads or changes files, those on open files included, except
-  // destructors. `path` is "FROM to TO" for a rename, and that of the file for one that is open. An error is returned
-  // to the caller, and nothing is forwarded.
+  // Called before every operation that inspects, reads or changes files, including open ones, except destructors.
+  // `path` is "FROM to TO" for a rename, and the file's path for an open file. An error is returned to the caller, and
+  // nothing is forwarded.
   virtual absl::Status Before(Operation operation, const std::string& path) = 0;
-  // Before(kAppend, path) and the append itself.
+  // Performs Before(kAppend, path) and the append itself.
   virtual absl::Status Append(const std::string& path, absl::string_view data, WritableFile* file);
 
  private:

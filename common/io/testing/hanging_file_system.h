@@ -11,22 +11,21 @@
 namespace lockstep {
 
 // Forwards every call to another file system, for tests. On request, calls on some paths hang before they do anything,
-// as on a network file system whose server is gone, until they are released. The other file system must outlive it,
-// and it its files. Thread-safe.
+// until they are released, as on a network file system whose server is gone. The other file system must outlive this,
+// and this its files. Thread-safe.
 class HangingFileSystem : public ForwardingFileSystem {
  public:
   explicit HangingFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
 
-  // Every call that begins from now on hangs if its path contains `part`; for files, if the path they were opened
-  // with does.
+  // Makes every later call hang if its path contains `part`; for open files, the path with which they were opened.
   void Hang(const std::string& part) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hanging calls continue, and no more calls hang.
+  // Lets hanging calls continue and makes no more calls hang.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until a call hangs.
   void AwaitHanging() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Returns when calls on the path do not hang (any more).
+  // Blocks while calls on the path hang.
   absl::Status Before(Operation operation, const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// "a//b/./c/" to "a/b/c": one spelling for each path.
+// Turns "a//b/./c/" into "a/b/c", so that each path has one spelling.
 std::string Normalized(const std::string& path) {
   const bool may_change = absl::StrContains(path, "//") || absl::StrContains(path, "./") || absl::EndsWith(path, "/") ||
                           absl::EndsWith(path, ".");
@@ -153,7 +153,7 @@ void MemoryFileSystem::DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t)> dr
   }
   Restart(std::move(left), [&draw](const File& file) {
     if (file.contents == file.synced) return file.synced;
-    // A file that was truncated and written again may be as before, or have some of what is new.
+    // A file that was truncated and rewritten may have its old contents or part of the new ones.
     const bool extended = absl::StartsWith(file.contents, file.synced);
     if (!extended && draw(2) == 0) return file.synced;
     const size_t least = extended ? file.synced.size() : 0;
@@ -162,7 +162,7 @@ void MemoryFileSystem::DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t)> dr
 }
 
 void MemoryFileSystem::Restart(Names names, absl::FunctionRef<std::string(const File&)> contents_of) {
-  // Copies, so that files that are still open write to nowhere.
+  // Copies the files, so that writes to files still open are lost.
   for (auto& [path, file] : names) {
     file = std::make_shared<File>(*file);
     file->contents = file->synced = contents_of(*file);
@@ -227,7 +227,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::NewWritableFile(
   }
   const auto it = names_.find(Normalized(path));
   std::shared_ptr<File> file = it == names_.end() ? NewFile() : it->second;
-  // Truncating keeps the file, so its synced contents come back after a power cut, as on a disk.
+  // Truncating keeps the file, so its synced contents return after a power failure, as on a disk.
   file->contents.clear();
   if (it == names_.end()) Change({{Normalized(path), file}});
   Touch(file.get());

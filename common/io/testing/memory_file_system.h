@@ -16,29 +16,29 @@
 
 namespace lockstep {
 
-// A file system in memory, for tests. It remembers what has reached the device: contents by
-// WritableFile::Sync, names by SyncDirectory, so that a test can cut the power. "/" and "." exist;
-// directories are durable at once. Must outlive its files and locks. Thread-safe.
+// A file system in memory, for tests. It tracks what has reached the device (contents by WritableFile::Sync, names by
+// SyncDirectory), so that a test can simulate a power failure. "/" and "." exist; directories are durable immediately.
+// Must outlive its files and locks. Thread-safe.
 class MemoryFileSystem : public FileSystem {
  public:
-  // What a power cut leaves of the changes of names (creations, renames, removals) that were not synced.
-  // All three happen.
+  // The unsynced name changes (creations, renames, removals) that survive a power failure. All three cases occur in
+  // practice.
   enum class UnsyncedNames { kLost, kKept, kOnlyLastKept };
 
   MemoryFileSystem() = default;
 
-  // The power cut: contents go back to their last Sync, and names to the last SyncDirectory of their
-  // directory, or as `names` says. Files still open write to nowhere. Locks end.
+  // Simulates a power failure: restores contents to their last Sync, and names to the last SyncDirectory of their
+  // directory or as `names` specifies. Writes to files still open are lost. Locks end.
   void DropUnsyncedData(UnsyncedNames names = UnsyncedNames::kLost) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A power cut that leaves what is drawn: of the changes of names that were not synced any, and of what was written
-  // since the last Sync a part from its start. `draw(n)` returns one of 0 ... n - 1.
+  // Simulates a power failure that keeps any subset of the unsynced name changes and any prefix of each file's unsynced
+  // data, as drawn. `draw(n)` returns one of 0 ... n - 1.
   void DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t n)> draw) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Inverts the bits of `mask` in one byte. The file must have it.
+  // Inverts the bits of `mask` in one byte, which must exist.
   void FlipBits(const std::string& path, uint64_t offset, char mask) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Cuts a file to `size` bytes. The file must have them.
+  // Truncates a file to `size` bytes. It must have at least as many.
   void Truncate(const std::string& path, uint64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As utimensat(2): the change time advances. The file must exist.
+  // Sets the modification time like utimensat(2), which advances the change time. The file must exist.
   void SetModificationTime(const std::string& path, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
@@ -70,15 +70,15 @@ class MemoryFileSystem : public FileSystem {
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
   std::shared_ptr<File> NewFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Its contents have changed.
+  // Records a change of the file's contents.
   void Touch(File* file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Makes one change of names: each path gets its file, null for none.
+  // Changes names in one step: each path gets its file, or none if null.
   void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Apply(const Names& change, Names* names);
-  // The power is cut: `names` is what is left, and `contents_of` says what is left in each file.
+  // Restarts after a power failure: `names` is what is left, and `contents_of` returns what is left in each file.
   void Restart(Names names, absl::FunctionRef<std::string(const File&)> contents_of)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // NotFound when the directory of `path` does not exist.
+  // NotFound if the directory of `path` does not exist.
   absl::Status CheckDirectoryOf(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckDirectory(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   File* FindOrDie(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,9 +87,9 @@ class MemoryFileSystem : public FileSystem {
   std::set<std::string> directories_ ABSL_GUARDED_BY(mutex_) = {"/", "."};
   Names names_ ABSL_GUARDED_BY(mutex_);
   Names durable_names_ ABSL_GUARDED_BY(mutex_);
-  // The unsynced changes of names, oldest first; a null file is a name that was removed.
+  // The unsynced name changes, oldest first; a null file is a removed name.
   std::vector<Names> unsynced_changes_ ABSL_GUARDED_BY(mutex_);
-  // Path to the number of the lock that holds it.
+  // The number of the lock that holds each path.
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;

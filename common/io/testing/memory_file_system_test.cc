@@ -58,7 +58,7 @@ TEST_F(MemoryFileSystemTest, LosesUnsyncedContentsInAPowerCut) {
   EXPECT_EQ(Read("a"), "synced flushed");
   fs_.DropUnsyncedData();
   EXPECT_EQ(Read("a"), "synced");
-  // Written by a process that is gone.
+  // Simulates a write by a process that is gone.
   ASSERT_TRUE((*file)->Append(" late").ok());
   ASSERT_TRUE((*file)->Sync().ok());
   EXPECT_EQ(Read("a"), "synced");
@@ -132,7 +132,7 @@ TEST_F(MemoryFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
   const auto open = [&] { return *fs_.NewRandomAccessFile("a"); };
   Write("a", "one");
   const auto first = open();
-  // In place, then as touch -r.
+  // A change in place, then one hidden as by touch -r.
   fs_.FlipBits("a", 0, 1);
   fs_.SetModificationTime("a", first->modification_time());
   const auto second = open();
