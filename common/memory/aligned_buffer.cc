@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The smallest that there is; where pages are larger, Populate fails.
+// The smallest page size. If pages are larger, Populate fails.
 constexpr size_t kPage = 4096;
 // MADV_POPULATE_WRITE, which headers before 5.14 lack.
 constexpr int kPopulateWrite = 23;
@@ -22,8 +22,8 @@ bool Advise(uintptr_t begin, uintptr_t end, int advice) {
   return begin == end || madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
-// Memory that is shared gets huge pages only by collapsing small ones, one of which has to be there. A hint: it fails
-// where the kernel cannot, or has none left.
+// Collapses small pages, the only way for shared memory to get huge ones, after providing one small page in each. A
+// hint: it fails if the kernel does not support it or has no huge page left.
 void ProvideHugePages(uintptr_t begin, uintptr_t end) {
   begin = (begin + kHugePage - 1) / kHugePage * kHugePage;
   end = end / kHugePage * kHugePage;
@@ -40,7 +40,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   data_.reset(static_cast<char*>(std::aligned_alloc(alignment, rounded)));
   CHECK(data_ != nullptr) << "no memory for a tensor of " << bytes << " bytes";
-  // A hint: without huge pages everything works, only slower.
+  // A hint: without huge pages everything works, but slower.
   if (huge) madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 

@@ -9,28 +9,28 @@
 
 namespace lockstep {
 
-// Every tensor starts at a multiple of this many bytes: a cache line, and the widest vector. The kernels' sums do not
-// depend on an address; with this, those of a user's model that computes with Eigen do not either.
+// Alignment of every tensor in bytes: a cache line, and the widest vector. The kernels' sums do not depend on
+// addresses; with this alignment, neither do those of a user's model that computes with Eigen.
 inline constexpr size_t kTensorAlignment = 64;
 
 // Memory of a fixed size, aligned to kTensorAlignment, not initialized. Movable. Not thread-safe.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Aborts when the machine is out of memory.
+  // Aborts if the machine is out of memory.
   explicit AlignedBuffer(size_t bytes);
-  // In memory that other processes may map, if the system provides it.
+  // Allocates memory that other processes may map, if the system provides it.
   static AlignedBuffer Shared(size_t bytes);
 
   char* data() { return shared_ != nullptr ? shared_->data() : data_.get(); }
   const char* data() const { return shared_ != nullptr ? shared_->data() : data_.get(); }
   // Bytes.
   size_t size() const { return size_; }
-  // Has the kernel provide the memory of these bytes now, so that who writes there first does not wait for it to be
-  // cleared; whole huge pages among them as such, if it can. Changes nothing: others may read and write meanwhile.
-  // False when the kernel does not do that (before Linux 5.14).
+  // Makes the kernel provide the memory of these bytes now, so that the first writer does not wait for it to be
+  // cleared; whole huge pages within the range as such, if possible. Changes no contents, and other threads may read
+  // and write meanwhile. Returns false if the kernel lacks this (before Linux 5.14).
   bool Populate(size_t offset, size_t bytes);
-  // Null when the memory is private to this process.
+  // Null if the memory is private to this process.
   const v1::SharedMemoryHandle* handle() const { return shared_ != nullptr ? &shared_->handle() : nullptr; }
 
   template <typename T>
@@ -46,7 +46,7 @@ class AlignedBuffer {
   struct Free {
     void operator()(char* p) const { std::free(p); }
   };
-  // One of the two, or neither.
+  // At most one of these is set.
   std::unique_ptr<char, Free> data_;
   std::unique_ptr<SharedMemory> shared_;
   size_t size_ = 0;

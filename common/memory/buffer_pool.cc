@@ -20,7 +20,7 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
   if (buffer == nullptr) buffer = shelf_->NewBuffer();
   AlignedBuffer* const lent = buffer.get();
   return std::shared_ptr<AlignedBuffer>(lent, [shelf = shelf_, owner = std::move(buffer)](AlignedBuffer*) mutable {
-    // Freed, if the shelf is full, after the unlock.
+    // If the pool is full, the buffer is freed after the unlock.
     const std::shared_ptr<AlignedBuffer> returned = std::move(owner);
     MutexLock lock(&shelf->mutex);
     if (shelf->spare.size() < shelf->max_spare) shelf->spare.push_back(returned);
@@ -29,7 +29,7 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
 
 void BufferPool::Fill(Buffers* taken) {
   MutexLock lock(&shelf_->mutex);
-  // Below those that are there, which Get returns first.
+  // Insert them below the existing ones, which Get returns first.
   Buffers fresh;
   while (fresh.size() + shelf_->spare.size() < shelf_->max_spare) fresh.push_back(shelf_->NewBuffer());
   taken->insert(taken->end(), fresh.rbegin(), fresh.rend());

@@ -9,20 +9,21 @@
 
 namespace lockstep {
 
-// Buffers of one size that come back when their last owner lets go of them. Thread-safe; buffers may outlive the pool.
+// A pool of buffers of one size, to which a buffer returns when its last owner releases it. Thread-safe; buffers may
+// outlive the pool.
 class BufferPool {
  public:
-  // At most `max_spare` unused buffers are kept. `shared`: other processes may map them (AlignedBuffer::Shared).
+  // Keeps at most `max_spare` unused buffers. If `shared`, other processes may map them (AlignedBuffer::Shared).
   BufferPool(size_t bytes, size_t max_spare, bool shared = false)
       : shelf_(std::make_shared<Shelf>(bytes, max_spare, shared)) {}
 
   // Not initialized.
   std::shared_ptr<AlignedBuffer> Get();
   using Buffers = std::vector<std::shared_ptr<AlignedBuffer>>;
-  // Keeps `max_spare` unused buffers from now on, and adds those that are new to `taken`, in the order in which Get
-  // returns them: for Prefault, since they are in use as soon as Get returns them.
+  // Allocates until there are `max_spare` unused buffers, and appends the new ones to `taken` in the order in which Get
+  // returns them. Pass them to Prefault, since they may be in use as soon as Get returns them.
   void Fill(Buffers* taken);
-  // Unused buffers that are kept.
+  // Number of unused buffers.
   size_t num_spare() const;
 
  private:

@@ -22,22 +22,22 @@ constexpr size_t kLineBytes = 64;
 constexpr size_t kLengthBytes = sizeof(uint32_t);
 
 int Futex(const std::atomic<uint32_t>* word, int operation, uint32_t value, const timespec* limit) {
-  // The word is in memory that processes share: FUTEX_PRIVATE_FLAG would miss them.
+  // The word is in memory shared between processes, which FUTEX_PRIVATE_FLAG does not support.
   return static_cast<int>(
       syscall(SYS_futex, reinterpret_cast<const uint32_t*>(word), operation, value, limit, nullptr, 0));
 }
 
 }  // namespace
 
-// What an end's memory holds. The numbers of bytes only grow.
+// The layout of an endpoint's memory. The byte counts only grow.
 struct RingEndpoint::Half {
-  // By the sender.
+  // Written by the sender.
   alignas(kLineBytes) std::atomic<uint64_t> written;
   std::atomic<uint32_t> full;  // the sender waits for the other end to read
-  // By the receiver.
+  // Written by the receiver.
   alignas(kLineBytes) std::atomic<uint64_t> read;
   std::atomic<uint32_t> asleep;  // the receiver waits
-  // By both: changes when the other end may go on.
+  // Written by both; changes when the other end may continue.
   alignas(kLineBytes) std::atomic<uint32_t> bell;
   alignas(kLineBytes) char ring[kRingBytes];
 };
@@ -62,8 +62,8 @@ absl::Status RingEndpoint::Attach(const v1::SharedMemoryHandle& peer) {
 }
 
 void RingEndpoint::RingIf(const std::atomic<uint32_t>& flag) {
-  // The bell changes before the flag is read, and the other end sets the flag before it looks at the bell: one of the
-  // two sees the other.
+  // The bell changes before the flag is read, and the other end sets the flag before it checks the bell, so at least
+  // one of them sees the other's write.
   own_->bell.fetch_add(1);
   if (flag.load() != 0) Futex(&own_->bell, FUTEX_WAKE, 1, nullptr);
 }
@@ -141,7 +141,7 @@ uint32_t RingEndpoint::Ticket() const { return peer_->bell.load(); }
 
 void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
   waiting_.store(true);
-  // No look before it sleeps: whom this would wait for needs the processor.
+  // Does not spin before sleeping, because the other end needs the processor.
   own_->asleep.store(1);
   if (Ticket() == ticket && !woken_.load()) {
     const timespec time = absl::ToTimespec(limit);
@@ -154,7 +154,8 @@ void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
 
 void RingEndpoint::Wake() {
   woken_.store(true);
-  // It may be just about to sleep, and then misses one. Others may sleep there, too: whoever maps the other's memory.
+  // The receiver may be about to sleep and then miss a wake-up. Other processes that map the peer's memory may sleep
+  // there too.
   while (waiting_.load() && woken_.load()) {
     Futex(&peer_->bell, FUTEX_WAKE, INT_MAX, nullptr);
     sched_yield();

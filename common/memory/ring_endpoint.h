@@ -16,41 +16,41 @@
 
 namespace lockstep {
 
-// One end of a two-way connection between two processes of one machine: messages in order, through two rings of bytes
-// in shared memory. Each end writes its own memory alone, which the other maps for reading: the ring that it fills, how
-// far it has read the other's, and a futex, its bell, that it rings when the other may go on. What the other's memory
-// says is checked on every look, and a message is copied before anybody sees it. An end that dies is silent: that it is
-// gone must be noticed elsewhere. docs/wire.md has the layout.
-// One thread at a time sends, and one receives and waits; Wake is for any. Life: Create, Attach, the rest.
+// An endpoint of a two-way connection between two processes on one machine: ordered messages through two rings of bytes
+// in shared memory. Each end writes only its own memory, which the other maps for reading: the ring that it fills, how
+// far it has read the other's ring, and a futex, the bell, which it rings when the other may continue. The peer's
+// memory is untrusted: its numbers are checked on every read, and messages are copied before use. The death of a peer
+// must be detected elsewhere. docs/wire.md describes the layout. One thread at a time may send, and one may receive and
+// wait; any may call Wake. Call Create and Attach before the other functions.
 class RingEndpoint {
  public:
   static constexpr size_t kRingBytes = 64 << 10;
 
-  // Messages of more than `max_message_bytes` are not received. Errors: those of SharedMemory::Create.
+  // Messages longer than `max_message_bytes` are rejected on receipt. Errors: those of SharedMemory::Create.
   static absl::StatusOr<std::unique_ptr<RingEndpoint>> Create(size_t max_message_bytes);
-  // What the other end attaches to.
+  // The handle to which the other end attaches.
   const v1::SharedMemoryHandle& handle() const { return own_memory_->handle(); }
-  // Connects with the other end. Errors: those of SharedMemory::Map; InvalidArgument when the size is not that of an
-  // end.
+  // Connects to the other end. Errors: those of SharedMemory::Map; InvalidArgument if the size is not that of an
+  // endpoint.
   absl::Status Attach(const v1::SharedMemoryHandle& peer);
 
-  // A message that Flush will send, behind the others: its length, then as many bytes.
+  // Starts a message of `bytes`, which Flush sends after the earlier ones. Append as many bytes.
   void BeginMessage(size_t bytes);
   void Append(absl::string_view bytes) { unsent_.append(bytes.data(), bytes.size()); }
-  // Writes what there is a place for: true when nothing is left. Errors: InvalidArgument when the other end's memory
-  // makes no sense.
+  // Writes as much as fits into the ring; returns true if nothing is left. Errors: InvalidArgument if the peer's memory
+  // is inconsistent.
   absl::StatusOr<bool> Flush();
 
-  // The next message, if it has come whole. Errors: InvalidArgument when the other end's memory makes no sense;
-  // ResourceExhausted when the message is too long.
+  // Receives the next message; returns false if it has not arrived completely. Errors: InvalidArgument if the peer's
+  // memory is inconsistent; ResourceExhausted if the message is too long.
   absl::StatusOr<bool> Receive(std::string* message);
 
-  // To wait without missing anything: take a ticket, look whether there is anything to do, and wait with the ticket.
+  // To wait without missing a change, take a ticket, check whether there is anything to do, and wait with the ticket.
   uint32_t Ticket() const;
-  // Blocks until the other end has sent something since the ticket, or has read what Flush had no place for; or until
-  // Wake, or for `limit`.
+  // Blocks until the other end has, since the ticket, sent something or read enough for Flush to continue, until Wake,
+  // or for `limit`.
   void Wait(uint32_t ticket, absl::Duration limit);
-  // Ends the Wait that is under way, or the next.
+  // Ends the current or next Wait.
   void Wake();
 
  private:
@@ -58,9 +58,9 @@ class RingEndpoint {
 
   RingEndpoint(std::unique_ptr<SharedMemory> own, size_t max_message_bytes);
 
-  // Rings if `flag` of the other end says that it waits for it.
+  // Rings the bell. Wakes the other end if `flag` in its memory shows that it waits.
   void RingIf(const std::atomic<uint32_t>& flag);
-  // Appends up to `most` bytes of the `available` to `out`.
+  // Appends up to `most` bytes of the `available` ones to `out`.
   void Take(size_t most, uint64_t* available, std::string* out);
 
   const size_t max_message_bytes_;
@@ -68,12 +68,13 @@ class RingEndpoint {
   Half* const own_;
   std::unique_ptr<const SharedMemory> peer_memory_;
   const Half* peer_ = nullptr;
-  // Of the sender.
+  // State of the sender.
   std::string unsent_;
   size_t sent_ = 0;  // of unsent_
-  // Of the receiver.
+  // State of the receiver.
   std::string length_, incoming_;
-  // What Half::asleep says, where nobody else can write: older kernels let other processes of the user into the memory.
+  // A copy of Half::asleep that other processes cannot write: older kernels let other processes of the user write to
+  // the shared memory.
   std::atomic<bool> waiting_{false};
   std::atomic<bool> woken_{false};
 };

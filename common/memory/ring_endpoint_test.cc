@@ -20,13 +20,14 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 1 << 20;
-// docs/wire.md
+// Offsets from docs/wire.md.
 constexpr size_t kWritten = 0, kFull = 8, kRead = 64, kAsleep = 72, kRing = 192;
 constexpr size_t kEndBytes = kRing + RingEndpoint::kRingBytes;
 
 std::unique_ptr<RingEndpoint> NewEnd() { return RingEndpoint::Create(kMaxMessageBytes).value(); }
 
-// Where an end of this process has its memory: what another process writes there that can, before Linux 5.1.
+// Returns a writable address of the memory of an endpoint in this process. Before Linux 5.1, another process can write
+// there too.
 char* OwnMemory(const RingEndpoint& end) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -59,7 +60,7 @@ class RingEndpointTest : public testing::Test {
     std::string message;
     return end->Receive(&message).value() ? message : "none";
   }
-  // Blocks for it.
+  // Blocks until a message arrives.
   static std::string Await(RingEndpoint* end) {
     for (std::string message;;) {
       const uint32_t ticket = end->Ticket();
@@ -90,7 +91,7 @@ TEST_F(RingEndpointTest, CarriesMessagesInOrderBothWays) {
 }
 
 TEST_F(RingEndpointTest, GoesAroundTheRing) {
-  // Lengths and contents are cut by the ring's end at every place.
+  // The end of the ring splits lengths and contents at every position.
   for (size_t i = 0; i < 3 * RingEndpoint::kRingBytes / 100; ++i) {
     const std::string message(97 + i % 7, static_cast<char>('a' + i % 26));
     ASSERT_TRUE(*Send(message, a_.get()));
@@ -199,7 +200,7 @@ TEST_F(RingEndpointTest, AttachesOnlyToMemoryOfItsSize) {
   EXPECT_TRUE(absl::IsNotFound(NewEnd()->Attach(gone)));
 }
 
-// An end whose memory another process writes as it likes.
+// An endpoint whose memory another process writes arbitrarily.
 class HostileEndTest : public testing::Test {
  protected:
   HostileEndTest() : memory_(SharedMemory::Create(kEndBytes).value()), end_(NewEnd()) {

@@ -22,10 +22,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// F_SEAL_FUTURE_WRITE, since Linux 5.1: only mappings that there are may be written through.
+// F_SEAL_FUTURE_WRITE, since Linux 5.1: only existing mappings may be written through.
 constexpr int kFutureWriteSeal = 0x10;
 
-// Drawn by the kernel when the machine starts: containers of one machine have the same.
+// Returns the boot id, which the kernel draws when the machine starts. All containers of a machine share it.
 const std::string& Machine() {
   static const auto* const machine = [] {
     auto* const id = new std::string;
@@ -40,23 +40,23 @@ absl::Status NotReachable(const v1::SharedMemoryHandle& handle) {
       absl::StrCat("descriptor ", handle.file_descriptor(), " of process ", handle.process(), " is not within reach"));
 }
 
-// Whether the link of an open file says that it is a memfd. Any other is left alone: opening some does something, and
-// even a look at one asks its file system, which may hang when it is that of a machine that is gone. Reading the link
-// asks the kernel alone.
+// Returns true if the link of an open file names a memfd. Other files must be left alone: opening some has side
+// effects, and even stat asks their file system, which may hang if it is on a machine that is gone. Reading the link
+// asks only the kernel.
 bool IsMemoryFile(const std::string& path) {
   char target[64];
   const ssize_t length = readlink(path.c_str(), target, sizeof(target));
   return length > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(length)), "/memfd:");
 }
 
-// Whether the memory cannot be cut short any more. After its creator has mapped it: where the kernel can, nobody else
-// may write to it.
+// Seals the memory against resizing and, if the kernel supports it, against further writing mappings, so its creator
+// must map it first. Returns false on failure.
 bool Seal(int descriptor) {
   if (fcntl(descriptor, F_ADD_SEALS, kSeals | kFutureWriteSeal) == 0) return true;
   return errno == EINVAL && fcntl(descriptor, F_ADD_SEALS, kSeals) == 0;
 }
 
-// mmap of a whole file, at a multiple of a huge page where it may be in some.
+// Maps a whole file, at a multiple of a huge page if it is large enough to use them.
 void* MapFile(int descriptor, size_t bytes, int protection) {
   if (bytes < kHugeBuffer) return mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
   const size_t reserved = bytes + kHugePage;
@@ -117,10 +117,10 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(size_t bytes)
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const v1::SharedMemoryHandle& handle) {
   if (handle.machine() != Machine()) return NotReachable(handle);
-  // Of a process or a descriptor that there cannot be, such as -1, it is no link.
+  // For a process or descriptor that cannot exist, such as -1, the path is not a link.
   const std::string path = absl::StrCat("/proc/", handle.process(), "/fd/", handle.file_descriptor());
   if (!IsMemoryFile(path)) return NotReachable(handle);
-  // Looked at before it is opened: in another container the path is another file.
+  // Check the file before opening it: in another container, the path names another file.
   const int found = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0) return NotReachable(handle);
   const auto close_found = absl::MakeCleanup([found] { close(found); });

@@ -9,29 +9,30 @@
 
 namespace lockstep {
 
-// From this size on little is wasted by huge pages, and their first touch costs a quarter of that of small ones or
-// less.
+// Huge pages waste little from kHugeBuffer bytes on, and touching them first costs at most a quarter of touching small
+// pages.
 inline constexpr size_t kHugePage = 2 << 20;
 inline constexpr size_t kHugeBuffer = 4 * kHugePage;
 
-// Memory that one process creates and writes, and others of the same user on the same machine map and read: an
-// anonymous file (memfd) that cannot be shrunk, so that a reader never meets its end, and that nobody else can write,
-// where the kernel (Linux 5.1) sees to it. It is gone with the last process that has it, however they end. At a
-// multiple of a page, from kHugeBuffer on of a huge one. Thread-compatible; the two ends agree on when it may be read.
+// Memory that one process creates and writes, and that others of the same user on the same machine map and read. It is
+// an anonymous file (memfd) that cannot be shrunk, so a reader never hits its end, and that only the creator can write,
+// where the kernel supports this (Linux 5.1). It disappears with the last process that has it, however that ends. It
+// starts at a multiple of a page, or of a huge page from kHugeBuffer bytes on. Thread-compatible; both ends must agree
+// on when it may be read.
 class SharedMemory {
  public:
-  // Zeros. Errors: Unavailable when the system gives no such memory.
+  // Creates memory filled with zeros. Errors: Unavailable if the system does not provide such memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Create(size_t bytes);
-  // Maps for reading what a process, this one or another, has created and still has. Errors: NotFound when the handle
-  // names nothing that this process can reach (another machine, container or user); InvalidArgument when what it
-  // names is no such memory.
+  // Maps for reading memory that this or another process has created and still has. Errors: NotFound if this process
+  // cannot reach the handle's target (another machine, container or user); InvalidArgument if the target is not such
+  // memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Map(const v1::SharedMemoryHandle& handle);
   ~SharedMemory();
 
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // Only the creator may write: a mapping is read-only.
+  // Only the creator may write; a mapping is read-only.
   char* data() { return data_; }
   const char* data() const { return data_; }
   // Bytes.
@@ -39,7 +40,7 @@ class SharedMemory {
   const v1::SharedMemoryHandle& handle() const { return handle_; }
 
  private:
-  // Takes `descriptor`, or -1.
+  // Takes ownership of `descriptor`, which may be -1.
   SharedMemory(char* data, v1::SharedMemoryHandle handle, int descriptor);
 
   char* const data_;
@@ -47,7 +48,7 @@ class SharedMemory {
   const int descriptor_;
 };
 
-// The handles name the same memory.
+// Returns true if the handles name the same memory.
 bool IsSameMemory(const v1::SharedMemoryHandle& a, const v1::SharedMemoryHandle& b);
 
 }  // namespace lockstep

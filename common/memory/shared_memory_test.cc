@@ -29,7 +29,7 @@ std::unique_ptr<SharedMemory> NewMemory() {
   return *std::move(memory);
 }
 
-// What a file of this process would be as shared memory.
+// Returns the handle that a file of this process would have as shared memory.
 v1::SharedMemoryHandle HandleOf(int descriptor, const v1::SharedMemoryHandle& like) {
   struct stat file;
   EXPECT_EQ(fstat(descriptor, &file), 0);
@@ -89,7 +89,7 @@ TEST(SharedMemoryTest, AnotherProcessMapsIt) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    // Its own descriptor is not used: the handle names the parent's.
+    // The child's descriptor is not used, because the handle names the parent's.
     close(static_cast<int>(memory->handle().file_descriptor()));
     const auto mapping = SharedMemory::Map(memory->handle());
     _exit(mapping.ok() && (*mapping)->data()[kBytes - 1] == 3 ? 0 : 1);

@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// True when the kernel has provided every page of the buffer.
+// Returns true if the kernel has provided every page of the buffer.
 bool IsResident(const AlignedBuffer& buffer);
-// How many pages the kernel has provided for these bytes.
+// Returns how many pages the kernel has provided for these bytes.
 size_t ResidentPages(const void* data, size_t bytes);
 
 }  // namespace lockstep
