@@ -31,7 +31,7 @@ absl::Status CheckType(const std::string& type) {
       absl::StrCat("the task's type is \"", type, "\", must be chief, master, worker, ps or evaluator"));
 }
 
-// The chief's job and index.
+// Returns the chief's job and index.
 absl::StatusOr<ClusterTask> FindChief(const TfConfig& config) {
   const ClusterSpec& cluster = config.cluster;
   if (Has(cluster, kChiefJob) && Has(cluster, kMasterJob)) {
@@ -61,7 +61,7 @@ Role RoleOf(const std::string& type) {
   return type == kWorkerJob ? Role::kWorker : Role::kChief;
 }
 
-// Without a cluster.
+// Returns the role of a process without a cluster.
 absl::StatusOr<ClusterRole> RoleAlone(const TfConfig& config) {
   ClusterRole role;
   role.index = config.task_index.value_or(0);

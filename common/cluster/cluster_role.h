@@ -10,42 +10,43 @@
 namespace lockstep {
 
 enum class Role {
-  // Owns the run. It computes as well, unless it is told not to.
+  // Owns the run. Also computes unless configured otherwise.
   kChief,
   kWorker,
-  // A task of the job "ps". The chief holds all variables: it has nothing to do but to end with the run.
+  // A task of the job "ps". The chief holds all variables, so it only waits for the end of the run.
   kParameterServer,
-  // Evaluates checkpoints; it is not a part of the training, and need not be in the cluster.
+  // Evaluates checkpoints. Not a part of the training, and need not be in the cluster.
   kEvaluator,
 };
 
-// What a process is in its cluster. A value.
+// The role of a process in its cluster. A value type.
 struct ClusterRole {
   Role role = Role::kChief;
-  // What the cluster calls it; empty without a cluster's word.
+  // The process's job in the cluster; empty if neither cluster nor task type is given.
   std::string job;
   int index = 0;
-  // Its own address, and that of the chief; empty where it has none, and without a cluster of several tasks.
+  // The addresses of the process and of the chief. Empty if there is none, and without a cluster of several tasks.
   std::string address;
   std::string chief_address;
 };
 
-// The chief is the task of the job "chief"; else of the job "master", unless `environment` is given and is not "cloud":
-// then, and where the cluster names neither, it is the first task of the job "worker". A master that is not chief is a
-// worker. Without a cluster a process is what its task type says, and without that the chief, or with an index above 0
-// a worker. A process whose cluster has a single task needs no type. Errors: InvalidArgument for a type that is none of
-// chief, master, worker, ps and evaluator, a type or an index that the cluster does not have, no type where there are
-// several tasks, several chiefs, or none.
+// Resolves the role of a process. The chief is the task of the job "chief"; otherwise of the job "master", unless the
+// cluster has workers and `environment` is given and is not "cloud"; otherwise the first task of the job "worker". A
+// master that is not the chief is a worker. Without a cluster, the task type determines the role; without that, the
+// process is the chief, or a worker if its index is above 0. A process whose cluster has a single task needs no type.
+// Errors: InvalidArgument for a type other than chief, master, worker, ps and evaluator, a type or index that the
+// cluster lacks, a missing type in a cluster of several tasks, several chiefs, or none.
 absl::StatusOr<ClusterRole> ResolveRole(const TfConfig& config);
 
-// How many tasks a cluster has, of all jobs.
+// Returns the number of tasks in all jobs of a cluster.
 int NumTasks(const ClusterSpec& cluster);
 
-// The master string that leads to a task: "grpc://host:port", "unix:/path". "" for "".
+// Returns the master string of a task: "grpc://host:port", "unix:/path"; "" for "".
 std::string MasterOf(absl::string_view address);
 
-// Where the task of this address listens: on all interfaces at the address's port, for its host may be a name that
-// leads here only from elsewhere; but an address of this machine alone, localhost or a unix socket, as it is.
+// Returns the address where a task listens: all interfaces at the address's port, because the host may be a name that
+// only other machines resolve to this one. Addresses local to the machine, localhost or a unix socket, are returned
+// unchanged.
 std::string ListenAddressOf(absl::string_view address);
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ absl::Status CheckTasks(const std::string& job, const ClusterSpec::Tasks& tasks)
   return absl::OkStatus();
 }
 
-// Whether the indices are 0, 1, 2, ...
+// Returns true if the indices are 0, 1, 2, ...
 bool IsDense(const ClusterSpec::Tasks& tasks) { return tasks.rbegin()->first + 1 == static_cast<int>(tasks.size()); }
 
 }  // namespace

@@ -11,20 +11,20 @@
 
 namespace lockstep {
 
-// Who is where: jobs ("chief", "ps", "worker") with tasks, each an index and an address. A job may be sparse: not
-// every index has a task. A value type, ordered by job name and index.
-// Errors of all calls are InvalidArgument and name the job or index and what there is instead.
+// The addresses of a cluster: jobs ("chief", "ps", "worker") with tasks, each with an index and an address. A job may
+// be sparse, with unused indices. A value type, ordered by job name and index. All errors are InvalidArgument and name
+// the job or index and the existing ones.
 class ClusterSpec {
  public:
   // The addresses of one job, by index.
   using Tasks = std::map<int, std::string>;
 
-  // No jobs.
+  // Creates a cluster without jobs.
   ClusterSpec() = default;
 
-  // Job names and addresses must not be empty, indices must be in [0, 1000000), a job must have a task.
+  // Job names and addresses must not be empty, indices must be in [0, 1000000), and a job must have a task.
   static absl::StatusOr<ClusterSpec> Create(std::map<std::string, Tasks> jobs);
-  // Dense jobs: the tasks of a list are 0, 1, 2, ...
+  // Creates dense jobs: the tasks of a list are 0, 1, 2, ...
   static absl::StatusOr<ClusterSpec> FromLists(const std::map<std::string, std::vector<std::string>>& jobs);
 
   bool empty() const { return jobs_.empty(); }
@@ -34,7 +34,7 @@ class ClusterSpec {
   absl::StatusOr<int> NumTasks(absl::string_view job) const;
   // Sorted.
   absl::StatusOr<std::vector<int>> TaskIndices(absl::string_view job) const;
-  // The address of every index up to the largest; nullopt where there is no task.
+  // Returns the address of every index up to the largest; nullopt for unused indices.
   absl::StatusOr<std::vector<absl::optional<std::string>>> TaskList(absl::string_view job) const;
   absl::StatusOr<std::string> TaskAddress(absl::string_view job, int index) const;
 
@@ -50,15 +50,15 @@ class ClusterSpec {
   std::map<std::string, Tasks> jobs_;
 };
 
-// One task of a cluster.
+// A task of a cluster.
 struct ClusterTask {
   std::string job;
   int index = 0;
   std::string address;
 };
 
-// The task that a process is. An absent job is the only one, an absent index that of the job's only task;
-// InvalidArgument when there are several to choose from, or the task is not in the cluster.
+// Returns the task of a process. An absent job means the only job, an absent index the job's only task. InvalidArgument
+// if there are several to choose from or the task is not in the cluster.
 absl::StatusOr<ClusterTask> ResolveTask(const ClusterSpec& cluster, absl::optional<std::string> job,
                                         absl::optional<int> index);
 

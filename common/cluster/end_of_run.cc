@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// The payload of such a status. No status of a call has any.
+// The payload that marks such a status. Statuses of calls have none.
 constexpr absl::string_view kEndOfRun = "lockstep/end-of-run";
 
 }  // namespace

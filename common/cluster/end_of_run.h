@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-// An error that says that the run is over: nobody needs to look for its chief any more.
+// Returns an error that says that the run is over and its chief need not be looked for any more.
 absl::Status EndOfRun(absl::StatusCode code, absl::string_view message);
-// Whether this is FindTargets' word that the run is over, done or failed. The code alone does not say so: a chief or a
-// file system may return it, too. A chief that starts again takes the mark away only when it owns the run, so one that
-// was seen just now may be about to go.
+// Returns true if `status` is FindTargets's report that the run is over, whether it succeeded or failed. The code alone
+// is not enough, because a chief or a file system may return it too. A restarting chief removes the mark only when it
+// owns the run, so the mark may be about to disappear.
 bool IsEndOfRun(const absl::Status& status);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// A name that is no file, known to the machine alone.
+// An abstract socket name, which is not a file and is known only on this machine.
 constexpr absl::string_view kAbstract = "unix-abstract:";
 constexpr absl::string_view kFile = "file:";
 
@@ -25,13 +25,13 @@ absl::Status Wrong(absl::string_view part, absl::string_view reason) {
                                                  "; an address is like grpc://127.0.0.1:2222 or unix:/run/chief.sock"));
 }
 
-// Bytes that no address has; in a path they would be a misprint that no message shows.
+// True for bytes that no address contains; in a path they would be a typo that is invisible in messages.
 bool HasControlBytes(absl::string_view part) {
   return std::any_of(part.begin(), part.end(),
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
 }
 
-// The path behind "unix:" or "file:", which may be written as a URL.
+// Returns the path after "unix:" or "file:", which may be written as a URL.
 absl::string_view PathOf(absl::string_view path) {
   absl::ConsumePrefix(&path, "//");
   return path;
@@ -86,7 +86,7 @@ bool IsUnixAddress(absl::string_view address) {
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master) {
   MasterAddress address;
   if (master.empty()) return address;
-  // A path may have commas.
+  // A path may contain commas.
   if (absl::StartsWith(master, kFile)) {
     const absl::string_view path = PathOf(absl::StripPrefix(master, kFile));
     if (path.empty()) return Wrong(master, "names no path");

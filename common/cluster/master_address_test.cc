@@ -90,7 +90,7 @@ TEST(MasterAddressTest, SaysWhatIsWrong) {
   }
 }
 
-// Whatever the string, it is taken or refused, and what is taken has no part that gRPC would misread.
+// Any string is either accepted or rejected, and accepted ones have no part that gRPC would misread.
 TEST(MasterAddressTest, TakesOrRefusesAnyString) {
   const std::string pieces[] = {"grpc://",
                                 "unix:",

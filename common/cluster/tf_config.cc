@@ -28,7 +28,7 @@ absl::Status Wrong(absl::string_view field, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(kTfConfigVariable, ": ", field, " must be ", expected));
 }
 
-// The field, or null: absent, or JSON's null.
+// Returns the field, or null if it is absent or JSON's null.
 const Value* Find(const Struct& object, const std::string& name) {
   const auto found = object.fields().find(name);
   return found == object.fields().end() || found->second.has_null_value() ? nullptr : &found->second;
@@ -87,7 +87,7 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   std::map<std::string, ClusterSpec::Tasks> jobs;
   for (const auto& [job, tasks] : value.struct_value().fields()) {
     ASSIGN_OR_RETURN(ClusterSpec::Tasks read, ReadTasks(job, tasks));
-    // A job that was scaled down to nothing.
+    // Skip a job that was scaled down to zero tasks.
     if (!read.empty()) jobs.emplace(job, std::move(read));
   }
   auto cluster = ClusterSpec::Create(std::move(jobs));
@@ -97,7 +97,8 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   return cluster;
 }
 
-// A process that overlooked "clusters" would train alone. Other fields are other people's.
+// Rejects misspelt names: a process that overlooked "clusters" would train alone. Other fields belong to other
+// programs.
 absl::Status CheckSpelling(const Struct& object) {
   constexpr size_t kMisspelt = 2;
   const std::vector<std::string> known = {"cluster", "task", "environment", "model_dir"};

@@ -10,13 +10,14 @@
 
 namespace lockstep {
 
-// The name of the environment variable in which TensorFlow's programs, Kubeflow and others tell a process its cluster.
+// The environment variable through which TensorFlow's programs, Kubeflow and others describe the cluster to a process.
 inline constexpr char kTfConfigVariable[] = "TF_CONFIG";
 
-// What the variable says:
+// The contents of the variable:
 //   {"cluster": {"chief": ["a:2222"], "worker": ["b:2222", "c:2222"], "ps": ["d:2222"]},
 //    "task": {"type": "worker", "index": 1}, "environment": "cloud", "model_dir": "/runs/1"}
-// A sparse job is {"worker": {"1": "c:2222"}}; an index may be a number or a string of one. All is optional. A value.
+// A sparse job is {"worker": {"1": "c:2222"}}; an index may be a number or a string of one. Everything is optional. A
+// value type.
 struct TfConfig {
   ClusterSpec cluster;
   absl::optional<std::string> task_type;
@@ -25,12 +26,12 @@ struct TfConfig {
   std::string model_dir;
 };
 
-// Fields that it does not know are ignored, as TensorFlow ignores them, but not one that is written almost as one of
-// the four. The empty text says nothing. Errors: InvalidArgument names what is no JSON, the field that has another type
-// or is misspelt, or what is wrong with the cluster.
+// Parses the variable's value. Ignores unknown fields, as TensorFlow does, except close misspellings of the four known
+// ones. An empty string gives an empty configuration. Errors: InvalidArgument names invalid JSON, the field that is
+// misspelt or has the wrong type, or the problem of the cluster.
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json);
 
-// Of this process's environment. Errors: those of ParseTfConfig.
+// Parses this process's environment variable. Errors: those of ParseTfConfig.
 absl::StatusOr<TfConfig> TfConfigOfEnvironment();
 
 }  // namespace lockstep
