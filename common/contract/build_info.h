@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// The build of this program, for its peers, its status and what it writes.
+// Returns this program's build, which it reports to peers, in its status and in its output.
 v1::BuildInfo ThisBuildInfo();
 
 }  // namespace lockstep

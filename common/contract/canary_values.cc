@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Numbers that are drawn together; a multiple of 4.
+// Numbers drawn at a time; a multiple of 4.
 constexpr size_t kDrawn = 4096;
 
 }  // namespace

@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// Elements that are digested together; they are still in the first-level cache when they are looked at.
+// Elements digested at a time, few enough to stay in the first-level cache.
 constexpr size_t kBlock = 2048;
 
-// ISA-L inverts before and after, so that digests of parts follow one another, and does not write to what it reads.
+// ISA-L inverts before and after, so that digests of parts can be chained, and does not write to its input.
 uint64_t Continue(uint64_t digest, const float* values, size_t size) {
   return crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(values), size * sizeof(float));
 }

@@ -7,13 +7,13 @@
 
 namespace lockstep {
 
-// kAsTheyAre saves a third of the time, where a NaN ends the run whatever its digest is.
+// kAsTheyAre saves a third of the time. Use it where a NaN ends the run regardless of the digest.
 enum class NaNs { kAlike, kAsTheyAre };
 
-// The digest by which two copies of a gradient are compared, and the canary's: CRC-64/XZ (ECMA-182, reflected, inverted
-// before and after) of the little-endian bytes, every NaN as 0x7fc00000, unless as it is: which of them a processor
-// makes is not agreed. Any one run of up to 64 wrong bits changes it, from NaN to NaN excepted; of other differences
-// one in 2^64 does not. Not for secrets.
+// Returns the digest that compares copies of a gradient and canaries: CRC-64/XZ (ECMA-182, reflected, inverted before
+// and after) of the little-endian bytes. Unless `nans` is kAsTheyAre, every NaN counts as 0x7fc00000, because
+// processors differ in the NaN they produce. Detects any single run of up to 64 wrong bits, except from NaN to NaN, and
+// misses one in 2^64 of other differences. Not cryptographic.
 uint64_t GradientDigest(absl::Span<const float> values, NaNs nans = NaNs::kAlike);
 
 }  // namespace lockstep

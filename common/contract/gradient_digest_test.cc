@@ -17,7 +17,7 @@ std::vector<float> Floats(const char* bytes) {
   return floats;
 }
 
-// From a bit by bit implementation that gives the check value of CRC-64/XZ, 0x995dc9bbdf1939fa for "123456789".
+// Computed with a bit-by-bit implementation that gives CRC-64/XZ's check value 0x995dc9bbdf1939fa for "123456789".
 TEST(GradientDigestTest, IsTheCrcOfXz) {
   EXPECT_EQ(GradientDigest({}), 0u);
   EXPECT_EQ(GradientDigest(Floats("12345678")), 0x5c8b80482bac7809u);
@@ -40,7 +40,7 @@ TEST(GradientDigestTest, SeesTheSignOfAZeroAndTheOrder) {
   EXPECT_NE(GradientDigest({1.0f, 2.0f}), GradientDigest({2.0f, 1.0f}));
 }
 
-// Bit by bit, of numbers that take several of the blocks that are looked at together.
+// Compares with the bit-by-bit implementation, for sizes that take several blocks.
 TEST(GradientDigestTest, IsOneCrcOfAnyNumberOfValues) {
   for (const size_t size : {1, 2047, 2048, 2049, 10000}) {
     std::vector<float> values(size);

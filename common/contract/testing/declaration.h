@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Makes a request with a model one that opens a session at once: with this program's build, and a canary all of whose
-// digests are `digest`, as of workers that compute the same.
+// Completes a request with a model so that it opens a session immediately: adds this program's build, and a canary
+// whose digests all equal `digest`, as of workers that compute the same.
 void CompleteDeclaration(v1::OpenSessionRequest* request, uint64_t digest = 1);
 
 }  // namespace lockstep
