@@ -23,7 +23,7 @@ std::string JsonString(absl::string_view text) {
 
 std::string JsonNumber(double value) {
   if (!std::isfinite(value)) return "null";
-  // The shortest that is enough.
+  // Find the shortest representation that reads back exactly.
   for (int digits = 6;; ++digits) {
     const std::string text = absl::StrFormat("%.*g", digits, value);
     double parsed = 0;

@@ -7,10 +7,10 @@
 
 namespace lockstep {
 
-// A JSON string with its quotes, of UTF-8 text.
+// Returns UTF-8 text as a JSON string with its quotes.
 std::string JsonString(absl::string_view text);
 
-// A JSON number that reads back as the same double; null when it is not finite.
+// Returns a JSON number that reads back as the same double, or null if it is not finite.
 std::string JsonNumber(double value);
 
 }  // namespace lockstep

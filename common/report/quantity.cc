@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// At most three digits and no trailing zeros behind the point; `value` in [0, 1000).
+// Formats `value` in [0, 1000) with at most three digits and no trailing zeros after the point.
 std::string ThreeDigits(double value) {
   const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   std::string text = absl::StrFormat("%.*f", decimals, value);
@@ -25,7 +25,7 @@ struct Scaled {
   int power;
 };
 
-// value / 1000^power, in [0, 999.5) where the power allows.
+// Returns value / 1000^power, in [0, 999.5) if the power allows it.
 Scaled Scale(double value, int max_power) {
   Scaled scaled{value, 0};
   while (scaled.value >= 999.5 && scaled.power < max_power) {

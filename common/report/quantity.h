@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Numbers for people, three digits or so. Pure functions.
+// Formats numbers for users with about three digits. Pure functions.
 
 // "0", "0.42", "7.5", "310", "39.7k", "1.25M", "-" when not finite.
 std::string QuantityText(double value);
@@ -16,10 +16,10 @@ std::string QuantityText(double value);
 // In units of 1000: "0 B", "512 B", "2.68 MB", "1.1 GB".
 std::string BytesText(int64_t bytes);
 
-// "0.4 ms", "12 ms", "1.3 s", "45 s"; "-" when not positive or not finite. For something measured.
+// Formats a measured time: "0.4 ms", "12 ms", "1.3 s", "45 s"; "-" when not positive or not finite.
 std::string MeasuredTimeText(absl::Duration duration);
 
-// "9s", "2m 05s", "3h 12m", "2d 3h". For something estimated.
+// Formats an estimated time: "9s", "2m 05s", "3h 12m", "2d 3h".
 std::string RemainingTimeText(absl::Duration duration);
 
 // "1 worker", "2 workers".

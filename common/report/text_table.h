@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// A table for people: columns as wide as their widest cell, two spaces apart. Columns count bytes, so cells are to
-// be ASCII. Not thread-safe.
+// A text table whose columns are as wide as their widest cell and two spaces apart. Widths are in bytes, so cells
+// should be ASCII. Not thread-safe.
 class TextTable {
  public:
   enum Alignment { kLeft, kRight };
@@ -19,10 +19,10 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Missing cells at the end are empty; further ones than there are columns are an error of the caller.
+  // Missing cells at the end are empty; the row must not have more cells than there are columns.
   void AddRow(std::vector<std::string> cells);
 
-  // A line of titles, then the rows; each ends with a line feed and has no spaces before it.
+  // Returns a line of titles, then the rows. Each line ends with a line feed and without trailing spaces.
   std::string Render() const;
 
  private:
