@@ -13,7 +13,7 @@ namespace lockstep {
 struct EventQueue::State {
   State(Clock* clock, std::unique_ptr<EventWriter> writer) : clock(clock), writer(std::move(writer)) {}
 
-  // Blocks until `done`, which is called with the mutex held; false when `deadline` passes before.
+  // Blocks until `done`, which is called with the mutex held, returns true. Returns false if `deadline` passes first.
   template <typename Done>
   bool Await(absl::Time deadline, Done done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     while (!done()) {
@@ -29,9 +29,9 @@ struct EventQueue::State {
   CondVar changed;
   std::deque<v1::Event> waiting ABSL_GUARDED_BY(mutex);
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
-  // Since the last event was dropped none could be written.
+  // True if no event has been written since the last one was dropped.
   bool dropping ABSL_GUARDED_BY(mutex) = false;
-  // Calls of Flush: begun, and done with the last one's status.
+  // Number of Flush calls begun, and number completed with the last one's status.
   int64_t flushes_wanted ABSL_GUARDED_BY(mutex) = 0;
   int64_t flushes_done ABSL_GUARDED_BY(mutex) = 0;
   absl::Status flush_status ABSL_GUARDED_BY(mutex);

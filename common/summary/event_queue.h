@@ -16,11 +16,10 @@
 
 namespace lockstep {
 
-// Writes events with an EventWriter in a thread of its own, so that a disk that hangs holds up nobody who has an event
-// to write. Up to `capacity` events wait for it; what comes then is dropped and counted, which is logged once for each
-// time that the disk hangs. Life: constructing starts the thread; destroying writes what waits, closes the file, and
-// leaves the thread behind if that takes longer than `close_limit`: the clock, and the file system of the writer, must
-// outlive the thread. Thread-safe.
+// Writes events with an EventWriter in a separate thread, so that a hanging disk does not block the callers. Up to
+// `capacity` events wait; further ones are dropped and counted, which is logged once per hang. The constructor starts
+// the thread. The destructor writes waiting events and closes the file, but abandons the thread if that takes longer
+// than `close_limit`, so the clock and the writer's file system must outlive the thread. Thread-safe.
 class EventQueue {
  public:
   struct Options {
@@ -35,16 +34,16 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // As those of EventWriter, but never blocks on files. The event is stamped here.
+  // Like EventWriter's functions, but never block on files. Events are stamped on arrival.
   void Write(v1::Event event);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
-  // Blocks until all that was written before is flushed. Errors: DeadlineExceeded, logged, when that takes longer than
-  // `limit`; else EventWriter::Flush's.
+  // Blocks until all earlier events are flushed. Errors: DeadlineExceeded, logged, if that takes longer than `limit`;
+  // otherwise those of EventWriter::Flush.
   absl::Status Flush(absl::Duration limit);
 
-  // Events that were dropped so far.
+  // Number of events dropped so far.
   int64_t dropped() const;
   const std::string& path() const;
 
@@ -53,7 +52,7 @@ class EventQueue {
   static void Loop(State* state);
 
   const Options options_;
-  // The thread's, too: it may outlive this.
+  // Shared with the thread, which may outlive this.
   const std::shared_ptr<State> state_;
   const std::unique_ptr<Thread> thread_;
 };

@@ -38,7 +38,7 @@ class EventQueueTest : public ::testing::Test {
     }
     return events;
   }
-  // Without the version.
+  // Returns the steps of all events except the version.
   std::vector<int64_t> Steps() {
     std::vector<int64_t> steps;
     for (const v1::Event& event : Events()) {
@@ -116,7 +116,7 @@ TEST_F(EventQueueTest, AFlushIsGivenUpAtItsLimit) {
 }
 
 TEST(HangingEventQueueTest, DestroyingItIsGivenUpAtItsLimit) {
-  // All of it is left to the thread.
+  // The abandoned thread keeps using all of these.
   auto* const clock = new SimulatedClock;
   auto* const memory = new MemoryFileSystem;
   auto* const fs = new HangingFileSystem(memory);

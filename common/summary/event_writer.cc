@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs,
 }
 
 EventWriter::~EventWriter() {
-  // Logged by Close.
+  // Close logs its error.
   Close().IgnoreError();
 }
 
@@ -94,7 +94,7 @@ void EventWriter::WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t 
 }
 
 double EventWriter::StampOf(absl::Time time) {
-  // Summed from two parts, each exact, because a double does not hold the nanoseconds of decades.
+  // Adds two exact parts, because a double cannot hold decades in nanoseconds.
   const int64_t whole = absl::ToUnixSeconds(time);
   return whole + absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(whole)) * 1e-9;
 }

@@ -16,26 +16,25 @@
 
 namespace lockstep {
 
-// Writes one event file as TensorBoard reads it: <directory>/events.out.tfevents.<10-digit
-// seconds>.<host name>[.<n>], first record file_version "brain.Event:2". That record and the first
-// event are flushed at once, so that the file is visible, then every 10th event and whatever comes
-// 120 s after the last flush. Thread-safe. A full disk never stops the run: the first error of a
-// streak is logged, the event is lost whole, and later ones are tried again.
+// Writes one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host name>[.<n>],
+// whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately, so that the
+// file is visible, then every 10th event and any event 120 s after the last flush. A full disk never stops the run: the
+// first error of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
 class EventWriter {
  public:
-  // Creates the directory and the file; a name that exists already gets a numbered suffix.
-  // `host` is for the file's name; empty is this machine's.
+  // Creates the directory and the file; if the name exists, appends a number to it. `host` goes into the file's name;
+  // if empty, it is this machine's.
   static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory,
                                                              std::string host = "");
-  // Closes.
+  // Calls Close.
   ~EventWriter();
 
-  // Stamps wall_time (when 0) and appends. After Close: dropped, with one warning.
+  // Appends an event, setting wall_time if it is 0. After Close, drops it with one warning.
   void Write(v1::Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
-  // An event's wall_time for what happens at `time`: seconds since 1970.
+  // Returns an event's wall_time for `time`: seconds since 1970.
   static double StampOf(absl::Time time);
 
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +56,7 @@ class EventWriter {
   mutable Mutex mutex_;
   // Null after Close.
   std::unique_ptr<WritableFile> file_ ABSL_GUARDED_BY(mutex_);
-  // The first record, as long as it could not be written.
+  // The first record, until it is written.
   v1::Event version_ ABSL_GUARDED_BY(mutex_);
   bool version_written_ ABSL_GUARDED_BY(mutex_) = false;
   bool first_event_written_ ABSL_GUARDED_BY(mutex_) = false;
@@ -67,9 +66,9 @@ class EventWriter {
   bool warned_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Events without a time. A scalar of a summary:
+// Returns an event with a summary's scalar, without a time.
 v1::Event ScalarEvent(absl::string_view tag, float value, int64_t step);
-// What happened to the run:
+// Returns an event of the run's session, without a time.
 v1::Event SessionLogEvent(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ class EventWriterTest : public ::testing::Test {
  protected:
   std::unique_ptr<EventWriter> Create() { return EventWriter::Create(&fs_, &clock_, "logs", "host").value(); }
 
-  // What a reader sees now.
+  // Returns the events that a reader sees now.
   std::vector<v1::Event> Events(const std::string& path) {
     const auto reader = RecordReader::Open(&memory_, path).value();
     std::vector<v1::Event> events;
