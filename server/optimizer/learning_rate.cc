@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// step / decay_steps, or its integer part.
+// Returns step / decay_steps, or its integer part.
 double Fraction(int64_t step, int64_t decay_steps, bool staircase) {
   if (staircase) return static_cast<double>(step / decay_steps);
   return static_cast<double>(step) / static_cast<double>(decay_steps);
@@ -16,7 +16,7 @@ double Fraction(int64_t step, int64_t decay_steps, bool staircase) {
 
 double PiecewiseRate(const config::v1::LearningRate::Piecewise& piecewise, int64_t step) {
   const auto& boundaries = piecewise.boundaries();
-  // The first boundary that is not below the step.
+  // Find the first boundary that is not below the step.
   const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), step);
   return piecewise.values(static_cast<int>(it - boundaries.begin()));
 }
@@ -38,7 +38,8 @@ double CosineRate(double initial, double alpha, double fraction, double factor) 
   return initial * ((1 - alpha) * 0.5 * factor * (1 + portable::Cos(M_PI * fraction)) + alpha);
 }
 
-// The period i in which `fraction` (of the first period's length) lies, and how much of it has passed.
+// The index of the period that contains `fraction` (in lengths of the first period), and the part of it that has
+// passed.
 struct Period {
   double index;
   double passed;
@@ -49,7 +50,7 @@ Period PeriodOf(double fraction, double t_mul) {
   const double log_t = portable::Log(t_mul);
   const auto start = [&](double i) { return portable::Expm1(i * log_t) / (t_mul - 1); };
   double i = std::floor(portable::Log1p(fraction * (t_mul - 1)) / log_t);
-  // The logarithm may be wrong in its last bit where a period begins.
+  // At the start of a period, the last bit of the logarithm may be wrong.
   constexpr double kSlack = 1e-12;
   if (start(i + 1) <= fraction * (1 + kSlack)) ++i;
   return {i, std::max(0.0, (fraction - start(i)) / portable::Exp(i * log_t))};

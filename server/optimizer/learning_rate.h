@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// The rate of the update that takes the global step from `step` to `step` + 1. The formulas stand in
-// proto/lockstep/config/v1/optimizer.proto; computed in double, rounded once. `config` must be
-// valid (ValidateRunSpec). A pure function.
+// Returns the rate of the update that takes the global step from `step` to `step` + 1.
+// proto/lockstep/config/v1/optimizer.proto has the formulas; they are computed in double and rounded once. `config`
+// must be valid (ValidateRunSpec). A pure function.
 float LearningRateAt(const config::v1::LearningRate& config, int64_t step);
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ TEST(LearningRateTest, SchedulesEqualTensorFlows) {
       ASSERT_TRUE(absl::SimpleAtoi(words[1], &step) && absl::SimpleHexAtoi(words[2], &bits)) << line;
       float expected;
       std::memcpy(&expected, &bits, sizeof(expected));
-      // TensorFlow computes in float: relative to the initial rate of 0.1.
+      // TensorFlow computes in float, so the error is relative to the initial rate of 0.1.
       EXPECT_NEAR(LearningRateAt(config, step), expected, 1e-7 + 1e-6 * expected) << text << " at step " << step;
       ++rates;
     }

@@ -1,4 +1,4 @@
-// Moving averages of the trained variables beside any rule, TensorFlow's assign_moving_average
+// Moving averages of the trained variables, added to any rule. TensorFlow's assign_moving_average
 // (python/training/moving_averages.py, ExponentialMovingAverage):
 //   average -= (average - value) * (1 - d)
 //   d = decay, or with num_updates min(decay, (1 + n) / (10 + n))

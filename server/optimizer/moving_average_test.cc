@@ -23,7 +23,8 @@ std::unique_ptr<Optimizer> Make(const std::string& text) {
 // A variable of two elements under an optimizer whose last state is the average.
 class MovingAverageTest : public ::testing::Test {
  protected:
-  // One update after which the variable has these values, whatever the average: rate 1 and the right gradient.
+  // Makes one update that gives the variable these values, regardless of the average, by a rate of 1 and a suitable
+  // gradient.
   void UpdateTo(Optimizer* optimizer, std::vector<float> values) {
     optimizer->BeginStep(1);
     optimizer->SetGlobalStep(++step_);

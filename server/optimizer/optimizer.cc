@@ -18,7 +18,7 @@ std::string StateNames(const Optimizer& optimizer) {
   return names.empty() ? "nothing" : names;
 }
 
-// `config` is valid and complete.
+// `config` must be valid and complete.
 std::unique_ptr<Optimizer> CreateRule(const config::v1::OptimizerConfig& config) {
   switch (config.kind_case()) {
     case config::v1::OptimizerConfig::kSgd:

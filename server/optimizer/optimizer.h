@@ -13,57 +13,55 @@
 
 namespace lockstep {
 
-// A scalar that an optimizer keeps in addition to the variables and that a checkpoint holds under its own
-// name, as TensorFlow does: beta1_power and beta2_power of Adam.
+// A scalar that an optimizer keeps in addition to the variables. As in TensorFlow, a checkpoint holds it under its own
+// name: Adam's beta1_power and beta2_power.
 struct OptimizerScalar {
   std::string name;
   float value = 0;
 };
 
-// One update rule, element by element: an element's new value depends on the old value, the
-// gradient, the slots of that element and the numbers of the step alone, so variables may be
-// updated in pieces, in any order, by several threads. The formulas are those of TensorFlow's
-// training ops (tensorflow/core/kernels/training_ops.cc), in float.
-// Apply() may run on several threads between BeginStep() and EndStep(); all else is for one thread at a time.
+// An update rule, applied element by element: an element's new value depends only on its old value, its gradient, its
+// slots and the numbers of the step, so several threads may update variables in pieces and in any order. The formulas
+// are those of TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc), in float. Several threads may call
+// Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
 class Optimizer {
  public:
-  // Errors: InvalidArgument names the field that is out of its range.
+  // Errors: InvalidArgument names the field that is out of range.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const config::v1::OptimizerConfig& config);
 
   virtual ~Optimizer() = default;
 
-  // A per-element state array: the checkpoint's key is "<variable>/<name>".
+  // A per-element state array, whose key in a checkpoint is "<variable>/<name>".
   struct State {
     std::string name;     // "Momentum", "Adam", "Adam_1", ...
     float initial_value;  // of every element
-    // It begins with the variable's own first value instead.
+    // True if it starts with the variable's own first value instead.
     bool starts_at_value = false;
   };
   virtual absl::Span<const State> state() const = 0;
 
-  // The numbers that Apply uses for the coming update, from the learning rate of that step.
+  // Computes the numbers that Apply uses for the next update from that step's learning rate.
   virtual void BeginStep(float learning_rate) = 0;
-  // The coming update makes the global step this one. After BeginStep.
+  // Sets the global step after the next update. Call after BeginStep.
   virtual void SetGlobalStep(int64_t) {}
-  // The update is complete: beta powers advance.
+  // Completes the update: beta powers advance.
   virtual void EndStep() {}
 
-  // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and
-  // their number), one float division. Pointers need no alignment; `*_out` may be
-  // the same memory as the input of the same kind, and `value_out` as the gradient, but must not overlap them
-  // otherwise. state_in[k] and state_out[k] are the arrays of state()[k].
+  // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and their number), one
+  // float division. Pointers need no alignment. `*_out` may equal the input of the same kind, and `value_out` may equal
+  // the gradient, but they must not overlap otherwise. state_in[k] and state_out[k] are the arrays of state()[k].
   virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
                      absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const = 0;
 
-  // What a checkpoint keeps in addition to the slots, and its restoration (unknown names are ignored).
+  // Return and restore the scalars that a checkpoint keeps in addition to the slots. Unknown names are ignored.
   virtual std::vector<OptimizerScalar> scalars() const { return {}; }
   virtual void RestoreScalars(absl::Span<const OptimizerScalar> scalars) {}
 };
 
-// InvalidArgument when the second optimizer's state is not that of the first: it is of another kind, or a setting of it
-// makes the state another.
+// Returns InvalidArgument if the second optimizer keeps other state than the first, because its kind differs or a
+// setting that changes the state does.
 absl::Status CheckSameState(const Optimizer& before, const Optimizer& after);
-// The same of two configurations, or what is wrong with one of them.
+// Compares the optimizers of two configurations, or returns the error of an invalid one.
 absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after);
 
 }  // namespace lockstep

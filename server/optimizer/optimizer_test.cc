@@ -38,7 +38,7 @@ uint32_t Bits(float x) {
   return bits;
 }
 
-// A variable and its slots, and the application of an optimizer to them in place.
+// A variable and its slots, to which an optimizer is applied in place.
 struct State {
   State(const Optimizer& optimizer, std::vector<float> initial) : value(std::move(initial)) {
     for (const auto& slot : optimizer.state()) slots.emplace_back(value.size(), slot.initial_value);
@@ -58,7 +58,7 @@ struct State {
   std::vector<std::vector<float>> slots;
 };
 
-// One "case" of tests/golden/optimizers_golden.txt.
+// A "case" of tests/golden/optimizers_golden.txt.
 struct Case {
   std::string config;
   std::vector<std::vector<float>> values;
@@ -100,7 +100,7 @@ Golden ReadGolden() {
   return golden;
 }
 
-// TensorFlow's rsqrt and pow are approximations, so those rules agree closely; all others to the bit.
+// TensorFlow approximates rsqrt and pow, so rules that use them agree closely and all others to the bit.
 bool IsBitEqual(const config::v1::OptimizerConfig& config) {
   return !config.has_adagrad() && !config.has_adadelta() &&
          !(config.has_ftrl() && config.ftrl().has_learning_rate_power());
@@ -162,14 +162,14 @@ const char* const kEveryRule[] = {
     "ftrl { learning_rate_power: -0.3 l1: 0.1 }",
 };
 
-// A random variable with slots as they are in the middle of a training, and a gradient.
+// A random variable and gradient, and slots as in the middle of a training.
 struct Problem {
   explicit Problem(size_t n, size_t slot_count) : gradient(n), value(n), slots(slot_count, std::vector<float>(n)) {
     Philox(1, 1).FillNormal(absl::MakeSpan(gradient));
     Philox(1, 2).FillNormal(absl::MakeSpan(value));
     for (size_t k = 0; k < slots.size(); ++k) {
       Philox(1, 3 + k).FillUniform(absl::MakeSpan(slots[k]));
-      // ms - mg * mg of RMSProp stays positive.
+      // Keeps RMSProp's ms - mg * mg positive.
       for (float& x : slots[k]) x = k == 0 ? 1 + x : 0.5f * x;
     }
   }
@@ -178,7 +178,7 @@ struct Problem {
   std::vector<std::vector<float>> slots;
 };
 
-// Copies whose first element lies `shift` floats after an aligned address.
+// A copy whose first element is `shift` floats after an aligned address.
 class Shifted {
  public:
   Shifted(const std::vector<float>& values, size_t shift) : memory_(values.size() + 32), shift_(shift) {
@@ -193,10 +193,10 @@ class Shifted {
   size_t shift_;
 };
 
-// Where the new value and slots are written.
+// The destination of the new value and slots.
 enum class Place { kElsewhere, kInPlace, kOverTheGradient };
 
-// Applies the rule to [0, n) in pieces of at most `piece` elements and returns value and slots, one after another.
+// Applies the rule to [0, n) in pieces of at most `piece` elements and returns the value followed by the slots.
 std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& problem, size_t piece, size_t shift,
                                  Place place) {
   const size_t n = problem.value.size();
@@ -230,7 +230,7 @@ TEST(OptimizerTest, BitsDoNotDependOnSplitAlignmentOrPlace) {
     auto optimizer = Make(rule);
     optimizer->BeginStep(0.07f);
     const Problem problem(1003, optimizer->state().size());
-    // One element at a time: no vector instruction is used.
+    // With one element at a time, no vector instruction is used.
     const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, Place::kElsewhere);
     for (const size_t piece : {1003, 1, 7, 8, 13, 64, 500}) {
       for (size_t shift = 0; shift < 16; shift += 3) {
@@ -286,7 +286,7 @@ TEST(OptimizerTest, AdamGoesOnFromItsRestoredPowers) {
     first->BeginStep(0.1f);
     state.Apply(*first, {0.1f * step, 1, -1}, 1);
     first->EndStep();
-    // A restart after every step.
+    // Restarts after every step.
     auto next = Make("adam {}");
     std::vector<OptimizerScalar> scalars = first->scalars();
     scalars.push_back({"some_other", 7});

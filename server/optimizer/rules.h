@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// What Optimizer::Create chooses from. Each file holds one rule, its formula and where that comes from. The
-// configurations are complete.
+// Constructors for Optimizer::Create. Each rule has a file with its formula and source. Configurations must be
+// complete.
 std::unique_ptr<Optimizer> CreateSgd(const config::v1::OptimizerConfig::Sgd& config);
 std::unique_ptr<Optimizer> CreateMomentum(const config::v1::OptimizerConfig::Momentum& config);
 std::unique_ptr<Optimizer> CreateAdam(const config::v1::OptimizerConfig::Adam& config);
@@ -17,7 +17,7 @@ std::unique_ptr<Optimizer> CreateAdagrad(const config::v1::OptimizerConfig::Adag
 std::unique_ptr<Optimizer> CreateRmsProp(const config::v1::OptimizerConfig::RmsProp& config);
 std::unique_ptr<Optimizer> CreateAdadelta(const config::v1::OptimizerConfig::Adadelta& config);
 std::unique_ptr<Optimizer> CreateFtrl(const config::v1::OptimizerConfig::Ftrl& config);
-// `rule`, and the averages of what it makes.
+// Wraps `rule` and keeps averages of its results.
 std::unique_ptr<Optimizer> CreateMovingAverage(const config::v1::OptimizerConfig::MovingAverage& config,
                                                std::unique_ptr<Optimizer> rule);
 
