@@ -21,6 +21,7 @@ bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address
 bool Followed(const Plan& plan) { return plan.rules.followed; }
 bool MayBeEnded(const Plan& plan) { return plan.may_be_ended; }
 bool ProgramMayEnd(const Plan& plan) { return plan.may_be_ended && plan.rules.followed; }
+bool MayWantSomething(const Plan& plan) { return !plan.launcher && (plan.may_be_ended || plan.rules.followed); }
 bool MayChange(const Plan& plan) { return plan.may_change; }
 bool ManyHosts(const Plan& plan) { return !plan.one_host; }
 
@@ -68,6 +69,14 @@ void HangWorker(Life* life) {
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
   worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
   life->After(time, [worker] { worker->hangs_until = 0; });
+}
+// It brings each gradient within a lease, and no heartbeat: as through a proxy that holds up short calls.
+void SlowWorker(Life* life) {
+  Process* const worker = life->AnyWorker();
+  if (worker == nullptr) return;
+  const absl::Duration time = DrawTime(life);
+  worker->slow_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
+  life->After(time, [worker] { worker->slow_until = 0; });
 }
 void FreezeChief(Life* life) { FreezeFor(life, life->chief(), DrawTime(life)); }
 void FreezeAll(Life* life) {
@@ -215,11 +224,13 @@ void TakeOver(Life* life) {
   if (life->random()->Chance(0.7)) FreezeChief(life);
   // An administrator, or a server of a network file system that forgets.
   if (!life->disk()->memory()->Remove("/logdir/lock").ok()) return;
+  life->judge()->OnLogdirLost(life->chief());
   life->StartOtherChief(/*takes_over=*/true);
 }
 
 void Stranger(Life* life) { life->StartStranger(); }
 void Impostor(Life* life) { life->StartImpostor(); }
+void Deaf(Life* life) { life->StartDeaf(); }
 void Reader(Life* life) { life->StartReader(); }
 
 void AskWorker(Life* life, Wish wish) {
@@ -236,6 +247,7 @@ void ProgramWantsEnd(Life* life) {
   life->world()->Ask(life->chief(), Wish::kEnd);
 }
 void ProgramAssigns(Life* life) {
+  life->judge()->OnAssignmentWanted();
   if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kAssign);
 }
 void ProgramChanges(Life* life) {
@@ -261,6 +273,33 @@ void ProgramAssignsAndDies(Life* life) {
     world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
   }
 }
+void WantSomething(Life* life) {
+  std::vector<void (*)(Life*)> wishes;
+  if (life->plan().rules.followed) wishes = {ProgramChanges, ProgramAssigns};
+  if (life->plan().may_be_ended) wishes.insert(wishes.end(), {WorkerWantsEnd, WorkerWantsEnd});
+  if (!wishes.empty()) life->random()->Pick(wishes)(life);
+}
+// Another file takes its place, as where somebody puts back a copy of the directory; nobody takes over.
+void ReplaceLock(Life* life) {
+  if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
+  MemoryFileSystem* const fs = life->disk()->memory();
+  if (!fs->Remove("/logdir/lock").ok() || !fs->NewWritableFile("/logdir/lock").ok()) return;
+  life->judge()->OnRival(/*takes_over=*/false);
+  life->judge()->OnLogdirLost(life->chief());
+}
+// And soon somebody wants what would be recorded there.
+void ReplaceLockAndWantSomething(Life* life) {
+  ReplaceLock(life);
+  life->After(life->random()->Between(absl::Milliseconds(1), absl::Milliseconds(20)), [life] { WantSomething(life); });
+}
+
+// What is recorded then may be on record, or not.
+void WantSomethingOfABadDisk(Life* life) {
+  WantSomething(life);
+  Disk* const disk = life->disk();
+  disk->faulty()->FailMatching(Operation::kSyncDirectory, "", absl::InternalError("Input/output error"));
+  BadDisk(life, DrawTime(life), [disk] { disk->Heal(); });
+}
 void ChangeSettings(Life* life) {
   life->ChangeSettings();
   life->random()->Chance(0.5) ? StopChief(life) : KillChief(life);
@@ -276,6 +315,7 @@ const std::vector<FaultKind>& Faults() {
       {"all are killed", 1, Point::kFile, Always, KillAll},
       {"a worker freezes", 6, Point::kFrame, Always, FreezeWorker},
       {"a worker hangs", 4, Point::kFrame, Always, HangWorker},
+      {"a worker is slow, and its heartbeats are lost", 3, Point::kFrame, Always, SlowWorker},
       {"the chief freezes", 3, Point::kFrame, Always, FreezeChief},
       {"all freeze", 1, Point::kFrame, Always, FreezeAll},
       {"a connection is cut", 4, Point::kFrame, Always, CutConnection},
@@ -300,12 +340,17 @@ const std::vector<FaultKind>& Faults() {
       {"a worker leaves", 2, Point::kFrame, WithoutLauncher, WorkerLeaves},
       {"a second chief starts", 1, Point::kFile, WithoutLauncher, SecondChief},
       {"another chief takes over", 1, Point::kFile, WithTwoAddresses, TakeOver},
+      {"the lock is replaced", 2, Point::kFile, WithoutLauncher, ReplaceLock},
+      {"the lock is replaced, and somebody wants something", 8, Point::kFrame, MayWantSomething,
+       ReplaceLockAndWantSomething},
       {"a stranger comes", 2, Point::kFrame, WithoutLauncher, Stranger},
       {"an impostor comes", 4, Point::kFrame, WithoutLauncher, Impostor},
+      {"a peer comes that does not read", 4, Point::kFrame, WithoutLauncher, Deaf},
       {"variables are read", 3, Point::kFrame, Always, Reader},
       {"a worker wants the end", 12, Point::kFrame, MayBeEnded, WorkerWantsEnd},
       {"a worker wants the end with its block", 8, Point::kFrame, MayBeEnded, BlockWantsEnd},
       {"the program wants the end", 8, Point::kFile, ProgramMayEnd, ProgramWantsEnd},
+      {"somebody wants something, and the disk fails", 6, Point::kFile, MayWantSomething, WantSomethingOfABadDisk},
       {"the program sets variables", 12, Point::kFrame, Followed, ProgramAssigns},
       {"the program sets variables and is killed", 6, Point::kFrame, Followed, ProgramAssignsAndDies},
       {"the program changes settings", 12, Point::kFrame, Followed, ProgramChanges},

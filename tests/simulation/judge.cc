@@ -1,6 +1,7 @@
 #include "lockstep/tests/simulation/judge.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -18,6 +19,11 @@ namespace {
 constexpr char kLogdir[] = "/logdir";
 // How long a stop may take when nothing is in its way, beyond what is being computed.
 constexpr absl::Duration kStopLimit = absl::Seconds(2);
+// How long a chief may write after it has looked whether its directory is its own.
+constexpr absl::Duration kLookLimit = absl::Milliseconds(1);
+// How long the end of a stream takes, and how long it waits for a peer that does not read (SimulatedChiefServer).
+constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
+constexpr absl::Duration kUnreadLimit = absl::Seconds(1);
 
 std::string Since(Instant then, Instant now) { return absl::FormatDuration(absl::Nanoseconds(now - then)); }
 
@@ -63,6 +69,7 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
   }
   acknowledged_ = static_cast<int64_t>(assignments.size());
   computed_.clear();
+  measured_ = false;
   saved_assignments_ = 0;
   generation_ = std::max(generation_, generation);
   serving_[chief] = step;
@@ -70,6 +77,7 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
 }
 
 void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
+  if (reply.values_owner != nullptr) lent_.push_back({chief, reply.values_step, reply.values_owner});
   if (!reply.token) return;
   int64_t* const step = &serving_[chief];
   if (reply.token->step() >= ledger_.recorded_end() && !taken_over_ && !continued_) {
@@ -80,6 +88,8 @@ void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
     Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " after one of step ", *step));
   }
   if (reply.token->step() == *step) return;
+  ++steps_;
+  measured_ = *step >= 0;  // else it knows its model only now
   *step = reply.token->step();
   OnCommitted(*step);
   last_progress_ = world_->now();
@@ -88,7 +98,7 @@ void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
 void Judge::OnCommitted(int64_t step) {
   while (!computed_.empty() && computed_.begin()->first < step) {
     for (const auto& [slot, workers] : computed_.begin()->second) {
-      if (workers.size() == 1) brought_at_[*workers.begin()] = world_->now();
+      if (workers.size() == 1) brought_at_[*workers.begin()].push_back(world_->now());
     }
     computed_.erase(computed_.begin());
   }
@@ -193,6 +203,11 @@ void Judge::CheckEnd(const std::string& what) {
     return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", and nobody asked for it"));
   }
   const auto& assignments = ledger_.present().changes().assignments;
+  // What hooks set is a function of the step.
+  for (size_t i = 1; i < assignments.size() && !assignment_wanted_; ++i) {
+    if (!(assignments[i] == assignments[i - 1])) continue;
+    Fail(absl::StrCat(what, ", and hooks have set variables twice after step ", assignments[i].step));
+  }
   for (const int64_t assign_at : plan_.rules.assign_at) {
     if (plan_.rules.assigns_by_chance) break;
     const bool done = std::any_of(assignments.begin(), assignments.end(),
@@ -220,13 +235,98 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     if (absl::StrContains(line, ": hook ")) ended_by_hook_ = process;
     int64_t end = 0;
     const bool parsed = absl::SimpleAtoi(line.substr(0, line.find(':')), &end);
-    if (!taken_over_ && (!parsed || ledger_.recorded_end() > end)) {
+    // One that is the configured last step needs no record.
+    if (!taken_over_ && (!parsed || (ledger_.recorded_end() > end && end < plan_.steps))) {
       Fail(absl::StrCat("the run is to end at step ", end, ", and that is not on record"));
     }
+  } else if (const size_t silent = line.find(" was silent for "); silent != absl::string_view::npos) {
+    CheckSilent(process, line.substr(0, silent));
   } else if (absl::ConsumePrefix(&line, "checkpoint ") && absl::StrContains(line, " is damaged")) {
     reported_damaged_.emplace(line.substr(0, line.find(' ')));
     // Nothing here damages a disk; but a power cut may halve a deletion.
     if (!absl::StrContains(line, " is missing") && !taken_over_) Fail(absl::StrCat("a checkpoint was damaged: ", line));
+  }
+}
+
+void Judge::OnRename(const Process* process, absl::string_view names) {
+  const auto lost = logdir_lost_.find(process);
+  if (lost == logdir_lost_.end()) return;
+  // Its program has begun another life of the chief.
+  if (absl::EndsWith(names, "/generation")) logdir_lost_.erase(lost);
+  if (logdir_lost_.count(process) == 0 || !disk_->WasWellSince(lost->second)) return;
+  // The data of a checkpoint take long; whose it is is looked at again before the list has it.
+  if (!absl::EndsWith(names, "/checkpoint") && !absl::EndsWith(names, "/lockstep.textproto")) return;
+  const Instant since = std::max(lost->second, process->thawed_at);
+  if (absl::Nanoseconds(world_->now() - since) < kLookLimit + Stalls()) return;
+  Fail(absl::StrCat(process->name(), " renames ", names, " ", Since(lost->second, world_->now()),
+                    " after it has lost its directory"));
+}
+
+void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
+  // Time passes between what is decided and what is logged where threads stall.
+  if (Stalls() > absl::ZeroDuration() || chief->longest_freeze > absl::ZeroDuration()) return;
+  const auto is_it = [worker](const Process* process) {
+    return absl::StrCat(process->name(), " on ", process->host()->name) == worker;
+  };
+  // It may speak of another stream of the same worker, or of the worker that was there before.
+  int streams = 0;
+  for (const auto& connection : world_->network()->connections()) {
+    if (!is_it(connection->ends[Connection::kClient]) || connection->ends[Connection::kServer] != chief) continue;
+    for (const auto& call : connection->calls) {
+      if (call->method() == "Step" && call->server != nullptr) ++streams;
+    }
+  }
+  if (streams != 1) return;
+  const Instant now = world_->now();
+  for (const auto& [process, at] : contributed_at_) {
+    if (!is_it(process) || at >= now) continue;
+    if (absl::Nanoseconds(now - at) >= absl::Seconds(plan_.config.cluster().lease_seconds())) continue;
+    Fail(absl::StrCat(chief->name(), " says that ", worker, " was silent, and took a frame of it ", Since(at, now),
+                      " before"));
+  }
+}
+
+void Judge::OnStreamOver(std::shared_ptr<Call> call, bool replaced) {
+  // One that is replaced does not wait for its reader; but a change of the run may have ended it before.
+  const bool at_once = replaced && !plan_.rules.followed;
+  streams_over_.push_back({std::move(call), at_once ? kEndLimit : kUnreadLimit + kEndLimit, world_->now()});
+}
+
+void Judge::CheckKept(const Process* chief, bool healthy) {
+  const Instant now = world_->now();
+  for (auto it = streams_over_.begin(); it != streams_over_.end();) {
+    const Connection& connection = *it->call->connection();
+    if (it->call->status || it->call->server == nullptr || connection.ends[Connection::kServer] != chief) {
+      it = streams_over_.erase(it);
+      continue;
+    }
+    if (!healthy || !world_->network()->passes(connection)) it->since = now;
+    if (absl::Nanoseconds(now - it->since) > it->limit + Stalls()) {
+      return Fail(
+          absl::StrCat(chief->name(), " keeps a stream for ", Since(it->since, now), " that is over and is not read"));
+    }
+    ++it;
+  }
+  if (!healthy) {
+    keeps_too_many_since_ = kNever;
+    return;
+  }
+  std::set<int64_t> old;
+  for (auto it = lent_.begin(); it != lent_.end();) {
+    if (it->values.expired() || it->chief != chief) {
+      it = lent_.erase(it);
+      continue;
+    }
+    if (it->step < serving_[chief]) old.insert(it->step);
+    ++it;
+  }
+  constexpr size_t kMaxOld = 2;  // as delivery_factory.cc has it
+  if (plan_.old_version_bytes > 0 || old.size() <= kMaxOld) {
+    keeps_too_many_since_ = kNever;
+  } else if (keeps_too_many_since_ == kNever) {
+    keeps_too_many_since_ = now;
+  } else if (absl::Nanoseconds(now - keeps_too_many_since_) > kEndLimit + Stalls()) {
+    Fail(absl::StrCat(chief->name(), " keeps ", old.size(), " old versions for peers that do not read"));
   }
 }
 
@@ -281,7 +381,14 @@ void Judge::OnWorkerExit(Process* worker) {
     if (worker->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
   } else if (exit.code == kExitRetryable) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
-    const Instant heard = std::max(worker->started(), fruitless ? brought_at_[worker] : worker->heard_at);
+    Instant heard = worker->heard_at;
+    if (fruitless) {
+      // It does not know of those that were counted after it last heard anything.
+      const std::vector<Instant>& brought = brought_at_[worker];
+      const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->heard_at);
+      heard = unheard == brought.begin() ? 0 : *std::prev(unheard);
+    }
+    heard = std::max(worker->started(), heard);
     const absl::Duration wait = absl::Seconds(plan_.config.cluster().chief_wait_seconds());
     if (absl::Nanoseconds(world_->now() - heard) < wait) {
       Fail(absl::StrCat(what, " ", Since(heard, world_->now()),
@@ -303,11 +410,10 @@ absl::Duration Judge::Stalls() const {
   return (plan_.scheduler.stall_chance > 0 ? 40 : 0) * plan_.scheduler.longest_stall;
 }
 
-absl::Duration Judge::ProgressLimit() const {
+absl::Duration Judge::StepLimit() const {
   absl::Duration slowest;
   for (const absl::Duration time : plan_.slot_times) slowest = std::max(slowest, time + absl::Milliseconds(3));
-  return absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(500) +
-         static_cast<double>(plan_.steps) * plan_.rules.hook_time +
+  return absl::Milliseconds(50) + plan_.rules.hook_time +
          4 * static_cast<double>(plan_.config.training().replicas_to_aggregate()) * slowest + Stalls();
 }
 
@@ -339,14 +445,16 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   if (chief != nullptr) CheckStopped(chief, kStopLimit + Stalls(), disk_is_well);
   const bool serves = chief != nullptr && chief->alive() && !chief->frozen() && serving_.count(chief) > 0 &&
                       waited_.count(chief) == 0 && chief->stopped_at() == kNever && !world_->network()->slow();
+  CheckKept(chief, serves && disk_is_well);
   // The last step is followed by a save, and so is one after which variables are set; with every_steps others wait
   // until the disk has taken an earlier checkpoint.
   const bool last = serves && (plan_.may_be_ended || serving_[chief] + 1 >= ledger_.present().LastStep());
   const bool saves =
       serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
+  bool goes_on = false;
   for (Process* const worker : workers) {
-    const bool connected =
-        serves && worker->alive() && !worker->frozen() && now >= worker->hangs_until && IsConnected(worker, chief);
+    const bool connected = serves && worker->alive() && !worker->frozen() &&
+                           now >= std::max(worker->hangs_until, worker->slow_until) && IsConnected(worker, chief);
     if (worker->stopped_at() != kNever) {
       CheckStopped(worker, kStopLimit + ProgressLimit(), connected);
       continue;
@@ -355,12 +463,30 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
     const auto delay = startup_delays_.find(worker);
     const bool waits = serves && delay != startup_delays_.end() && serving_[chief] < delay->second;
     if (!connected || saves || waits) since->second = now;
+    goes_on = goes_on || since->second < now;
     const Instant from = std::max(since->second, last_progress_);
     if (absl::Nanoseconds(now - from) > ProgressLimit()) {
       Fail(absl::StrCat("step ", serving_[chief], " has not ended for ", Since(last_progress_, now), ", while ",
                         worker->name(), " is there"));
     }
   }
+  if (goes_on) CheckSum();
+}
+
+void Judge::CheckSum() {
+  ++good_looks_;
+  if (Stalls() > absl::ZeroDuration()) return;
+  const absl::Duration limit = steps_ * StepLimit() + disturbances_ * ProgressLimit();
+  if (good_looks_ * kWatchPeriod <= limit) return;
+  Fail(absl::StrCat("the run takes longer than ", absl::FormatDuration(limit),
+                    ", with a worker that is there: ", steps_, " steps and ", disturbances_, " disturbances"));
+}
+
+absl::Duration Judge::ProgressLimit() const {
+  // As slot_leases.h has it where no slot has been measured yet.
+  const int leases = measured_ ? 1 : 4;
+  return leases * absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(450) +
+         static_cast<double>(plan_.steps - 1) * plan_.rules.hook_time + StepLimit();
 }
 
 void Judge::CheckDisk() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,6 +44,12 @@ class Judge {
     rivals_ = true;
     taken_over_ = taken_over_ || takes_over;
   }
+  // The lock of this chief is gone; it notices when it next looks.
+  void OnLogdirLost(const Process* chief) { logdir_lost_[chief] = world_->now(); }
+  // Something was done to somebody, or undone, or a process has started.
+  void OnDisturbance() { ++disturbances_; }
+  // A thread of the program may set variables.
+  void OnAssignmentWanted() { assignment_wanted_ = true; }
   // Somebody may ask for the end from now on.
   void OnEndWanted(Wish wish) { (wish == Wish::kEndWithBlock ? end_wanted_with_block_ : end_wanted_) = true; }
   void OnStartupDelay(const Process* worker, int64_t steps) { startup_delays_[worker] = steps; }
@@ -51,6 +58,10 @@ class Judge {
   // `config`: that the chief was started with.
   void OnServing(Process* chief, int64_t generation, int64_t step, const config::v1::RunSpec& config);
   void OnReply(Process* chief, int64_t generation, const StepReplyFrame& reply);
+  // As ReplyObserver has it.
+  void OnContribution(const Process* worker, Instant at) { contributed_at_[worker] = at; }
+  // As DeafRole has it.
+  void OnStreamOver(std::shared_ptr<Call> call, bool replaced);
   void OnWaited(Process* chief, const absl::Status& status, int64_t step);
   void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
@@ -61,11 +72,13 @@ class Judge {
   void OnHooksEnd(Process* chief, int64_t step);
   void OnWorkerEnded(Process* worker, const absl::Status& status);
   void OnLog(const Process* process, absl::string_view line);
+  void OnRename(const Process* process, absl::string_view names);
   void OnChiefExit(Process* chief);
   void OnWorkerExit(Process* worker);
   void OnLauncherExit(Process* launcher);
-  // Now and then: whether the step moves, and those that were asked to stop do. `chief` may be null.
+  // Each kWatchPeriod: whether the step moves, and those that were asked to stop do. `chief` may be null.
   void Watch(Process* chief, const std::vector<Process*>& workers);
+  static constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
   // At the end: what is on the disk.
   void CheckDisk();
 
@@ -92,6 +105,13 @@ class Judge {
   // A checkpoint has so many assignments.
   bool AreSaved(int64_t assignments);
   void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
+  // A chief says that this worker, by name, was silent for a lease.
+  void CheckSilent(const Process* chief, absl::string_view worker);
+  // What all steps take, as long as there is a worker: each its time, and each disturbance that of a step that waits.
+  void CheckSum();
+  absl::Duration StepLimit() const;
+  // What peers that do not read make a chief keep.
+  void CheckKept(const Process* chief, bool healthy);
 
   const Plan& plan_;
   World* const world_;
@@ -124,14 +144,38 @@ class Judge {
   std::map<const Process*, absl::Status> ended_;
   // The settings that programs have been told the run has.
   std::vector<RunChanges::Settings> acknowledged_settings_;
-  // Who computed each slot, by step, of those that are not committed as far as is known; and when a worker last brought
-  // a slot that nobody else has computed.
+  // Who computed each slot, by step, of those that are not committed as far as is known; and when each worker brought
+  // slots that nobody else has computed.
   std::map<int64_t, std::map<int64_t, std::set<const Process*>>> computed_;
-  std::map<const Process*, Instant> brought_at_;
+  std::map<const Process*, std::vector<Instant>> brought_at_;
   // Where hooks have ended the run, as far as a program was told; -1.
   int64_t hooks_end_ = -1;
   const Process* ended_by_hook_ = nullptr;  // the chief that has recorded it
   std::map<const Process*, int64_t> startup_delays_;
+  std::map<const Process*, Instant> logdir_lost_;
+  bool assignment_wanted_ = false;
+  // Since the beginning: looks at which the run was to go on, steps that have begun, disturbances.
+  int64_t good_looks_ = 0;
+  int64_t steps_ = 1;
+  bool measured_ = false;  // this chief has seen a step end
+  int64_t disturbances_ = 1;
+  // When the newest frame of a contribution came from a worker.
+  std::map<const Process*, Instant> contributed_at_;
+  // Streams that are to be ended within a time from `since`, in which nothing is in the chief's way.
+  struct StreamOver {
+    std::shared_ptr<Call> call;
+    absl::Duration limit;
+    Instant since = 0;
+  };
+  std::vector<StreamOver> streams_over_;
+  // The values that a chief has lent to replies, and since when it keeps more versions of them than it may.
+  struct Lent {
+    const Process* chief = nullptr;
+    int64_t step = 0;
+    std::weak_ptr<const void> values;
+  };
+  std::vector<Lent> lent_;
+  Instant keeps_too_many_since_ = kNever;
   std::set<std::string> reported_damaged_;
 };
 

@@ -20,15 +20,16 @@ constexpr absl::Duration kCalmLimit = absl::Seconds(150);
 // Who still looks for a chief so long after the run is over is stopped: a worker that never had an answer does not know
 // the configured limit, and waits ten minutes.
 constexpr absl::Duration kLookingLimit = absl::Seconds(65);
-constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 
 World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
-                            std::function<void(const Process*, absl::string_view)> on_log) {
+                            std::function<void(const Process*, absl::string_view)> on_log,
+                            std::function<void(const Process*, absl::string_view)> on_rename) {
   World::Options options;
   options.seed = plan.seed;
   options.scheduler = plan.scheduler;
   options.transcript_lines = transcript_lines;
   options.on_log = std::move(on_log);
+  options.on_rename = std::move(on_rename);
   return options;
 }
 
@@ -36,8 +37,10 @@ World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
 
 Life::Life(const Plan& plan, size_t transcript_lines, StackPool* stacks)
     : plan_(plan),
-      world_(WorldOptions(plan, transcript_lines,
-                          [this](const Process* process, absl::string_view line) { judge_.OnLog(process, line); }),
+      world_(WorldOptions(
+                 plan, transcript_lines,
+                 [this](const Process* process, absl::string_view line) { judge_.OnLog(process, line); },
+                 [this](const Process* process, absl::string_view names) { judge_.OnRename(process, names); }),
              stacks),
       disk_(world_.AddDisk()),
       judge_(&plan_, &world_, disk_),
@@ -93,6 +96,7 @@ void Life::Arm(const Plan::Fault& fault) {
   const auto strike = [this, &kind] {
     if (calm_) return;
     world_.transcript()->Add(world_.now(), "FAULT", kind.name);
+    judge_.OnDisturbance();
     kind.strike(this);
   };
   switch (fault.trigger.kind) {
@@ -106,7 +110,10 @@ void Life::Arm(const Plan::Fault& fault) {
 }
 
 void Life::After(absl::Duration delay, std::function<void()> undo) {
-  auto shared = std::make_shared<std::function<void()>>(std::move(undo));
+  auto shared = std::make_shared<std::function<void()>>([this, undo = std::move(undo)] {
+    judge_.OnDisturbance();
+    undo();
+  });
   undos_.push_back(shared);
   world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(delay), [shared] {
     if (const auto action = std::exchange(*shared, nullptr)) action();
@@ -130,7 +137,7 @@ void Life::Calm() {
 }
 
 void Life::Watch() {
-  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(kWatchPeriod), [this] {
+  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(Judge::kWatchPeriod), [this] {
     judge_.Watch(chief_, workers());
     Watch();
   });
@@ -168,6 +175,7 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   ChiefRole role;
   role.config = config_;
   role.change_settings = changed_;
+  role.old_version_bytes = plan_.old_version_bytes;
   role.logdir = kLogdir;
   role.listen = listen;
   if (plan_.address_file) role.address_file = kAddressFile;
@@ -177,6 +185,7 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   role.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
     judge_.OnReply(chief, generation, reply);
   };
+  role.on_contribution = [this](Process*, const Process* worker, Instant at) { judge_.OnContribution(worker, at); };
   role.on_open_session = [this](const std::string& request) { open_session_ = request; };
   role.on_waited = [this](Process* chief, const absl::Status& status, int64_t step) {
     if (!chief->ghost()) judge_.OnWaited(chief, status, step);
@@ -186,6 +195,7 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
 
 Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole role) {
   const auto on_exit = [this](Process* process) { OnChiefExit(process); };
+  judge_.OnDisturbance();
   if (!plan_.rules.followed) {
     return world_.Start(
         host, name, disk_, [role = std::move(role)](Process* process) { return RunChief(process, role); }, on_exit);
@@ -274,6 +284,7 @@ Process* Life::StartWorkerProcess(int index, const std::string& master) {
       HostOfWorker(index), role.name, disk_, [role](Process* process) { return RunWorker(process, role); },
       [this, index](Process* process) { OnWorkerExit(index, process); });
   judge_.OnStartupDelay(process, *role.startup_delay_steps);
+  judge_.OnDisturbance();
   if (static_cast<size_t>(index) >= workers_.size()) workers_.resize(index + 1);
   workers_[index] = WorkerSlot();
   workers_[index].process = process;
@@ -362,6 +373,15 @@ void Life::StartImpostor() {
   role.open_session = [this] { return open_session_; };
   world_.Start(random()->Pick(hosts_), absl::StrCat("impostor-", strangers_++), disk_,
                [role](Process* process) { return RunImpostor(process, role); });
+}
+
+void Life::StartDeaf() {
+  DeafRole role;
+  role.peer.target = "chief-host:2222";
+  role.peer.open_session = [this] { return open_session_; };
+  role.on_over = [this](std::shared_ptr<Call> call, bool replaced) { judge_.OnStreamOver(std::move(call), replaced); };
+  world_.Start(random()->Pick(hosts_), absl::StrCat("deaf-", strangers_++), disk_,
+               [role](Process* process) { return RunDeaf(process, role); });
 }
 
 void Life::StartReader() {

@@ -50,6 +50,7 @@ class Life {
   void StartOtherChief(bool takes_over);
   void StartStranger();
   void StartImpostor();
+  void StartDeaf();
   void StartReader();
   // Chiefs that are started from now on have another learning rate.
   void ChangeSettings();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/step/partial_sums.h"
+#include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/tests/simulation/faults.h"
 
 namespace lockstep {
@@ -182,6 +183,8 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     const int64_t slots = plan.config.training().replicas_to_aggregate();
     plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
   }
+  // Two versions, or as many as the tiny model may have.
+  if (Random versions(seed ^ 0x01d); versions.Chance(0.5)) plan.old_version_bytes = SyncReplicas::kOldVersionBytes;
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
   plan.one_host = plan.launcher || random.Chance(0.2);
@@ -236,6 +239,7 @@ std::string Plan::Describe() const {
                                               : "",
       ", chief_wait ", config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
       " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
+      old_version_bytes > 0 ? "" : ", two old versions",
       config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
       may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
   for (size_t i = 0; i < startup_delays.size(); ++i) {

@@ -34,6 +34,8 @@ struct Plan {
   RunRules rules;
   // A hundred steps and more, with little else.
   bool is_long = false;
+  // Chief::Options.
+  int64_t old_version_bytes = 0;
   // Somebody may ask for the end of the run.
   bool may_be_ended = false;
   // The run may be resumed with other settings.

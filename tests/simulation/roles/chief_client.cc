@@ -35,6 +35,7 @@ class SimulatedChiefClient : public ChiefClient {
     return CallOnce<v1::GetCanaryValuesReply>("GetCanaryValues", request, kCallTimeout, &stopped_, /*patient=*/false);
   }
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
+    if (World()->now() < client_->slow_until) return absl::UnavailableError("a heartbeat was lost");
     return CallOnce<v1::HeartbeatReply>("Heartbeat", request, kCallTimeout, &never_, /*patient=*/false);
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override {

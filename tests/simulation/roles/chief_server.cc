@@ -18,9 +18,9 @@ namespace simulation {
 namespace {
 
 constexpr int kStepThreads = 2;
-// Few and impatient, so that strangers may push others out.
+// Few and impatient, so that strangers may push others out, and lives are long enough for it.
 constexpr size_t kMaxVisitors = 8;
-constexpr absl::Duration kSilenceLimit = absl::Seconds(10);
+constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
 // Replies that a client may leave unread before a write to it waits.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
@@ -155,8 +155,8 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     timer_ = true;
     World* const world = server_->process_->world();
     world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(kSilenceLimit),
-                           [weak = weak_from_this(), number = ++timers_] {
-                             const auto self = weak.lock();
+                           [weak = weak_from_this(), number = ++timers_, process = server_->process_] {
+                             const auto self = process->alive() ? weak.lock() : nullptr;
                              if (self != nullptr && number == self->timers_) self->EndTimer(/*expired=*/true);
                            });
   }
@@ -181,7 +181,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   void TryWrite() {
     if (!writing_) return;
     const bool ok = !call_->broken;
-    if (ok && (!leaves_ || call_->unread_replies > kWindow)) return;
+    if (ok && (!leaves_ || !call_->takes_replies || call_->unread_replies > kWindow)) return;
     if (ok) call_->SendReply(BytesOf(sent_));
     sent_.Clear();
     writing_ = false;
@@ -196,9 +196,12 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     Pump([&](StepPump* pump) { return pump->OnHandled(status, leave); });
   }
   absl::Status TakeFrame(bool* leave, bool* waits) {
-    const grpc::ByteBuffer message = MessageOf(received_, server_->process_->world()->random());
+    World* const world = server_->process_->world();
+    const Instant at = world->now();
+    const grpc::ByteBuffer message = MessageOf(received_, world->random());
     Decoded<StepFrame> decoded;
     RETURN_IF_ERROR(receiver_.Decode(message, &decoded));
+    const bool contributes = decoded.frame.block.count > 0;
     *leave = decoded.frame.leave;
     if (!receiver_.connected()) {
       ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
@@ -206,7 +209,13 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       connection_ = std::move(connection);
       Pump([](StepPump* pump) { return pump->OnConnected(); });
     }
-    return receiver_.Deliver(&decoded.frame, waits);
+    const bool waited = std::exchange(waited_, false);
+    RETURN_IF_ERROR(receiver_.Deliver(&decoded.frame, waits));
+    waited_ = *waits;
+    if (contributes && !waited && !server_->process_->ghost() && server_->observer_->on_contribution) {
+      server_->observer_->on_contribution(server_->process_, call_->connection()->ends[Connection::kClient], at);
+    }
+    return absl::OkStatus();
   }
   void FetchReply(StepConnection* connection) {
     StepReplyFrame reply;
@@ -230,6 +239,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   bool timer_ = false;
   int timers_ = 0;  // started so far
   bool reading_ = false;
+  bool waited_ = false;  // the newest frame did
   bool writing_ = false;
   bool leaves_ = false;  // the network takes what is written
   std::string received_;

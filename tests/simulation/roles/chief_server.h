@@ -22,6 +22,8 @@ namespace simulation {
 // Told what a chief sends, for those who watch a life.
 struct ReplyObserver {
   std::function<void(Process* chief, int64_t generation, const StepReplyFrame& reply)> on_reply;
+  // A frame of a contribution that came from this worker at this time has been taken, by now; may be null.
+  std::function<void(Process* chief, const Process* worker, Instant at)> on_contribution;
   // Told the bytes of each OpenSessionRequest.
   std::function<void(const std::string& request)> on_open_session;
 };

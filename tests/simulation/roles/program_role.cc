@@ -237,6 +237,7 @@ class RunningProgram {
  public:
   RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
     observer_.on_reply = role.chief.on_reply;
+    observer_.on_contribution = role.chief.on_contribution;
     observer_.on_open_session = role.chief.on_open_session;
   }
 
@@ -325,6 +326,7 @@ class RunningProgram {
     machine.host = process_->host()->name;
     machine.build = SimulatedBuild();
     machine.executor = process_->executor();
+    machine.old_version_bytes = role_.chief.old_version_bytes;
     machine.draw_session_id = [this] { return process_->world()->random()->Next(); };
     machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<std::unique_ptr<train::ServedChief>> {
       const std::string& listen = role_.chief.listen;

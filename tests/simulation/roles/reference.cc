@@ -26,7 +26,8 @@ namespace {
 
 constexpr int kTrainable = 3;
 constexpr int kCounter = 3;
-constexpr int kElements[] = {5, 3, 2, 2};
+// Those of the second are more than a message copies: they are sent from where they lie.
+constexpr int kElements[] = {5, 140, 2, 2};
 constexpr const char* kNames[] = {"a", "b", "c", "counter"};
 constexpr float kInitial[] = {0.5f, 0, -0.25f, 0};
 constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
@@ -36,7 +37,8 @@ constexpr int64_t kExamples = 4096;
 constexpr int64_t kMaxSteps = 1000;
 
 float Noise(const SlotKey& key, int variable, int element) {
-  Random random(key.seed * 1000003 + static_cast<uint64_t>(((key.step * 64 + key.slot) * 8 + variable) * 8 + element));
+  Random random(key.seed * 1000003 +
+                static_cast<uint64_t>(((key.step * 64 + key.slot) * 8 + variable) * 256 + element));
   return static_cast<float>(random.Between(-1000000, 1000000)) * 1e-6f;
 }
 

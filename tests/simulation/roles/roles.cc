@@ -1,5 +1,6 @@
 #include "lockstep/tests/simulation/roles/roles.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -34,6 +35,7 @@ ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, Ad
   options.chief.logdir = role.logdir;
   options.chief.config = role.config;
   options.chief.change_settings = role.change_settings;
+  options.chief.old_version_bytes = role.old_version_bytes;
   options.chief.draw_session_id = [process] { return process->world()->random()->Next(); };
   options.chief.on_accepted = [address_file] { return address_file->Prepare(); };
   options.predecessor_limit = role.lock_wait;
@@ -63,6 +65,7 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
   Chief* const chief = chief_process->chief();
   ReplyObserver observer;
   observer.on_reply = role.on_reply;
+  observer.on_contribution = role.on_contribution;
   observer.on_open_session = role.on_open_session;
   std::string address = role.listen;
   if (absl::EndsWith(address, ":0")) {
@@ -133,7 +136,12 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
       while (!process->ghost() && world->now() < process->hangs_until) world->Sleep(absl::Milliseconds(20));
       world->Sleep(world->random()->Between(role.slot_time / 2, role.slot_time));
     };
-    hooks.before_gradient = [world] {
+    const absl::Duration lease = absl::Seconds(config.cluster().lease_seconds());
+    hooks.before_gradient = [process, world, lease] {
+      const Instant slow = world->now() + absl::ToInt64Nanoseconds(world->random()->Between(lease / 4, lease * 3 / 4));
+      while (!process->ghost() && world->now() < std::min(slow, process->slow_until)) {
+        world->Sleep(absl::Milliseconds(5));
+      }
       if (world->random()->Chance(0.5))
         world->Sleep(world->random()->Between(absl::Nanoseconds(1), absl::Milliseconds(1)));
     };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/world/network.h"
 #include "lockstep/tests/simulation/world/process.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/v1/build.pb.h"
@@ -32,6 +34,8 @@ struct ChiefRole {
   config::v1::RunSpec config;
   // Other than what the logdir may have.
   bool change_settings = false;
+  // Chief::Options.
+  int64_t old_version_bytes = 0;
   std::string logdir;
   // "host:port"; port 0 takes any.
   std::string listen;
@@ -42,6 +46,7 @@ struct ChiefRole {
   // It begins at this step; -1 when there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
   std::function<void(Process*, int64_t generation, const StepReplyFrame&)> on_reply;
+  std::function<void(Process*, const Process* worker, Instant at)> on_contribution;
   std::function<void(const std::string& request)> on_open_session;
   // How Wait has returned, and the last committed step; -1 when there was no model yet.
   std::function<void(Process*, const absl::Status&, int64_t step)> on_waited;
@@ -113,6 +118,15 @@ struct ImpostorRole {
   std::function<std::string()> open_session;
 };
 int RunImpostor(Process* process, const ImpostorRole& role);
+
+// A worker of another make that asks for tokens, on one stream of its session after the other, and reads no reply.
+struct DeafRole {
+  ImpostorRole peer;
+  // This stream is over for the chief, since another of its session has come, or since its last frame broke a rule or
+  // was a goodbye: the chief has to end it soon.
+  std::function<void(std::shared_ptr<Call> call, bool replaced)> on_over;
+};
+int RunDeaf(Process* process, const DeafRole& role);
 
 }  // namespace simulation
 }  // namespace lockstep

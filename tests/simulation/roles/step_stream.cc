@@ -65,7 +65,7 @@ absl::Status SimulatedStepStream::Send(const StepFrame& frame) {
   if (!status_.ok()) return Close();
   World* const world = client_->world();
   world->transcript()->Add(world->now(), client_->name(), Describe(frame));
-  frames_.push_back(BytesOf(EncodeStepRequest(frame)));
+  frames_.push_back(EncodeStepRequest(frame));
   StartWrite();
   return absl::OkStatus();
 }
@@ -76,13 +76,16 @@ void SimulatedStepStream::StartWrite() {
   paused_ = false;
   World* const world = client_->world();
   world->OnPoint(Point::kFrame);
-  call_->SendRequest(std::move(frames_.front()));
+  writing_->message = std::move(frames_.front());
   frames_.pop_front();
   writing_->pending = true;
   writing_->ended = false;
   world->scheduler()->At(
       world->now() + absl::ToInt64Nanoseconds(world->random()->Between(absl::Nanoseconds(1), absl::Microseconds(300))),
       [writing = writing_, call = call_, world] {
+        // What is sent lies where it is until the network takes it.
+        call->SendRequest(BytesOf(writing->message));
+        writing->message.Clear();
         writing->ended = true;
         world->scheduler()->Wake(call.get());
       });

@@ -46,9 +46,10 @@ class SimulatedStepStream : public StepStream {
 
   Process* const client_;
   const std::shared_ptr<Call> call_;
-  std::deque<std::string> frames_;  // to be written
+  std::deque<grpc::ByteBuffer> frames_;  // to be written
   // The end of a write, which outlives the stream.
   struct Writing {
+    grpc::ByteBuffer message;
     bool pending = false;
     bool ended = false;
   };

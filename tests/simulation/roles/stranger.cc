@@ -1,4 +1,5 @@
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,7 +70,7 @@ absl::optional<std::string> AwaitReply(Process* process, Call* call) {
 
 // A contribution of noise to slots of the token's step.
 StepFrame Noise(StepFrame frame, const SlotBlock& block) {
-  static const std::vector<float> noise(16, 1000.0f);
+  static const std::vector<float> noise(1024, 1000.0f);
   frame.block = block;
   for (int64_t slot = block.first; slot < block.end(); ++slot) {
     v1::SlotReport& report = frame.reports.emplace_back();
@@ -88,25 +89,40 @@ StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   return frame;
 }
 
+// A session that was opened as an honest worker opens one, and what asks for a token in it.
+struct OpenedSession {
+  std::shared_ptr<Connection> connection;
+  StepFrame ask;
+};
+absl::StatusOr<OpenedSession> OpenSession(Process* process, const ImpostorRole& role, const std::string& name) {
+  World* const world = process->world();
+  v1::OpenSessionRequest request;
+  if (!request.ParseFromString(role.open_session()) || request.canary_digest_size() == 0) {
+    return absl::UnavailableError("nobody has opened a session yet");
+  }
+  request.set_worker(name);
+  request.set_incarnation(world->random()->Next());
+  const bool never = false;
+  OpenedSession opened;
+  ASSIGN_OR_RETURN(opened.connection,
+                   world->network()->Connect(process, role.target, /*patient=*/false, /*deadline=*/0, &never));
+  const auto call = world->network()->StartCall(opened.connection, "OpenSession");
+  call->SendRequest(request.SerializeAsString());
+  v1::OpenSessionReply session;
+  const auto reply = AwaitReply(process, call.get());
+  if (!reply || !session.ParseFromString(*reply)) return absl::UnavailableError("no session");
+  opened.ask.session_id = session.session_id();
+  opened.ask.generation = session.generation();
+  opened.ask.end = true;
+  return opened;
+}
+
 absl::Status Impersonate(Process* process, const ImpostorRole& role) {
   World* const world = process->world();
   Random* const random = world->random();
-  v1::OpenSessionRequest request;
-  if (!request.ParseFromString(role.open_session()) || request.canary_digest_size() == 0) return absl::OkStatus();
-  request.set_worker("impostor");
-  request.set_incarnation(random->Next());
-  const bool never = false;
-  ASSIGN_OR_RETURN(const auto connection,
-                   world->network()->Connect(process, role.target, /*patient=*/false, /*deadline=*/0, &never));
-  const auto open = world->network()->StartCall(connection, "OpenSession");
-  open->SendRequest(request.SerializeAsString());
-  v1::OpenSessionReply session;
-  const auto opened = AwaitReply(process, open.get());
-  if (!opened || !session.ParseFromString(*opened)) return absl::OkStatus();
-  StepFrame frame;
-  frame.session_id = session.session_id();
-  frame.generation = session.generation();
-  frame.end = true;
+  ASSIGN_OR_RETURN(OpenedSession session, OpenSession(process, role, "impostor"));
+  const auto& connection = session.connection;
+  StepFrame& frame = session.ask;
   const auto call = world->network()->StartCall(connection, "Step");
   call->SendRequest(BytesOf(EncodeStepRequest(frame)));
   Decoded<StepReplyFrame> reply;
@@ -128,7 +144,46 @@ absl::Status Impersonate(Process* process, const ImpostorRole& role) {
   return absl::OkStatus();
 }
 
+absl::Status OpenStreamsWithoutReading(Process* process, const DeafRole& role) {
+  World* const world = process->world();
+  Random* const random = world->random();
+  struct Peer {
+    OpenedSession session;
+    std::shared_ptr<Call> stream;
+  };
+  std::vector<Peer> peers(random->Between(1, 6));
+  for (Peer& peer : peers) {
+    ASSIGN_OR_RETURN(peer.session, OpenSession(process, role.peer, "deaf"));
+  }
+  const absl::Duration longest = random->Chance(0.5) ? absl::Milliseconds(20) : absl::Milliseconds(200);
+  const int64_t streams = random->Between(1, 15);
+  for (int64_t i = 0; i < streams && !process->ghost() && process->stopped_at() == kNever; ++i) {
+    Peer& peer = peers[random->Below(peers.size())];
+    const auto call = world->network()->StartCall(peer.session.connection, "Step");
+    call->takes_replies = false;
+    call->SendRequest(BytesOf(EncodeStepRequest(peer.session.ask)));
+    if (peer.stream != nullptr) role.on_over(peer.stream, /*replaced=*/true);
+    peer.stream = call;
+    world->Sleep(random->Between(absl::Milliseconds(1), longest));
+    if (!random->Chance(0.2)) continue;
+    StepFrame last = peer.session.ask;
+    last.leave = random->Chance(0.5);
+    if (!last.leave) ++last.generation;
+    last.end = false;
+    call->SendRequest(BytesOf(EncodeStepRequest(last)));
+    role.on_over(call, /*replaced=*/false);
+    peer.stream = nullptr;
+  }
+  world->Sleep(random->Between(absl::Milliseconds(1), random->Chance(0.5) ? absl::Seconds(1) : absl::Seconds(15)));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+int RunDeaf(Process* process, const DeafRole& role) {
+  OpenStreamsWithoutReading(process, role).IgnoreError();
+  return 0;
+}
 
 int RunImpostor(Process* process, const ImpostorRole& role) {
   World* const world = process->world();

@@ -63,7 +63,9 @@ absl::Status ProcessFiles::Before(Operation operation, const std::string& path) 
     world->Sleep(world->random()->Between(absl::ZeroDuration(), disk_->slowest()));
   }
   while (disk_->hangs() && !process_->ghost()) world->Sleep(absl::Milliseconds(20));
-  return process_->ghost() ? Gone() : absl::OkStatus();
+  if (process_->ghost()) return Gone();
+  if (operation == Operation::kRename) world->OnRename(process_, path);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<FileSystem::Lock>> ProcessFiles::LockFile(const std::string& path) {

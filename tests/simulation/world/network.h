@@ -72,6 +72,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // The client's end. A task that waits for anything new waits for this call's address.
   void SendRequest(std::string bytes);
   std::deque<std::string> replies;
+  // Else the client has no room for a reply: none leaves the server.
+  bool takes_replies = true;
   // The call is over, and how.
   absl::optional<absl::Status> status;
   std::string TakeReply();

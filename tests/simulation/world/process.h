@@ -81,7 +81,10 @@ class Process {
   // Until then a worker computes nothing more of the slot that it has begun or begins next, while its heartbeats
   // continue.
   Instant hangs_until = 0;
+  // Until then its gradients come slowly, each within a lease, and its heartbeats are lost.
+  Instant slow_until = 0;
   Instant frozen_at = 0;
+  Instant thawed_at = 0;
   absl::Duration longest_freeze;
   // Ends the process on the spot, as _exit does. From one of its own threads; returns to a ghost.
   void ExitNow(int code);

@@ -37,6 +37,7 @@ World::World(const Options& options, StackPool* stacks)
     : random_(options.seed),
       transcript_(options.transcript_lines),
       on_log_(options.on_log),
+      on_rename_(options.on_rename),
       scheduler_(options.scheduler, &random_, stacks),
       network_(this) {
   current_world = this;
@@ -110,6 +111,7 @@ void World::Thaw(Process* process) {
   if (!process->alive() || !process->frozen()) return;
   transcript_.Add(now(), process->name(), "wakes");
   process->group()->frozen = false;
+  process->thawed_at = now();
   process->longest_freeze = std::max(process->longest_freeze, absl::Nanoseconds(now() - process->frozen_at));
 }
 
@@ -120,7 +122,8 @@ void World::Signal(Process* process) {
 }
 
 void World::Ask(Process* process, Wish wish) {
-  static constexpr const char* kWishes[] = {"wants the end", "wants the end with its next block", "sets variables"};
+  static constexpr const char* kWishes[] = {"wants the end", "wants the end with its next block", "sets variables",
+                                            "changes settings"};
   if (!process->alive()) return;
   transcript_.Add(now(), process->name(), kWishes[static_cast<int>(wish)]);
   process->OnWish(wish);

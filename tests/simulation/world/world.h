@@ -34,6 +34,8 @@ class World {
     size_t transcript_lines = 0;
     // Each line that a process logs: warnings and errors too.
     std::function<void(const Process* process, absl::string_view line)> on_log;
+    // Each file that a process is about to rename, "FROM to TO".
+    std::function<void(const Process* process, absl::string_view names)> on_rename;
   };
 
   World(const Options& options, StackPool* stacks);
@@ -80,6 +82,9 @@ class World {
 
   // Called with each line that is logged.
   void OnLog(absl::string_view line);
+  void OnRename(const Process* process, absl::string_view names) const {
+    if (on_rename_) on_rename_(process, names);
+  }
 
  private:
   struct Armed {
@@ -91,6 +96,7 @@ class World {
   Random random_;
   Transcript transcript_;
   const std::function<void(const Process*, absl::string_view)> on_log_;
+  const std::function<void(const Process*, absl::string_view)> on_rename_;
   LifeScheduler scheduler_;
   Network network_;
   std::vector<std::unique_ptr<Host>> hosts_;
