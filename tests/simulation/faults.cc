@@ -16,7 +16,7 @@ namespace {
 bool Always(const Plan&) { return true; }
 bool WithLauncher(const Plan& plan) { return plan.launcher; }
 bool WithoutLauncher(const Plan& plan) { return !plan.launcher; }
-// Nothing keeps a chief that has lost its directory from writing its address.
+// A chief that has lost its directory may still overwrite the address file.
 bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address_file; }
 bool Followed(const Plan& plan) { return plan.rules.followed; }
 bool MayBeEnded(const Plan& plan) { return plan.may_be_ended; }
@@ -25,7 +25,7 @@ bool MayWantSomething(const Plan& plan) { return !plan.launcher && (plan.may_be_
 bool MayChange(const Plan& plan) { return plan.may_change; }
 bool ManyHosts(const Plan& plan) { return !plan.one_host; }
 
-// As many at each order of magnitude, from a millisecond to half a minute.
+// Returns a time from a millisecond to half a minute; all orders of magnitude are equally likely.
 absl::Duration DrawTime(Life* life) {
   return absl::Milliseconds(life->random()->Between(1, int64_t{1} << life->random()->Between(1, 15)));
 }
@@ -56,12 +56,12 @@ void FreezeFor(Life* life, Process* process, absl::Duration time) {
 }
 
 void FreezeWorker(Life* life) {
-  // Often for longer than any lease.
+  // Often longer than any lease.
   const absl::Duration time =
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
   FreezeFor(life, life->AnyWorker(), time);
 }
-// As in a read of its data; its heartbeats continue.
+// The worker hangs, as in a read of its data; its heartbeats continue.
 void HangWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -70,7 +70,7 @@ void HangWorker(Life* life) {
   worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
   life->After(time, [worker] { worker->hangs_until = 0; });
 }
-// It brings each gradient within a lease, and no heartbeat: as through a proxy that holds up short calls.
+// The worker sends each gradient within a lease, but no heartbeat, as through a proxy that delays short calls.
 void SlowWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -123,7 +123,7 @@ void JumpClock(Life* life) {
   host->wall_error += life->random()->Chance(0.7) ? -jump : jump;
 }
 
-// Whoever measures leases with the date waits for the worker until the date is what it was.
+// A chief that measured leases by the wall clock would wait for the worker until the clock has caught up.
 void SetClockBackAndFreeze(Life* life) {
   life->hosts()[0]->wall_error -= absl::Hours(life->random()->Between(1, 1000));
   FreezeWorker(life);
@@ -168,7 +168,7 @@ void FailSomeOperations(Life* life) {
              Operation::kRemove, Operation::kSync, Operation::kSyncDirectory, Operation::kCreate, Operation::kLock});
 }
 
-// The disk fails while a chief starts, which looks at everything.
+// The disk fails while a chief starts, which reads all files.
 void FailAtStart(Life* life) {
   KillChief(life);
   FailOperations(life, {Operation::kOpen, Operation::kExists, Operation::kExists, Operation::kList, Operation::kRead});
@@ -200,7 +200,7 @@ void StopLauncher(Life* life) {
   if (life->launcher() != nullptr) life->world()->Signal(life->launcher());
 }
 void StopAllAtOnce(Life* life) {
-  // In any order, as a service manager does that stops a group.
+  // In any order, as when a service manager stops a group.
   const bool chief_first = life->random()->Chance(0.5);
   if (chief_first) StopChief(life);
   for (Process* const worker : life->workers()) life->world()->Signal(worker);
@@ -214,7 +214,7 @@ void WorkerLeaves(Life* life) {
 
 void SecondChief(Life* life) { life->StartOtherChief(/*takes_over=*/false); }
 void TakeOver(Life* life) {
-  // Known: two that write at once, with no lock between them, write into the same temporary file.
+  // A known limitation: two chiefs that write at the same time without a lock write into the same temporary file.
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
   if (life->chief()->creates_file()) return;
   const auto names = life->disk()->memory()->ListDirectory("/logdir");
@@ -222,7 +222,7 @@ void TakeOver(Life* life) {
     if (absl::EndsWith(name, ".tmp")) return;
   }
   if (life->random()->Chance(0.7)) FreezeChief(life);
-  // An administrator, or a server of a network file system that forgets.
+  // As by an administrator, or by a network file system whose server loses its state.
   if (!life->disk()->memory()->Remove("/logdir/lock").ok()) return;
   life->judge()->OnLogdirLost(life->chief());
   life->StartOtherChief(/*takes_over=*/true);
@@ -253,7 +253,7 @@ void ProgramAssigns(Life* life) {
 void ProgramChanges(Life* life) {
   if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kChange);
 }
-// At the same time, each from a thread of its own.
+// The requests are concurrent, each from its own thread.
 void ProgramChangesAndAssigns(Life* life) {
   ProgramChanges(life);
   ProgramAssigns(life);
@@ -279,7 +279,7 @@ void WantSomething(Life* life) {
   if (life->plan().may_be_ended) wishes.insert(wishes.end(), {WorkerWantsEnd, WorkerWantsEnd});
   if (!wishes.empty()) life->random()->Pick(wishes)(life);
 }
-// Another file takes its place, as where somebody puts back a copy of the directory; nobody takes over.
+// Replaces the lock file, as when the directory is restored from a copy. No other chief takes over.
 void ReplaceLock(Life* life) {
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
   MemoryFileSystem* const fs = life->disk()->memory();
@@ -287,13 +287,13 @@ void ReplaceLock(Life* life) {
   life->judge()->OnRival(/*takes_over=*/false);
   life->judge()->OnLogdirLost(life->chief());
 }
-// And soon somebody wants what would be recorded there.
+// Soon after the replacement, a request needs the record.
 void ReplaceLockAndWantSomething(Life* life) {
   ReplaceLock(life);
   life->After(life->random()->Between(absl::Milliseconds(1), absl::Milliseconds(20)), [life] { WantSomething(life); });
 }
 
-// What is recorded then may be on record, or not.
+// The result of the recording is unknown.
 void WantSomethingOfABadDisk(Life* life) {
   WantSomething(life);
   Disk* const disk = life->disk();

@@ -11,15 +11,15 @@ namespace simulation {
 
 class Life;
 
-// Something that happens to the processes of a life. To add one: a row in the table of faults.cc.
+// A fault that strikes the processes of a life. To add one, add a row to the table in faults.cc.
 struct FaultKind {
   const char* name;
-  // How often it is drawn, relative to the others.
+  // The relative frequency with which it is drawn.
   int weight;
-  // Where it strikes more often than elsewhere.
+  // The point at which it strikes most often.
   Point often_at;
   bool (*applies)(const Plan& plan);
-  // Between turns. What it does ends by itself, or with Life::Calm.
+  // Called between turns. The effects end by themselves, or with Life::Calm.
   void (*strike)(Life* life);
 };
 

@@ -17,11 +17,11 @@ namespace simulation {
 namespace {
 
 constexpr char kLogdir[] = "/logdir";
-// How long a stop may take when nothing is in its way, beyond what is being computed.
+// The time that a stop may take when nothing is in its way, beyond the computation in progress.
 constexpr absl::Duration kStopLimit = absl::Seconds(2);
-// How long a chief may write after it has looked whether its directory is its own.
+// The time for which a chief may write after it has checked that it owns its directory.
 constexpr absl::Duration kLookLimit = absl::Milliseconds(1);
-// How long the end of a stream takes, and how long it waits for a peer that does not read (SimulatedChiefServer).
+// The time in which a stream ends, and the time that it waits for a peer that does not read (SimulatedChiefServer).
 constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
 constexpr absl::Duration kUnreadLimit = absl::Seconds(1);
 
@@ -50,7 +50,7 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
   if (generation <= generation_ && !taken_over_) {
     Fail(absl::StrCat(chief->name(), " has generation ", generation, ", and there was ", generation_, " before"));
   }
-  // One that is pushed out may still be saving while its successor looks.
+  // A chief that was taken over may still be saving while its successor reads the disk.
   if (step < saved_step_ && !taken_over_) {
     Fail(absl::StrCat(chief->name(), " begins at step ", step, " although step ", saved_step_, " was saved"));
   }
@@ -120,7 +120,7 @@ bool Judge::KnowsSettings() const {
 }
 
 void Judge::OnHooksSee(Process* chief, int64_t step) {
-  // As session.h has it: 64 steps, and the one in progress.
+  // The limit of session.h, 64 steps, plus the step in progress.
   constexpr int64_t kMaxLag = 65;
   const auto serving = serving_.find(chief);
   if (serving == serving_.end() || serving->second <= step + kMaxLag) return;
@@ -128,7 +128,7 @@ void Judge::OnHooksSee(Process* chief, int64_t step) {
 }
 
 void Judge::OnHooksEnd(Process* chief, int64_t step) {
-  // An end that an earlier life has recorded is this one's last step, and saved as such.
+  // If an earlier incarnation of the chief recorded the end, this one saves that step as its last.
   if (ended_by_hook_ == chief) hooks_end_ = step;
 }
 
@@ -175,7 +175,7 @@ void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedT
 void Judge::OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
   ledger_.Learn();
   const auto& assignments = ledger_.present().changes().assignments;
-  // What a hook has set in an earlier life is not set again.
+  // An assignment that a hook made in an earlier incarnation is not repeated.
   if (by_hook) {
     const auto end = assignments.begin() + std::min<int64_t>(acknowledged_, static_cast<int64_t>(assignments.size()));
     if (std::find(assignments.begin(), end, *by_hook) != end) return;
@@ -203,7 +203,7 @@ void Judge::CheckEnd(const std::string& what) {
     return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", and nobody asked for it"));
   }
   const auto& assignments = ledger_.present().changes().assignments;
-  // What hooks set is a function of the step.
+  // Assignments by hooks are a function of the step.
   for (size_t i = 1; i < assignments.size() && !assignment_wanted_; ++i) {
     if (!(assignments[i] == assignments[i - 1])) continue;
     Fail(absl::StrCat(what, ", and hooks have set variables twice after step ", assignments[i].step));
@@ -235,7 +235,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     if (absl::StrContains(line, ": hook ")) ended_by_hook_ = process;
     int64_t end = 0;
     const bool parsed = absl::SimpleAtoi(line.substr(0, line.find(':')), &end);
-    // One that is the configured last step needs no record.
+    // An end at the configured last step needs no record.
     if (!taken_over_ && (!parsed || (ledger_.recorded_end() > end && end < plan_.steps))) {
       Fail(absl::StrCat("the run is to end at step ", end, ", and that is not on record"));
     }
@@ -243,7 +243,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     CheckSilent(process, line.substr(0, silent));
   } else if (absl::ConsumePrefix(&line, "checkpoint ") && absl::StrContains(line, " is damaged")) {
     reported_damaged_.emplace(line.substr(0, line.find(' ')));
-    // Nothing here damages a disk; but a power cut may halve a deletion.
+    // No fault damages files, but a power cut may leave a deletion half done.
     if (!absl::StrContains(line, " is missing") && !taken_over_) Fail(absl::StrCat("a checkpoint was damaged: ", line));
   }
 }
@@ -251,10 +251,10 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
 void Judge::OnRename(const Process* process, absl::string_view names) {
   const auto lost = logdir_lost_.find(process);
   if (lost == logdir_lost_.end()) return;
-  // Its program has begun another life of the chief.
+  // The program has started another incarnation of the chief.
   if (absl::EndsWith(names, "/generation")) logdir_lost_.erase(lost);
   if (logdir_lost_.count(process) == 0 || !disk_->WasWellSince(lost->second)) return;
-  // The data of a checkpoint take long; whose it is is looked at again before the list has it.
+  // Writing a checkpoint's data takes long; the chief checks its lock again before it lists the checkpoint.
   if (!absl::EndsWith(names, "/checkpoint") && !absl::EndsWith(names, "/lockstep.textproto")) return;
   const Instant since = std::max(lost->second, process->thawed_at);
   if (absl::Nanoseconds(world_->now() - since) < kLookLimit + Stalls()) return;
@@ -263,12 +263,12 @@ void Judge::OnRename(const Process* process, absl::string_view names) {
 }
 
 void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
-  // Time passes between what is decided and what is logged where threads stall.
+  // If threads stall, time passes between the decision and its log line.
   if (Stalls() > absl::ZeroDuration() || chief->longest_freeze > absl::ZeroDuration()) return;
   const auto is_it = [worker](const Process* process) {
     return absl::StrCat(process->name(), " on ", process->host()->name) == worker;
   };
-  // It may speak of another stream of the same worker, or of the worker that was there before.
+  // The line may refer to another stream of the same worker, or to an earlier worker of that name.
   int streams = 0;
   for (const auto& connection : world_->network()->connections()) {
     if (!is_it(connection->ends[Connection::kClient]) || connection->ends[Connection::kServer] != chief) continue;
@@ -287,7 +287,7 @@ void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
 }
 
 void Judge::OnStreamOver(std::shared_ptr<Call> call, bool replaced) {
-  // One that is replaced does not wait for its reader; but a change of the run may have ended it before.
+  // A replaced stream does not wait for its reader, unless a change of the run had ended it before.
   const bool at_once = replaced && !plan_.rules.followed;
   streams_over_.push_back({std::move(call), at_once ? kEndLimit : kUnreadLimit + kEndLimit, world_->now()});
 }
@@ -335,7 +335,7 @@ void Judge::OnChiefExit(Process* chief) {
   const std::string what =
       absl::StrCat(chief->name(), " ends with exit code ", exit.code, " (", ended_[chief].ToString(), ")");
   if (exit.killed) {
-    // It had told everyone, and noted that: whoever starts it again wants more of it.
+    // The chief had notified every worker and recorded that, so a later start continues a finished run.
     ledger_.Learn(/*durable=*/false);
     if (ledger_.finished()) {
       finished_ = true;
@@ -350,7 +350,7 @@ void Judge::OnChiefExit(Process* chief) {
       return;
     case kExitTerminated:
       if (chief->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
-      // Where every life begins there is nothing to save.
+      // At step 0 there is nothing to save.
       if (waited_.count(chief) > 0 && std::max<int64_t>(StepOnDisk(), 0) < waited_[chief] && !taken_over_) {
         Fail(absl::StrCat(what, " at step ", waited_[chief], ", but only step ", StepOnDisk(), " is saved"));
       }
@@ -359,12 +359,12 @@ void Judge::OnChiefExit(Process* chief) {
       if (!rivals_) Fail(absl::StrCat(what, " and there is no other chief"));
       return;
     default:
-      // Threads that do not get a processor, or are frozen, may need longer than checkpoint.stop_seconds, too.
+      // Threads that are frozen or do not get a processor may need longer than checkpoint.stop_seconds.
       if (absl::IsDeadlineExceeded(ended_[chief]) &&
           absl::Seconds(plan_.config.checkpoint().stop_seconds()) < Stalls() + chief->longest_freeze) {
         return;
       }
-      // A disk that does not take the last step, or cannot be read.
+      // The disk may have refused the last step, or have been unreadable.
       if (!DiskWasBad(chief) && !rivals_) Fail(absl::StrCat(what, " and nothing was wrong with the disk"));
   }
 }
@@ -383,7 +383,7 @@ void Judge::OnWorkerExit(Process* worker) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
     Instant heard = worker->heard_at;
     if (fruitless) {
-      // It does not know of those that were counted after it last heard anything.
+      // The worker does not know of slots that were counted after the chief's last message.
       const std::vector<Instant>& brought = brought_at_[worker];
       const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->heard_at);
       heard = unheard == brought.begin() ? 0 : *std::prev(unheard);
@@ -395,7 +395,7 @@ void Judge::OnWorkerExit(Process* worker) {
                         fruitless ? " after a slot of it was counted" : " after it heard of the chief"));
     }
   } else if (disk_->WasWellSince(0) && !taken_over_) {
-    // An address file that cannot be read, or a run whose last step could not be saved.
+    // With a bad disk, the address file may be unreadable, or the run's last step could not be saved.
     Fail(what);
   }
 }
@@ -446,8 +446,8 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const bool serves = chief != nullptr && chief->alive() && !chief->frozen() && serving_.count(chief) > 0 &&
                       waited_.count(chief) == 0 && chief->stopped_at() == kNever && !world_->network()->slow();
   CheckKept(chief, serves && disk_is_well);
-  // The last step is followed by a save, and so is one after which variables are set; with every_steps others wait
-  // until the disk has taken an earlier checkpoint.
+  // The chief saves after the last step and after each step that is followed by an assignment. With every_steps, other
+  // steps wait until the disk has taken an earlier checkpoint.
   const bool last = serves && (plan_.may_be_ended || serving_[chief] + 1 >= ledger_.present().LastStep());
   const bool saves =
       serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
@@ -483,7 +483,7 @@ void Judge::CheckSum() {
 }
 
 absl::Duration Judge::ProgressLimit() const {
-  // As slot_leases.h has it where no slot has been measured yet.
+  // The limit of slot_leases.h before a slot has been measured.
   const int leases = measured_ ? 1 : 4;
   return leases * absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(450) +
          static_cast<double>(plan_.steps - 1) * plan_.rules.hook_time + StepLimit();
@@ -492,7 +492,7 @@ absl::Duration Judge::ProgressLimit() const {
 void Judge::CheckDisk() {
   MemoryFileSystem* const fs = disk_->memory();
   const auto newest = LatestCheckpoint(fs, kLogdir);
-  // A chief that is pushed out between its last look at the lock and the list of checkpoints may write an older list.
+  // A chief that is taken over between its last check of the lock and the list of checkpoints may write an older list.
   CheckEnd("the run is over");
   if (!taken_over_ && newest.ok() && *newest) {
     const auto reader = BundleReader::Open(fs, **newest);
@@ -502,7 +502,7 @@ void Judge::CheckDisk() {
       return Fail(absl::StrCat("variables were set ", set, " times, and the last checkpoint has ",
                                state.ok() ? absl::StrCat(state->assignments()) : state.status().ToString()));
     }
-    // What a program's hooks have come to when they end the run is saved with the last step.
+    // The last checkpoint has the state that the program's hooks reached when they ended the run.
     const RunRules& rules = plan_.rules;
     const bool others_end = end_wanted_ || end_wanted_with_block_ || rules.batches >= 0 || rules.stop_step >= 0 ||
                             (rules.non_finite_step >= 0 && !rules.skips_non_finite);
@@ -524,7 +524,7 @@ void Judge::CheckDisk() {
     const std::string prefix = JoinPath(kLogdir, name);
     if (reported_damaged_.count(prefix) > 0) continue;
     const bool is_listed = std::find(listed.begin(), listed.end(), prefix) != listed.end();
-    // The power was cut while it was being deleted: a part may have come back.
+    // If the power was cut during its deletion, a part of it may have reappeared.
     if ((power_was_cut_ || taken_over_) && !is_listed) continue;
     const auto reader = BundleReader::Open(fs, prefix);
     const absl::Status status = reader.ok() ? ledger_.CheckCheckpoint(**reader, is_listed) : reader.status();

@@ -36,7 +36,7 @@ void Ledger::Learn(bool durable) {
   const RunChanges changes = ChangesOf(**record);
   if (present_->changes() == changes) return;
   RunChanges part = changes;
-  // With the same settings what it had before is known with all that it has still.
+  // If the record only gained assignments, the runs with the earlier ones are known already.
   const auto& before = present_->changes();
   const bool extends = before.settings == changes.settings && before.assignments.size() <= changes.assignments.size() &&
                        std::equal(before.assignments.begin(), before.assignments.end(), changes.assignments.begin());

@@ -22,9 +22,9 @@
 namespace lockstep {
 namespace simulation {
 
-// What a run's record says of its end and its changes, and which values may be computed with because of that: those of
-// an undisturbed run with the changes that are, or once were, on the record. A chief that is killed may drop the
-// newest.
+// Follows the end and the changes in a run's record, and knows which values workers may compute with. They are the
+// values of an undisturbed run with the changes that are, or once were, on the record, because a chief that is killed
+// may drop the newest change.
 class Ledger {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
@@ -32,32 +32,34 @@ class Ledger {
   // Both must outlive this.
   Ledger(World* world, Disk* disk, std::string logdir, const config::v1::RunSpec& config, const RunRules& rules);
 
-  // Where there is no record yet.
+  // The configuration that applies until there is a record.
   void set_config(const config::v1::RunSpec& config) { config_ = config; }
-  // Reads the record, as whoever starts now would. Not `durable`: it may be lost with the power.
+  // Reads the record as a starting chief would. Unless `durable`, a power cut may lose it, so its end does not count.
   void Learn(bool durable = true);
-  // That somebody asked for; the earliest that was ever recorded.
+  // The earliest end that was ever recorded; kNoEnd without one.
   int64_t recorded_end() const { return recorded_end_; }
-  // The record says that the run has ended well.
+  // True if the record says that the run has finished.
   bool finished() const { return finished_; }
-  // With all changes of the record.
+  // The run with all changes of the record.
   const Reference& present() const { return *present_; }
-  // Whether the run ends there by itself with the changes of the record, or with those that once were on it: an end on
-  // record stays, even when a later life, from an earlier checkpoint, makes changes with which none would be due.
+  // True if the run ends at `step` by itself, with the changes that are or once were on the record. A recorded end
+  // stays, even when a later incarnation resumes an earlier checkpoint and makes changes with which the run would not
+  // end there.
   bool WasDue(int64_t step) const;
 
-  // OK when an undisturbed run computes the step with these values. `assignments`: how often variables
-  // were set in it, at least.
+  // Returns OK if an undisturbed run computes the step with these values. Sets `assignments` to the least number of
+  // assignments in such a run.
   absl::Status CheckValues(int64_t step, VariableValues values, int64_t* assignments);
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values);
-  // OK when this is what the present run has saved; or, if it is not `listed`, any that ever was.
+  // Returns OK if the present run would save this checkpoint, or, if it is not `listed`, any run that ever was on
+  // record.
   absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
   bool AreCanaryValues(VariableValues values) const { return present_->AreCanaryValues(values); }
 
  private:
-  // One that is known already, or a new one.
+  // Returns the run with these changes, and adds it if it is new.
   const Reference* Know(RunChanges changes);
-  // OK when `check` is for one of the known.
+  // Returns OK if `check` does for any known run.
   absl::Status CheckAny(const std::function<absl::Status(const Reference&)>& check);
 
   World* const world_;
@@ -65,7 +67,7 @@ class Ledger {
   const std::string logdir_;
   config::v1::RunSpec config_;
   const RunRules rules_;
-  // Those with fewer assignments before those with more.
+  // Runs with fewer assignments precede runs with more.
   std::vector<std::unique_ptr<const Reference>> known_;
   const Reference* present_ = nullptr;
   int64_t recorded_end_ = kNoEnd;

@@ -15,10 +15,10 @@ namespace {
 
 constexpr char kLogdir[] = "/logdir";
 constexpr char kAddressFile[] = "/run/address";
-// From when all is calm to the end, and the longest that a life may take at all.
+// The longest time from Calm to the end of a life.
 constexpr absl::Duration kCalmLimit = absl::Seconds(150);
-// Who still looks for a chief so long after the run is over is stopped: a worker that never had an answer does not know
-// the configured limit, and waits ten minutes.
+// Workers that still look for a chief this long after the end of the run are stopped. A worker that never had an answer
+// does not know the configured limit and waits ten minutes.
 constexpr absl::Duration kLookingLimit = absl::Seconds(65);
 
 World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
@@ -129,7 +129,7 @@ void Life::Calm() {
   }
   undos_.clear();
   judge_.OnCalm();
-  // Somebody has to do the work.
+  // At least one worker must be there.
   if (workers().empty() && !judge_.finished() && !plan_.launcher) {
     const bool pending = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.pending; });
     if (!pending) AddWorker();
@@ -257,12 +257,12 @@ void Life::OnChiefExit(Process* process) {
 void Life::StartOtherChief(bool takes_over) {
   judge_.OnRival(takes_over);
   Host* const host = takes_over && !plan_.one_host ? world_.AddHost("other-host") : hosts_[0];
-  // One that takes over is found where a second address says, or by the address file.
+  // Workers find a chief that takes over at a second address, or by the address file.
   ChiefRole role = NewChiefRole(takes_over ? "other-host:2222" : absl::StrCat("chief-host:", 3000 + other_chiefs_));
   if (!takes_over) role.address_file.clear();
   Process* const process = StartChiefProcess(host, absl::StrCat("chief-", ++other_chiefs_ + 1), std::move(role));
-  // Whoever is one too many is stopped by and by: a second one may have found nobody there, and own the run now; the
-  // first one notices that it has lost the directory only when it saves.
+  // Stops the surplus chief after some time. A second chief may have found no other and own the run now; the first
+  // notices only at its next save that it has lost the directory.
   Process* const one_too_many = takes_over ? chief_ : process;
   if (takes_over) chief_ = process;
   After(random()->Between(absl::Milliseconds(1), absl::Seconds(2)),
@@ -340,7 +340,7 @@ Process* Life::StartChild(const std::vector<std::string>& command) {
   }
   ChiefRole role = NewChiefRole(command[1]);
   role.port_file = kPortFile;
-  // As `lockstep run` has it.
+  // As `lockstep run` sets it.
   role.lock_wait = absl::Seconds(60);
   chief_ = StartChiefProcess(hosts_[0], "chief", std::move(role));
   return chief_;
@@ -349,9 +349,9 @@ Process* Life::StartChild(const std::vector<std::string>& command) {
 void Life::OnLauncherExit(Process* process) {
   judge_.OnLauncherExit(process);
   launcher_ = nullptr;
-  // Its chief may meet that of the next one.
+  // Its chief may still run when the next launcher starts another.
   if (chief_ != nullptr) judge_.OnRival(/*takes_over=*/false);
-  // What PR_SET_PDEATHSIG does.
+  // As PR_SET_PDEATHSIG does.
   for (const auto& child : world_.processes()) {
     if (child.get() == chief_) world_.Signal(child.get());
   }
@@ -396,10 +396,10 @@ void Life::StartReader() {
 }
 
 void Life::CutPower(Host* host) {
-  // What is on the disk of the machine is what it has synced; a disk over the network has power of its own.
+  // The machine's own disk keeps only synced data; a network disk has its own power supply.
   if (host == hosts_[0]) {
     judge_.OnPowerCut();
-    // Whoever writes to the disk from elsewhere would have to be told that what it wrote is gone.
+    // A chief on another host could not learn that its writes are gone.
     if (chief_ != nullptr && chief_->host() != host) world_.Kill(chief_);
     world_.CutPower(host, disk_);
   } else {

@@ -16,47 +16,47 @@
 namespace lockstep {
 namespace simulation {
 
-// One life of a run, from its first start to its end, with all that happens to it. Single-threaded.
+// Simulates one life of a run, from its first start to its end, with its faults. Single-threaded.
 class Life {
  public:
-  // `transcript_lines`: how many to keep.
+  // Keeps the last `transcript_lines` lines of the transcript.
   Life(const Plan& plan, size_t transcript_lines, StackPool* stacks);
   ~Life();
 
-  // Empty when all went as it must; else what did not.
+  // Returns the first violation, or an empty string if there is none.
   std::string Run();
   std::string TranscriptText() { return world_.transcript()->Text(); }
   int64_t turns() { return world_.scheduler()->turns(); }
 
-  // For faults.
+  // Used by the faults.
   World* world() { return &world_; }
   Random* random() { return world_.random(); }
   Judge* judge() { return &judge_; }
   const Plan& plan() const { return plan_; }
   Disk* disk() { return disk_; }
-  // Null when it does not run.
+  // Null while it does not run.
   Process* chief() const { return chief_; }
   Process* launcher() const { return launcher_; }
-  // Those that run, and one of them: null when there is none.
+  // The running workers, and one of them (null if there is none).
   std::vector<Process*> workers() const;
   Process* AnyWorker();
   std::vector<Host*> hosts() const { return hosts_; }
   void StartWorker(int index);
-  // A worker that nobody has seen before.
+  // Starts a worker under a new name.
   void AddWorker();
-  // Does not come back.
+  // Stops the worker permanently.
   void Retire(Process* worker);
-  // Another chief on the same directory; `takes_over`: the lock of the first is gone.
+  // Starts another chief on the same directory. With `takes_over`, the first chief's lock is gone.
   void StartOtherChief(bool takes_over);
   void StartStranger();
   void StartImpostor();
   void StartDeaf();
   void StartReader();
-  // Chiefs that are started from now on have another learning rate.
+  // Chiefs that start from now on have a different learning rate.
   void ChangeSettings();
-  // Its processes are started again after some time.
+  // The host's processes are restarted after some time.
   void CutPower(Host* host);
-  // `undo` is called after a time, or when the life calms down.
+  // Calls `undo` after `delay`, or earlier when the life calms down.
   void After(absl::Duration delay, std::function<void()> undo);
 
  private:
@@ -77,7 +77,7 @@ class Life {
   void OnChiefExit(Process* process);
   void OnWorkerExit(int index, Process* process);
   void OnLauncherExit(Process* process);
-  // Starts again what somebody must.
+  // Calls `action`, a restart, after a random delay.
   void Later(std::function<void()> action);
   ChiefRole NewChiefRole(const std::string& listen);
   Host* HostOfWorker(int index) const;
@@ -96,7 +96,7 @@ class Life {
   int strangers_ = 0;
   std::string open_session_;  // the newest request
   int readers_ = 0;
-  // That chiefs are started with.
+  // The configuration for the next start of a chief.
   config::v1::RunSpec config_;
   bool changed_ = false;
   bool chief_pending_ = false;

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// So many of all lives: each takes as long as ten others.
+// The share of long lives; each takes as long as ten others.
 constexpr double kLongLives = 0.005;
 
 config::v1::RunSpec DrawConfig(Random* random) {
@@ -49,7 +49,7 @@ config::v1::RunSpec DrawConfig(Random* random) {
   return config;
 }
 
-// What ends the run before its configured steps, if anything does.
+// Draws a rule that ends the run before its configured steps, or none.
 void DrawEnd(Random* random, Plan* plan) {
   config::v1::TrainingConfig* const training = plan->config.mutable_training();
   const int64_t slots = training->replicas_to_aggregate();
@@ -105,7 +105,7 @@ void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, 
   }
 }
 
-// A life of many steps, with a change after each or few of them, or with hooks that fall behind.
+// Draws a life of many steps, with a change every few steps, or with hooks that fall behind.
 void DrawLongLife(Random* random, Plan* plan) {
   plan->is_long = true;
   plan->steps = random->Between(100, 200);
@@ -133,7 +133,7 @@ void DrawLongLife(Random* random, Plan* plan) {
   }
 }
 
-// 1 ... 2^most, as many at each order of magnitude.
+// Returns a number from 1 to 2^most; all orders of magnitude are equally likely.
 int64_t DrawMagnitude(Random* random, int64_t most) {
   return random->Between(1, int64_t{1} << random->Between(0, most));
 }
@@ -175,15 +175,16 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   if (Random audited(seed ^ 0xa0d1); audited.Chance(0.3)) {
     config::v1::AuditConfig* const audit = plan.config.mutable_audit();
     audit->set_fraction(audited.Pick<double>({0, 0.3, 1}));
-    // All workers compute the same: a difference would be the chief's mistake, and a chief that fails is noticed.
+    // All workers compute the same values, so a difference is the chief's mistake, and the judge notices a failing
+    // chief.
     audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
-  // Few enough partial sums for contributions to wait.
+  // So few partial sums that contributions wait.
   if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
     const int64_t slots = plan.config.training().replicas_to_aggregate();
     plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
   }
-  // Two versions, or as many as the tiny model may have.
+  // Two old versions, or as many as the tiny model may have.
   if (Random versions(seed ^ 0x01d); versions.Chance(0.5)) plan.old_version_bytes = SyncReplicas::kOldVersionBytes;
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
@@ -219,7 +220,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
   }
   const int64_t faults = random.Between(0, plan.is_long ? 2 : 9);
-  // Some of them again and again: what one fault does not show, two together may.
+  // Some faults repeat, because two together may show what one does not.
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
     const size_t kind = random.Pick(random.Chance(0.5) ? favourites : choices);

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace simulation {
 
-// When a fault strikes.
+// The time, turn or point at which a fault strikes.
 struct Trigger {
   enum Kind { kTime, kTurn, kPoint };
   Kind kind = kTime;
@@ -25,30 +25,30 @@ struct Trigger {
   int64_t nth = 1;
 };
 
-// What is to happen in a life, drawn from its seed before it begins.
+// The configuration and the faults of a life, drawn from its seed before it begins.
 struct Plan {
   uint64_t seed = 0;
   config::v1::RunSpec config;
-  // As configured, whatever form that has; the rules may end the run before.
+  // The configured number of steps, in whichever form it is given. The rules may end the run earlier.
   int64_t steps = 0;
   RunRules rules;
-  // A hundred steps and more, with little else.
+  // A life of a hundred or more steps, with few faults.
   bool is_long = false;
   // Chief::Options.
   int64_t old_version_bytes = 0;
-  // Somebody may ask for the end of the run.
+  // The end of the run may be requested.
   bool may_be_ended = false;
   // The run may be resumed with other settings.
   bool may_change = false;
-  // `lockstep run` keeps the processes alive; else somebody does, who has no rules.
+  // If true, `lockstep run` restarts the processes. Otherwise the simulation restarts them after random delays.
   bool launcher = false;
-  // Workers find the chief by an address file; else by its address, and that of a second chief.
+  // If true, workers find the chief by an address file. Otherwise they have its address and a second chief's.
   bool address_file = false;
-  // One machine for all; else one for each.
+  // If true, all processes share one machine. Otherwise each has its own.
   bool one_host = false;
   int workers = 1;
   std::vector<absl::Duration> slot_times;  // by worker
-  // Of each worker but the first, which has none, so that the run gets there.
+  // The startup delays in steps, by worker. The first worker has none, so that the run reaches these steps.
   std::vector<int64_t> startup_delays;
   LifeScheduler::Options scheduler;
 
@@ -57,13 +57,13 @@ struct Plan {
     Trigger trigger;
   };
   std::vector<Fault> faults;
-  // From then on nothing more happens to anybody, and all that was done is undone.
+  // The time from which no fault strikes, and all earlier ones are undone.
   Instant quiet_at = 0;
 
   std::string Describe() const;
 };
 
-// `with_faults`: else nothing happens to anybody.
+// Draws the plan of a seed. Without `with_faults`, it has no faults.
 Plan DrawPlan(uint64_t seed, bool with_faults);
 
 }  // namespace simulation

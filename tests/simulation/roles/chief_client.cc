@@ -51,7 +51,7 @@ class SimulatedChiefClient : public ChiefClient {
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-    // A channel of gRPC connects in the background; what it cannot connect ends the stream.
+    // A gRPC channel connects in the background; if it cannot connect, the stream ends.
     auto connection = Connected(/*patient=*/false, /*deadline=*/0, &never_);
     std::shared_ptr<Call> call;
     if (connection.ok()) call = World()->network()->StartCall(*connection, "Step");
@@ -68,7 +68,7 @@ class SimulatedChiefClient : public ChiefClient {
  private:
   simulation::World* World() const { return client_->world(); }
 
-  // The connection that is there, or a new one.
+  // Returns the open connection, or a new one.
   absl::StatusOr<std::shared_ptr<Connection>> Connected(bool patient, Instant deadline, const bool* cancelled) {
     if (connection_ != nullptr && connection_->open[Connection::kClient]) return connection_;
     ASSIGN_OR_RETURN(connection_, World()->network()->Connect(client_, address_, patient, deadline, cancelled));

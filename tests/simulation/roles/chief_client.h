@@ -16,7 +16,7 @@ namespace simulation {
 // the same deadlines, the same errors, the same bytes. `client` must outlive it.
 std::unique_ptr<ChiefClient> NewSimulatedChiefClient(Process* client, const std::string& address);
 
-// What GrpcConnector is to a program.
+// Connects a simulated program to its chief, in place of GrpcConnector.
 class SimulatedConnector : public Connector {
  public:
   explicit SimulatedConnector(Process* client) : client_(client) {}

@@ -18,7 +18,7 @@ namespace simulation {
 namespace {
 
 constexpr int kStepThreads = 2;
-// Few and impatient, so that strangers may push others out, and lives are long enough for it.
+// Small limits, so that strangers can push others out, and within the time of a life.
 constexpr size_t kMaxVisitors = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
 // Replies that a client may leave unread before a write to it waits.
@@ -58,7 +58,7 @@ int64_t LastStepOf(const Chief& chief) {
   return status.phase() < v1::RunStatus::TRAINING ? -1 : status.global_step();
 }
 
-// A Step stream: carries out what its StepPump decides, as StepCall does.
+// A Step stream. Carries out the effects of its StepPump, as StepCall does.
 class SimulatedChiefServer::StepStreamCall : public ServerCall,
                                              public StepListener,
                                              public Visitor,
@@ -72,14 +72,14 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     Pump([](StepPump* pump) { return pump->OnStarted(); });
   }
 
-  // Of the network.
+  // ServerCall, called by the network.
   void OnRequest() override { TryRead(); }
   void OnRead() override { TryWrite(); }
   void OnBroken() override {
     TryRead();
     TryWrite();
   }
-  // Of the chief.
+  // StepListener, called by the chief.
   void OnReplyReady() override {
     Pump([](StepPump* pump) { return pump->OnReplyReady(); });
   }
@@ -121,7 +121,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       server_->process_->world()->OnPoint(Point::kReply);
       writing_ = true;
       leaves_ = false;
-      // What is sent lies where it is until the network takes it.
+      // The message stays in place until the network takes it.
       World* const world = server_->process_->world();
       const absl::Duration delay = world->random()->Between(absl::Nanoseconds(1), absl::Microseconds(200));
       world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(delay), [weak = weak_from_this()] {
@@ -134,7 +134,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     if (effects.close_connection) connection->Close();
     if (effects.finish) {
       call_->Finish(*effects.finish);
-      // A read that is pending fails.
+      // A pending read fails.
       call_->broken = true;
       TryRead();
       Enqueue([](StepPump* pump) { return pump->OnFinished(); });
@@ -167,7 +167,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     });
   }
 
-  // An operation that is pending and can end does.
+  // Ends the pending operation if it can.
   void TryRead() {
     if (!reading_ || (call_->requests.empty() && !call_->broken)) return;
     reading_ = false;
@@ -222,7 +222,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     StepPump::Fetched fetched = StepPump::Fetched::kNothing;
     if (connection->NextReply(&reply)) {
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
-      // At once, before another thread may get a later one.
+      // Called immediately, before another thread may get a later reply.
       Process* const process = server_->process_;
       if (!process->ghost()) server_->observer_->on_reply(process, server_->chief_->generation(), reply);
       sent_ = EncodeStepReply(reply);
@@ -282,7 +282,7 @@ SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::
 
 SimulatedChiefServer::~SimulatedChiefServer() {
   process_->world()->network()->StopListening(address_, process_);
-  // All calls are cancelled, and those of the opener are answered.
+  // Cancels all calls, and answers the opener's calls.
   for (const auto& call : std::vector<std::shared_ptr<ServerCall>>(calls_)) {
     if (auto* const stream = dynamic_cast<StepStreamCall*>(call.get())) {
       stream->OnClosed(absl::CancelledError("the server has shut down"), /*at_once=*/true);

@@ -19,21 +19,20 @@
 namespace lockstep {
 namespace simulation {
 
-// Told what a chief sends, for those who watch a life.
+// Callbacks for the frames that a chief receives and sends, for the judge.
 struct ReplyObserver {
   std::function<void(Process* chief, int64_t generation, const StepReplyFrame& reply)> on_reply;
-  // A frame of a contribution that came from this worker at this time has been taken, by now; may be null.
+  // The chief has taken a contribution frame that arrived from this worker at this time. May be null.
   std::function<void(Process* chief, const Process* worker, Instant at)> on_contribution;
-  // Told the bytes of each OpenSessionRequest.
+  // Receives the bytes of each OpenSessionRequest.
   std::function<void(const std::string& request)> on_open_session;
 };
 
-// The global step of the chief; -1 before there is a model.
+// Returns the global step of the chief; -1 before there is a model.
 int64_t LastStepOf(const Chief& chief);
 
-// Serves a chief over the simulated network, as ChiefServer does over gRPC: a queue of events and a few threads that
-// work on them, StepPump for each stream, SessionOpener for what takes long. Life: construct it, serve, destroy it,
-// which ends all calls.
+// Serves a chief over the simulated network, as ChiefServer does over gRPC. A few threads handle a queue of events;
+// each stream has a StepPump, and SessionOpener takes the long calls. The destructor ends all calls.
 class SimulatedChiefServer : public CallHandler {
  public:
   // All must outlive this. listens() says whether the address was free.
@@ -48,7 +47,7 @@ class SimulatedChiefServer : public CallHandler {
   class StepStreamCall;
   class PlainCall;
 
-  // An event of the queue, for one of the threads.
+  // Adds an event to the queue; one of the threads handles it.
   void Enqueue(std::function<void()> event);
   void Work();
   void Answer(const std::shared_ptr<Call>& call);
@@ -63,7 +62,7 @@ class SimulatedChiefServer : public CallHandler {
   bool listens_ = false;
   bool ending_ = false;
   std::deque<std::function<void()>> events_;
-  // That are not over.
+  // The calls that have not ended.
   std::vector<std::shared_ptr<ServerCall>> calls_;
   std::vector<std::unique_ptr<Thread>> threads_;
 };

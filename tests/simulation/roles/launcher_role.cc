@@ -89,7 +89,7 @@ int RunLauncher(Process* process, const LauncherRole& role) {
     launcher.Poll();
     if (launcher.outcome()) break;
     const absl::Duration wait = launcher.next_poll() - process->clock()->Now();
-    // A child's end is a signal, too; here it is looked for.
+    // A real launcher gets a signal when a child ends; this one polls.
     world->Sleep(std::max(absl::Milliseconds(1), std::min(wait, absl::Milliseconds(10))));
   }
   process->ClearStop();

@@ -27,7 +27,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// As Program has it.
+// As in Program.
 constexpr absl::Duration kStopLimit = absl::Seconds(60);
 
 train::NamedTensor Assigned(const std::string& name) {
@@ -35,7 +35,7 @@ train::NamedTensor Assigned(const std::string& name) {
   return train::NamedFloats(name, {static_cast<int64_t>(values.size())}, values).value();
 }
 
-// Two variables at once, or one and its optimizer state: whoever sees one of them must see the other.
+// Draws two variables, or one and its optimizer state. A reader that sees one of them must see the other.
 std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config, uint64_t draw) {
   const std::string state = StateNames(config.optimizer()).back();
   switch (draw % 3) {
@@ -48,7 +48,7 @@ std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config
   }
 }
 
-// A learning rate and a batch size.
+// Draws a learning rate and a batch size.
 RunChanges::Settings DrawSettings(uint64_t draw) {
   return {0.01f * static_cast<float>(1 + draw % 5), static_cast<int64_t>(1 + draw / 5 % 3)};
 }
@@ -62,12 +62,12 @@ absl::Status ChangeTo(const config::v1::RunSpec& config, const RunChanges::Setti
   return session->ChangeSettings(change);
 }
 
-// Whether a change between two steps was told that it is not between two steps: then nothing held the run for it.
+// True if a change between two steps was rejected because it was not between two steps: nothing held the run for it.
 bool WasNotHeld(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "only between two steps");
 }
 
-// Sees every update once, in order, and remembers all of them. Does not gate.
+// Sees every update once, in order, and keeps a digest of them. Does not gate.
 class CountingHook : public train::Hook {
  public:
   CountingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -95,7 +95,7 @@ class CountingHook : public train::Hook {
     }
     return absl::OkStatus();
   }
-  // A hook before this one has ended the run there; -1: none has.
+  // The step at which an earlier hook has ended the run; -1 if none has.
   int64_t ended_at() const { return ended_at_; }
   std::string State() const override { return seen_.ToString(); }
   absl::Status SetState(absl::string_view state) override {
@@ -116,7 +116,7 @@ class CountingHook : public train::Hook {
   int64_t ended_at_ = -1;
 };
 
-// Sets variables after some steps, which it gates; and looks at what was there.
+// Reads and sets variables after some steps, which it gates.
 class AssigningHook : public train::Hook {
  public:
   AssigningHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -142,7 +142,7 @@ class AssigningHook : public train::Hook {
     const std::vector<train::NamedTensor> values = DrawAssignment(role_.chief.config, static_cast<uint64_t>(step));
     const absl::Status assigned = context.session().Assign(values);
     if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
-    // What a disk does may pass: another session is to try again.
+    // A disk fault may be transient, so another session tries again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
@@ -205,7 +205,7 @@ class ServedSimulatedChief : public train::ServedChief {
   absl::optional<int64_t>* const last_step_;
 };
 
-// The session that threads of the program use, too: they are done with it before it is gone.
+// A session that other threads of the program share. The destructor waits until they no longer use it.
 class SharedSession : public train::SessionDecorator {
  public:
   SharedSession(World* world, std::unique_ptr<train::ChiefSession> session, SharedSession** self)
@@ -232,7 +232,7 @@ class SharedSession : public train::SessionDecorator {
   int users_ = 0;
 };
 
-// What a main does with its session.
+// The part of a program's main that uses the session.
 class RunningProgram {
  public:
   RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
@@ -242,7 +242,7 @@ class RunningProgram {
   }
 
   void RequestStop() {
-    // Each of those that a signal notifies does what it does then.
+    // Does the work of every handler that a signal notifies.
     told_to_stop_ = true;
     stop_.Request();
   }
@@ -264,9 +264,9 @@ class RunningProgram {
     LOG(INFO) << "what the program wanted: " << status;
     if (WasNotHeld(status) && !process_->ghost()) role_.on_wrong(process_, std::string(status.message()));
   }
-  // Of the last chief, if there was one.
+  // The last step of the last chief, if there was one.
   absl::optional<int64_t> last_step() const { return last_step_; }
-  // Where its hooks have ended the run.
+  // The step at which the program's hooks have ended the run.
   absl::optional<int64_t> ended_at() const { return ended_at_; }
 
   absl::Status Run() {
@@ -308,7 +308,7 @@ class RunningProgram {
   train::SessionOptions SessionOptionsOf() {
     train::SessionOptions options;
     options.op.spec = role_.chief.config;
-    // An address that this machine has, as options are checked; the simulated network knows role_.chief.listen.
+    // The check of the options needs an address of this machine; the simulated network uses role_.chief.listen.
     options.listen = "127.0.0.1:2222";
     options.logdir = role_.chief.logdir;
     options.local_workers = 0;
@@ -369,10 +369,10 @@ int RunProgram(Process* process, const ProgramRole& role) {
   LOG(INFO) << "the program: " << status;
   if (!process->ghost() && status.ok() && program.ended_at()) role.on_hooks_end(process, *program.ended_at());
   if (!process->ghost() && program.last_step()) role.chief.on_waited(process, status, *program.last_step());
-  // What Program makes of it.
+  // Maps the status as Program does.
   const bool hangs = absl::IsDeadlineExceeded(status);
   if (absl::IsOutOfRange(status)) status = absl::OkStatus();
-  // Threads that still write end with the process.
+  // Ends threads that still write with the process.
   process->ExitNow(hangs ? kExitFailed : ExitCodeOf(status));
   process->ClearStop();
   return kExitFailed;

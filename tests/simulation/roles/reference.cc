@@ -26,12 +26,12 @@ namespace {
 
 constexpr int kTrainable = 3;
 constexpr int kCounter = 3;
-// Those of the second are more than a message copies: they are sent from where they lie.
+// The second variable is larger than a message copies, so it is sent without a copy.
 constexpr int kElements[] = {5, 140, 2, 2};
 constexpr const char* kNames[] = {"a", "b", "c", "counter"};
 constexpr float kInitial[] = {0.5f, 0, -0.25f, 0};
 constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
-// Of the data that the configuration speaks of and nobody reads.
+// The size of the configured data, which no worker reads.
 constexpr int64_t kExamples = 4096;
 // Beyond every run's last step.
 constexpr int64_t kMaxSteps = 1000;
@@ -48,7 +48,7 @@ float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, 
   return own * 0.3f - other * 0.1f + Noise(key, variable, element) * static_cast<float>(batch_size);
 }
 
-// Small integers, of which floats hold the sum: each slot adds its own.
+// Returns the small integer that a slot adds; a float holds the sum exactly.
 float CountAt(const SlotKey& key, int element) {
   return element == 0 ? 1.0f : static_cast<float>(1 + (key.step * 7 + key.slot * 3) % 50);
 }
@@ -88,7 +88,7 @@ class TinyModel : public Model {
   const ComputeHooks hooks_;
 };
 
-// Empty batches, for so many slots in all.
+// Provides empty batches for a limited number of slots.
 class CountedBatches : public BatchSource {
  public:
   CountedBatches(int64_t slots, int64_t batches) : slots_(slots), batches_(batches) {}
@@ -115,7 +115,7 @@ absl::Status Compare(int64_t step, absl::string_view name, const float* got, con
       absl::StrCat("step ", step, ": ", name, "[", i, "] is ", got[i], ", in the undisturbed run ", wanted[i]));
 }
 
-// A loss that is not a number has many bits, and no equal.
+// All NaNs map to the same bits.
 uint64_t BitsOf(double loss) {
   if (std::isnan(loss)) return ~uint64_t{0};
   uint64_t bits = 0;
@@ -266,7 +266,8 @@ Reference::Reference(const Reference& base, RunChanges changes)
       state_names_(base.state_names_),
       states_(base.states_),
       canary_(base.canary_) {
-  // The last step of which all states are the same: an assignment at s makes that of s another, settings that of s + 1.
+  // The last step whose state both runs share. An assignment at s changes the state of s; settings at s change that of
+  // s + 1.
   int64_t same = kMaxSteps;
   const auto &ours = changes_.assignments, &theirs = base.changes_.assignments;
   const auto at = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
@@ -340,7 +341,7 @@ Reference::State Reference::Next(const State& state, int64_t step) const {
   const auto key = [&](int64_t slot) { return SlotKey{config_.training().seed(), step, slot}; };
   for (int v = 0; v < kTrainable; ++v) {
     for (int i = 0; i < kElements[v]; ++i) {
-      // ((g0+g1)+(g2+g3))+...: neighbours are added until one is left.
+      // ((g0+g1)+(g2+g3))+...: adds neighbours until one sum is left.
       std::vector<float> sums;
       for (int64_t slot = 0; slot < slots; ++slot) {
         sums.push_back(GradientAt(key(slot), values, settings.batch_size, v, i));

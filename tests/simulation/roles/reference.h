@@ -25,34 +25,35 @@
 namespace lockstep {
 namespace simulation {
 
-// What ends a run before its configured steps, or acts on it, by rule. -1, 0 and empty: nothing.
+// The rules that end a run before its configured steps, or change it. The values -1, 0 and empty disable a rule.
 struct RunRules {
-  // So many batches, counted over steps and slots; then the input ends.
+  // The number of batches, over all steps and slots, after which the input ends.
   int64_t batches = -1;
-  // The report of this slot says that the run is to end.
+  // The slot whose report requests the end of the run.
   int64_t stop_step = -1;
   int64_t stop_slot = 0;
-  // The loss of this slot is not finite, which ends the run before its step.
+  // The slot whose loss is not finite, which ends the run before its step.
   int64_t non_finite_step = -1;
   int64_t non_finite_slot = 0;
-  // With training.skip_non_finite: that step changes nothing instead.
+  // With training.skip_non_finite, this step changes nothing and the run continues.
   bool skips_non_finite = false;
 
-  // A program follows the run. It counts the updates that it sees, taking up to `hook_time` for each.
+  // If true, a program follows the run. It counts the updates that it sees and takes up to `hook_time` for each.
   bool followed = false;
   absl::Duration hook_time;
-  // It stops when the loss has not improved in so many looks, one at every multiple of `check_every` steps.
+  // The program ends the run when the loss has not improved in `patience` checks, one at every multiple of
+  // `check_every` steps.
   int64_t patience = 0;
   int64_t check_every = 1;
-  // It sets variables after these steps, and after each multiple of `assign_every`.
+  // The program sets variables after these steps, and after each multiple of `assign_every`.
   std::vector<int64_t> assign_at;
   int64_t assign_every = 0;
-  // Each time only as chance has it: a later life may not repeat what an earlier one has set.
+  // Chance decides each assignment, so a later incarnation may not repeat an earlier one's.
   bool assigns_by_chance = false;
-  // It changes settings after these steps, and after each multiple of `change_every`.
+  // The program changes settings after these steps, and after each multiple of `change_every`.
   std::vector<int64_t> change_at;
   int64_t change_every = 0;
-  // What it does when it is asked to stop, besides: leaves its loop, or requests the end of its session.
+  // The program's own reaction to a stop signal: it leaves its loop, or requests the end of its session.
   enum class OnStop { kNothing, kLeaves, kRequestsEnd };
   OnStop on_stop = OnStop::kNothing;
 
@@ -61,7 +62,7 @@ struct RunRules {
   std::string Describe() const;
 };
 
-// What has changed a run besides its rules, as its record has it.
+// The changes of a run other than by its rules, as its record lists them.
 struct RunChanges {
   struct Assignment {
     int64_t step = 0;
@@ -75,7 +76,7 @@ struct RunChanges {
     int64_t batch_size = 1;
     bool operator==(const Settings& other) const { return rate == other.rate && batch_size == other.batch_size; }
   };
-  // Settings from each step on, in order; the first are those of step 0.
+  // The settings from each step on, in order, beginning with step 0.
   std::vector<std::pair<int64_t, Settings>> settings;
 
   const Settings& SettingsAt(int64_t step) const;
@@ -84,15 +85,15 @@ struct RunChanges {
   }
 };
 RunChanges::Settings SettingsOf(const config::v1::RunSpec& config);
-// `config`: of a run that has no record yet.
+// Returns the changes of a run that has no record yet.
 RunChanges ChangesOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const v1::RunRecord& record);
 
-// The model of a life: a few numbers whose gradient depends on the step, the slot, each other and chance, so that
-// whatever is lost, doubled or mixed up changes them; and a counter to which every slot adds.
+// The model of a life. It has a few numbers whose gradient depends on the step, the slot, each other and chance, so
+// that any contribution that is lost, doubled or mixed up changes them, and a counter to which every slot adds.
 const v1::ModelSpec& TinyModelSpec();
 
-// What a model needs to know of who computes it.
+// Callbacks of the worker that computes the model.
 struct ComputeHooks {
   // Called before each slot with the values that the worker has. May block.
   std::function<void(const SlotKey& key, VariableValues values)> before_slot;
@@ -101,41 +102,41 @@ struct ComputeHooks {
 };
 Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rules, ComputeHooks hooks);
 
-// What a variable of the model, or a state of it, is set to when it is set.
+// Returns the values that an assignment gives to a variable of the model or to one of its states.
 std::vector<float> AssignedValues(const std::string& name);
-// The states of a variable by name ("/Momentum"), as its optimizer has them.
+// Returns the names of the optimizer's states of a variable ("/Momentum").
 std::vector<std::string> StateNames(const config::v1::OptimizerConfig& optimizer);
 
-// What the counting hook of a program keeps: the step that it has seen, and a number into which all losses went.
+// The state of a program's counting hook: the last step that it has seen, and a digest of all losses.
 struct SeenUpdates {
   int64_t step = 0;
   uint64_t losses = 0;
   void See(const v1::StepCommit& commit);
   std::string ToString() const { return absl::StrCat(step, " ", losses); }
 };
-// Its name.
+// The counting hook's name.
 extern const char kCountingHook[];
 
-// An undisturbed run with the same rules and changes, step by step: a plain loop over the slots of each step, with
-// Lockstep's formulas and nothing of its code.
+// Computes an undisturbed run with the same rules and changes, step by step. It is a plain loop over the slots of each
+// step, with Lockstep's formulas but none of its code.
 class Reference {
  public:
   // Momentum or Adam and R slots as configured; no compression.
   Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes);
-  // The run of `base` with other changes: shares with it the states before the first difference.
+  // The run of `base` with other changes. Shares the states before the first difference.
   Reference(const Reference& base, RunChanges changes);
 
   const RunChanges& changes() const { return changes_; }
-  // The global step at which the run ends if nobody asks for the end.
+  // Returns the global step at which the run ends if no end is requested.
   int64_t LastStep() const;
 
-  // OK when these are the values at the step; else the first difference.
+  // Returns OK if these are the values at the step, and otherwise the first difference.
   absl::Status CheckValues(int64_t step, VariableValues values) const;
-  // The same of variables, their states and global_step by name.
+  // Like CheckValues, for variables, their states and global_step by name.
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) const;
-  // Whether these are the values of the canary, which a worker computes when it joins.
+  // True if these are the values of the canary, which a worker computes when it joins.
   bool AreCanaryValues(VariableValues values) const;
-  // OK when the checkpoint reads through and is that of its step, optimizer state and what the program keeps included.
+  // Returns OK if the whole checkpoint is readable and right for its step, including optimizer and program state.
   absl::Status CheckCheckpoint(const BundleReader& reader) const;
 
  private:
@@ -148,13 +149,13 @@ class Reference {
     SeenUpdates seen;
   };
 
-  // Computes what is not yet computed.
+  // Computes the states that are missing.
   const State& At(int64_t step) const;
   State Next(const State& state, int64_t step) const;
-  // A variable's element and its states after a gradient.
+  // Updates a variable's element and its states by a gradient.
   void Update(const State& state, float rate, float gradient, int variable, int element, State* next) const;
   void Assign(int64_t step, State* state) const;
-  // OK when this is what the checkpoint of the step holds for the program.
+  // Returns OK if the checkpoint of the step holds this state for the program.
   absl::Status CheckSessionState(int64_t step, const v1::SessionState& state) const;
 
   const config::v1::RunSpec config_;
@@ -165,7 +166,7 @@ class Reference {
   Values canary_;
 };
 
-// What the checkpoint has for a program; empty when it has nothing.
+// Returns the program's state in the checkpoint; empty if there is none.
 absl::StatusOr<v1::SessionState> SessionStateOf(const BundleReader& reader);
 
 }  // namespace simulation

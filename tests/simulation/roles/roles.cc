@@ -52,7 +52,7 @@ absl::StatusOr<AddressFile> NewAddressFile(Process* process, const ChiefRole& ro
   return AddressFile::Create(std::move(options));
 }
 
-// The watch of ChiefProcess: a stop that takes too long ends the process.
+// Ends the process if a stop takes too long, as ChiefProcess does.
 void LimitStop(Process* process, const config::v1::RunSpec& config) {
   World* const world = process->world();
   const absl::Duration limit = absl::Seconds(config.checkpoint().stop_seconds()) + kEndingLimit;
@@ -71,7 +71,7 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
   if (absl::EndsWith(address, ":0")) {
     address = process->world()->network()->AnyPort(address.substr(0, address.size() - 2));
   }
-  // Before anybody can declare a model.
+  // Read before a worker can declare a model.
   const int64_t first_step = LastStepOf(*chief);
   SimulatedChiefServer server(process, chief, address, &observer);
   if (!server.listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
@@ -89,7 +89,7 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
   return status;
 }
 
-// Has a block's report say that the run is to end.
+// Requests the end of the run in a block's report.
 class EndingObserver : public BlockObserver {
  public:
   void EndWithNextBlock() { end_ = true; }
@@ -188,7 +188,7 @@ int RunWorker(Process* process, const WorkerRole& role) {
   process->SetStop([worker] { worker->worker.RequestStop(); });
   process->SetWish([worker, process](Wish wish) {
     if (wish == Wish::kEndWithBlock) return worker->observer.EndWithNextBlock();
-    // It may outlast the worker, as a call does that nobody answers.
+    // The call may outlive the worker if it gets no answer.
     process->executor()
         ->Start("asks for the end",
                 [worker] { LOG(INFO) << "asked for the end: " << worker->worker.RequestEnd("a worker wants it"); })

@@ -23,16 +23,16 @@
 namespace lockstep {
 namespace simulation {
 
-// What the programs of a run do in a process of the simulation: their mains, line by line, with the simulated network
-// in place of gRPC. Each returns the exit code.
+// The programs of a run in processes of the simulation. Each Run function follows a program's main line by line, with
+// the simulated network in place of gRPC, and returns the exit code.
 
-// What a program says of its build: the same for every build on every machine, since it comes into files and frames,
-// and a life must not depend on their lengths.
+// Returns the build info of the simulated programs. It is the same for every build on every machine, because it is part
+// of files and frames, and a life must not depend on their lengths.
 v1::BuildInfo SimulatedBuild();
 
 struct ChiefRole {
   config::v1::RunSpec config;
-  // Other than what the logdir may have.
+  // The configuration may differ from the logdir's.
   bool change_settings = false;
   // Chief::Options.
   int64_t old_version_bytes = 0;
@@ -42,31 +42,32 @@ struct ChiefRole {
   std::string port_file;     // empty: none
   std::string address_file;  // empty: none
   absl::Duration lock_wait;
-  // Told to those who watch the life, by threads of the chief.
-  // It begins at this step; -1 when there is no model yet.
+  // Callbacks for the judge, called by threads of the chief.
+  // The chief begins at this step; -1 if there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
   std::function<void(Process*, int64_t generation, const StepReplyFrame&)> on_reply;
   std::function<void(Process*, const Process* worker, Instant at)> on_contribution;
   std::function<void(const std::string& request)> on_open_session;
-  // How Wait has returned, and the last committed step; -1 when there was no model yet.
+  // The result of Wait and the last committed step; -1 if there was no model yet.
   std::function<void(Process*, const absl::Status&, int64_t step)> on_waited;
 };
 int RunChief(Process* process, const ChiefRole& role);
 
-// The values of a step, as somebody has read them.
+// Receives the values that a program has read, and their step.
 using OnRead = std::function<void(Process*, int64_t step, absl::Span<const train::NamedTensor> values)>;
 
 // The chief in a program that follows the run, with hooks. Process::Ask: kEnd, kAssign and kChange.
 struct ProgramRole {
   ChiefRole chief;
   RunRules rules;
-  // Told by the program's hooks and threads.
+  // Callbacks, called by the program's hooks and threads.
   OnRead on_read;
-  // Variables were set, and the program knows it; `by_hook`: what a hook has set, in this life or in one before.
+  // The program knows that variables were set. `by_hook` is a hook's assignment, made in this incarnation or an earlier
+  // one.
   std::function<void(Process*, const absl::optional<RunChanges::Assignment>& by_hook)> on_assigned;
-  // The run has these settings, and the program knows it.
+  // The program knows that the run has these settings.
   std::function<void(Process*, const RunChanges::Settings&)> on_changed;
-  // Its hooks are about to see the update that makes this step; they have ended the run at a step.
+  // The program's hooks are about to see the update that makes this step, or have ended the run at this step.
   std::function<void(Process*, int64_t step)> on_hooks_see;
   std::function<void(Process*, int64_t step)> on_hooks_end;
   std::function<void(Process*, const std::string& what)> on_wrong;
@@ -77,10 +78,10 @@ struct WorkerRole {
   std::string name;
   std::string master;
   absl::optional<int64_t> startup_delay_steps;
-  // What a slot takes.
+  // The time to compute a slot.
   absl::Duration slot_time;
   RunRules rules;
-  // Told before each slot.
+  // Called before each slot.
   std::function<void(Process*, const SlotKey&, VariableValues)> on_slot;
   std::function<void(Process*, const absl::Status&)> on_ended;
 };
@@ -94,36 +95,36 @@ struct ReaderRole {
 };
 int RunReader(Process* process, const ReaderRole& role);
 
-// `lockstep run`. `start` starts a program by its command.
+// Runs `lockstep run`. `start` starts a program by its command.
 struct LauncherRole {
   int workers = 1;
   std::function<Process*(const std::vector<std::string>& command)> start;
 };
 int RunLauncher(Process* process, const LauncherRole& role);
-// Where the launcher has its chief write the port.
+// The file into which the launcher's chief writes its port.
 extern const char kPortFile[];
 
-// A program that is no worker: connects again and again and sends what an honest one would not.
+// A program that is not a worker. It connects repeatedly and sends messages that an honest worker would not send.
 struct StrangerRole {
   std::string target;
-  // Sessions and generations that it has heard of.
+  // Returns the chief's current generation.
   std::function<int64_t()> generation;
 };
 int RunStranger(Process* process, const StrangerRole& role);
 
-// A worker of another make, which asks for tokens as an honest one does, and contributes to what its token is not for.
+// A foreign worker that requests tokens as an honest one does, but contributes to slots that its token is not for.
 struct ImpostorRole {
   std::string target;
-  // An OpenSessionRequest of an honest worker; empty: none has come.
+  // Returns an honest worker's OpenSessionRequest, or an empty string if none has arrived.
   std::function<std::string()> open_session;
 };
 int RunImpostor(Process* process, const ImpostorRole& role);
 
-// A worker of another make that asks for tokens, on one stream of its session after the other, and reads no reply.
+// A foreign worker that requests tokens on one stream of its session after another, and reads no reply.
 struct DeafRole {
   ImpostorRole peer;
-  // This stream is over for the chief, since another of its session has come, or since its last frame broke a rule or
-  // was a goodbye: the chief has to end it soon.
+  // The chief must end this stream soon, because a newer stream has replaced it, or because its last frame broke a rule
+  // or announced that the worker leaves.
   std::function<void(std::shared_ptr<Call> call, bool replaced)> on_over;
 };
 int RunDeaf(Process* process, const DeafRole& role);

@@ -72,7 +72,7 @@ absl::Status SimulatedStepStream::Send(const StepFrame& frame) {
 
 void SimulatedStepStream::StartWrite() {
   if (writing_->pending || frames_.empty() || !status_.ok()) return;
-  // It reads on, as GrpcStepStream does with a write.
+  // Resumes reading, as GrpcStepStream does with a write.
   paused_ = false;
   World* const world = client_->world();
   world->OnPoint(Point::kFrame);
@@ -83,7 +83,7 @@ void SimulatedStepStream::StartWrite() {
   world->scheduler()->At(
       world->now() + absl::ToInt64Nanoseconds(world->random()->Between(absl::Nanoseconds(1), absl::Microseconds(300))),
       [writing = writing_, call = call_, world] {
-        // What is sent lies where it is until the network takes it.
+        // The message stays in place until the network takes it.
         call->SendRequest(BytesOf(writing->message));
         writing->message.Clear();
         writing->ended = true;
@@ -169,7 +169,7 @@ absl::Status SimulatedStepStream::Close() {
   if (call_ == nullptr) return status_;
   const bool broken = call_->status.has_value();
   if (!broken) call_->Cancel(absl::CancelledError("CANCELLED"));
-  // The chief's own status says more than what broke here, unless this end cancelled the stream.
+  // The chief's status says more than the local error, unless this end cancelled the stream.
   const absl::Status result = *call_->status;
   if (!result.ok() && (status_.ok() || (broken && absl::IsUnavailable(status_)))) status_ = result;
   if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");

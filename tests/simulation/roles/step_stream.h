@@ -15,19 +15,19 @@
 namespace lockstep {
 namespace simulation {
 
-// The bytes of a message, and a message of bytes, in as many slices as are drawn.
+// Return the bytes of a message, and a message of the bytes in a random number of slices.
 std::string BytesOf(const grpc::ByteBuffer& message);
 grpc::ByteBuffer MessageOf(const std::string& bytes, Random* random);
 
-// A Step stream over the simulated network, as GrpcStepStream is one over gRPC: frames are encoded, leave one after the
-// other, and only inside its calls; replies are decoded. For one thread, but for Interrupt and Cancel.
+// A Step stream over the simulated network, as GrpcStepStream is over gRPC. Encodes frames, sends one at a time and
+// only during its calls, and decodes replies. For one thread, except for Interrupt and Cancel.
 class SimulatedStepStream : public StepStream {
  public:
-  // `call` is null when there was no connection, and `why` says so.
+  // If there was no connection, `call` is null and `why` is the error.
   SimulatedStepStream(Process* client, std::shared_ptr<Call> call, absl::Status why);
   ~SimulatedStepStream() override;
 
-  // Small, so that what a worker sends is in many frames.
+  // Small sizes, so that a worker sends many frames.
   FrameSizes sizes() const override;
   absl::Status Send(const StepFrame& frame) override;
   absl::Status Poll(Receiver* receiver) override;
@@ -47,7 +47,7 @@ class SimulatedStepStream : public StepStream {
   Process* const client_;
   const std::shared_ptr<Call> call_;
   std::deque<grpc::ByteBuffer> frames_;  // to be written
-  // The end of a write, which outlives the stream.
+  // The state of a write, which may outlive the stream.
   struct Writing {
     grpc::ByteBuffer message;
     bool pending = false;

@@ -19,7 +19,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// A frame that names a session that is not there, or breaks a rule, or is none.
+// Draws a frame that names an unknown session, breaks a rule, or is not a frame at all.
 std::string DrawFrame(const StrangerRole& role, Random* random) {
   v1::StepRequest frame;
   frame.set_session_id(random->Next());
@@ -52,13 +52,13 @@ absl::Status Bother(Process* process, const StrangerRole& role) {
     call->SendRequest(DrawFrame(role, random));
     world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(5)));
   }
-  // Some go without a word, some stay and say nothing.
+  // Some strangers cancel the call, others keep it open in silence.
   world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(50)));
   if (random->Chance(0.5)) call->Cancel(absl::CancelledError("the stranger has gone"));
   return absl::OkStatus();
 }
 
-// What a call answers; nullopt when it is over, or takes too long.
+// Returns the reply of a call, or nullopt if the call ends or takes too long.
 absl::optional<std::string> AwaitReply(Process* process, Call* call) {
   LifeScheduler* const scheduler = process->world()->scheduler();
   const Instant deadline = process->world()->now() + absl::ToInt64Nanoseconds(absl::Milliseconds(100));
@@ -68,7 +68,7 @@ absl::optional<std::string> AwaitReply(Process* process, Call* call) {
   return call->TakeReply();
 }
 
-// A contribution of noise to slots of the token's step.
+// Returns a contribution of noise to slots of the token's step.
 StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   static const std::vector<float> noise(1024, 1000.0f);
   frame.block = block;
@@ -89,7 +89,7 @@ StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   return frame;
 }
 
-// A session that was opened as an honest worker opens one, and what asks for a token in it.
+// A session that was opened like an honest worker's, and the frame that requests a token in it.
 struct OpenedSession {
   std::shared_ptr<Connection> connection;
   StepFrame ask;
