@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lives many lives, and some of them twice: two processes must tell the same story of a seed, to the letter, also on
-# machines that differ. And what `./lockstep simulate` says and returns otherwise.
+# Runs many lives, and some of them twice: two processes must print the same transcript of a seed, even on different
+# machines. Also checks the output and the exit codes of `./lockstep simulate`.
 set -euo pipefail
 simulate="$1"
 
-# As on another machine: with a name of its own, where that can be tried, and another processor.
+# Runs a command as on another machine, with another processor and, where possible, another host name.
 elsewhere() {
   if unshare --map-root-user --uts true 2>/dev/null; then
     # shellcheck disable=SC2016
@@ -35,7 +35,7 @@ for flag in --seeds=0 --seeds=-3 --jobs=0 --seed=-1 --seed=9223372036854775807; 
   fi
 done
 
-# A life that ends its process is one that failed; those that were to follow it there are lived all the same.
+# A life that ends its process counts as failed, and the lives that would have followed it in that process still run.
 "${simulate}" --seeds=1000 --jobs=2 >"${TEST_TMPDIR}/crash" &
 all=$!
 read_children() { read -r -a children <"/proc/${all}/task/${all}/children" || true; }

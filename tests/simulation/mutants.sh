@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Plants a bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each within 5000
-# seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file below mutants/ without ".patch"); without
-# names all of them. "mutants.sh --check" only sees whether every one of them can be planted in this tree.
+# Plants one bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each bug within
+# 5000 seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file below mutants/ without ".patch");
+# without names it runs all. "mutants.sh --check" only checks that every patch applies to this tree.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
 scratch="${LOCKSTEP_MUTANTS:-${HOME:-/root}/.cache/lockstep/mutants}"
-# plant NAME TREE [FLAGS OF PATCH]: a patch that fits only somehow may be another bug by now.
+# plant NAME TREE [FLAGS OF PATCH]: applies a patch without fuzz, because a patch that fits loosely may be another bug.
 plant() { patch -s -F0 -d "$2" -p1 "${@:3}" <"${here}"/mutants/*/"$1.patch"; }
 
 check=""
@@ -31,15 +31,15 @@ if [[ -n "${check}" ]]; then
   exit
 fi
 
-# The same results as any other build of this user (tools/build.sh): by the same path of the compiler, too, which in a
-# test would be /bin/gcc.
+# Shares the build cache with the user's other builds (tools/build.sh). That requires the same path of the compiler,
+# which in a test would be /bin/gcc.
 export PATH="/usr/bin:${PATH}"
 cache="$(find "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
 flags=()
 [[ -z "${cache}" ]] || flags+=("--disk_cache=${cache}")
 
 mkdir -p "${scratch}"
-# One at a time.
+# Only one instance may run at a time.
 exec 9>"${scratch}/lock"
 flock 9
 copy="${scratch}/tree"
@@ -49,7 +49,7 @@ refresh() {
   tar -C "${tree}" --exclude=./.bz --exclude=./.git --exclude=./bazel-out --exclude=./runs -cf - . | tar -C "${copy}" -xf -
 }
 
-# build WHAT: the simulation of the copy.
+# build WHAT: builds the simulation of the copy.
 build() {
   (cd "${copy}" && bazel build "${flags[@]}" //tests/simulation:simulate >"${scratch}/build.log" 2>&1) && return 0
   tail -n 30 "${scratch}/build.log"
@@ -57,7 +57,7 @@ build() {
   return 1
 }
 
-# live PROGRAM LOG SEED: as many lives as are looked at together.
+# live PROGRAM LOG SEED: runs one batch of lives.
 lives=250
 live() { "$1" --seed="$3" --seeds="${lives}" >"${scratch}/$2.log" 2>&1 || true; }
 
@@ -66,7 +66,8 @@ refresh
 build control
 control="${scratch}/control"
 cp -f "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${control}"
-# sound_until SEED: whether the control lives all seeds up to and with those from this one. Each is lived once.
+# sound_until SEED: succeeds if the control passes all batches up to the one that begins with SEED. Runs each batch
+# once.
 sound=1 # the first that was not lived
 sound_until() {
   while ((sound <= $1)); do
@@ -93,7 +94,7 @@ for name in "${names[@]}"; do
     failed=$((failed + 1))
     continue
   fi
-  # Until one of these has found it.
+  # Runs batches until one has found the bug.
   found=""
   for ((seed = 1; seed < 5000 && ${#found} == 0; seed += lives)); do
     live "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${name}" "${seed}"

@@ -39,17 +39,17 @@ struct Flags {
   bool trace = false;
 };
 
-// What the processes that live the lives share.
+// The counts that the parent shares with a process that runs lives.
 struct Share {
   std::atomic<int64_t> lived = 0;  // of those that are this process's, in their order; the one in progress is the next
   std::atomic<int64_t> failed = 0;
 };
 
 uint64_t current_seed = 0;
-// A lock between them, since a process that ends gives it back.
+// A file lock between the processes, because a process that ends releases it.
 int printing = -1;
 
-// What is printed of one life stays together.
+// Keeps the output of one life together.
 void BeginPrinting() {
   struct flock all = {};
   all.l_type = F_WRLCK;
@@ -63,8 +63,8 @@ void EndPrinting() {
   fcntl(printing, F_SETLK, &all);
 }
 
-// A CHECK of the product failed, or worse: whose life it was. That is said without memory, since it may be malloc that
-// was interrupted; the transcript takes some, and ends the process where there is none to be had.
+// Reports the seed of the life when a CHECK fails or the process crashes. The report allocates no memory, because
+// malloc may have been interrupted; the transcript that follows does, and the process ends if it cannot.
 void OnFatal() {
   static volatile sig_atomic_t begun = 0;
   if (begun != 0) std::_Exit(1);
@@ -81,7 +81,7 @@ void OnFatal() {
   std::_Exit(1);
 }
 
-// On a stack of its own: that of a fiber may be what is full.
+// Handles crashes on a separate stack, because a fiber's stack may have overflowed.
 void WatchForCrashes() {
   static char stack[256 << 10];
   stack_t alternative = {};
@@ -101,7 +101,7 @@ std::string Live(uint64_t seed, size_t lines, StackPool* stacks, std::string* tr
   return failure;
 }
 
-// Whether the life went as it must. One that did not is lived again, for its transcript.
+// Runs a life and returns true if it passed. Runs a failed life again, for its transcript.
 bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
   current_seed = seed;
   std::string transcript, again;
@@ -116,7 +116,7 @@ bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
   return failure.empty();
 }
 
-// Every `jobs`-th seed, from the `job`-th, from where the share was left.
+// Runs every `jobs`-th seed, beginning with the `job`-th, and skips those that the share has finished.
 void RunShare(const Flags& flags, int job, Share* share) {
   StackPool stacks;
   for (int64_t i = job + share->lived * flags.jobs; i < flags.seeds; i += flags.jobs) {
@@ -134,7 +134,7 @@ pid_t StartShare(const Flags& flags, int job, Share* share) {
   _exit(0);
 }
 
-// How many failed.
+// Runs all lives and returns the number of failures.
 int64_t RunAll(const Flags& flags) {
   printing = memfd_create("printing", MFD_CLOEXEC);
   PCHECK(printing >= 0) << "memfd_create";
@@ -151,7 +151,7 @@ int64_t RunAll(const Flags& flags) {
     const int job = jobs.at(ended);
     jobs.erase(ended);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-    // A life has ended its process; another one lives those that follow.
+    // A life has ended its process. Another process runs the lives that follow.
     ++shares[job].failed;
     ++shares[job].lived;
     jobs[StartShare(flags, job, &shares[job])] = job;
@@ -161,7 +161,7 @@ int64_t RunAll(const Flags& flags) {
   return failed;
 }
 
-// What is wrong with the flags; empty: nothing.
+// Returns the first error in the flags, or an empty string.
 std::string CheckFlags(const Flags& flags) {
   if (flags.seeds < 1) return absl::StrCat("--seeds must be at least 1, not ", flags.seeds);
   if (flags.jobs < 1) return absl::StrCat("--jobs must be at least 1, not ", flags.jobs);

@@ -52,7 +52,7 @@ TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
   }
 }
 
-// What is in files has a length, and a disk is full after so many bytes.
+// The contents of files have a length, and a disk is full after some number of bytes.
 TEST_F(SimulationTest, NothingInTheFilesIsOfThisMachineOrBuild) {
   int records = 0, events = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -81,7 +81,7 @@ TEST_F(SimulationTest, WhetherALifeIsRecordedChangesNothing) {
     Life silent(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/0, &stacks_);
     silent.Run();
     const int64_t turns = silent.turns();
-    // One life at a time.
+    // Only one life may exist at a time.
     silent.~Life();
     new (&silent) Life(DrawPlan(seed, /*with_faults=*/true), /*transcript_lines=*/1000, &stacks_);
     silent.Run();
@@ -103,7 +103,7 @@ TEST_F(SimulationTest, EveryFaultStrikes) {
   EXPECT_THAT(missing, ::testing::IsEmpty());
 }
 
-// The plain loop against Lockstep itself: a chief and a worker in this process, with threads of the system.
+// Compares the plain loop with Lockstep itself: a chief and a worker in this process, with real threads.
 TEST_F(SimulationTest, TheReferenceIsWhatARunInOneProcessComputes) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const Plan plan = DrawPlan(seed, /*with_faults=*/false);

@@ -37,7 +37,7 @@ class ProcessFiles::HeldLock : public FileSystem::Lock {
   }
   absl::Status Check() const override {
     RETURN_IF_ERROR(files_->Before(Operation::kLock, "the lock"));
-    // The process may be killed at any lock, and this one with it.
+    // Without this, the process could be killed at a lock in Check, which would destroy the file lock.
     const LifeScheduler::Uninterrupted uninterrupted(files_->process_->world()->scheduler());
     const auto it = files_->locks_.find(number_);
     return it == files_->locks_.end() ? Gone() : it->second->Check();

@@ -20,12 +20,12 @@ namespace simulation {
 
 class Process;
 
-// A disk that several processes see, of one machine or over a network. What may go wrong with it happens here.
+// A disk that several processes share, in one machine or over a network. Injects its faults.
 class Disk {
  public:
-  // As it is, for those who only look.
+  // The files without faults, for readers such as the judge.
   MemoryFileSystem* memory() { return &memory_; }
-  // With its faults.
+  // The files with faults.
   FaultyFileSystem* faulty() { return &faulty_; }
 
   // Every operation takes up to this long.
@@ -35,15 +35,15 @@ class Disk {
   void Hang() { hangs_ = true; }
   void Release() { hangs_ = false; }
   bool hangs() const { return hangs_; }
-  // Nothing is wrong with it any more.
+  // Ends all faults.
   void Heal();
-  // For those who judge what came of it: something is wrong with it from Begin to End.
+  // The disk has a fault from BeginFault to EndFault. Used by the judge.
   void BeginFault() { ++faults_; }
   void EndFault(Instant now) {
     --faults_;
     last_fault_ = now;
   }
-  // Nothing has been wrong with it since then.
+  // True if the disk has had no fault since `then`.
   bool WasWellSince(Instant then) const { return faults_ == 0 && last_fault_ < then; }
 
  private:
@@ -55,16 +55,16 @@ class Disk {
   bool hangs_ = false;
 };
 
-// One process's view of a disk. For a ghost there are no files and no locks, and what it writes goes nowhere; the locks
-// of a process end with it, at that instant.
+// A process's view of a disk. A ghost sees no files and no locks, and its writes are dropped. The locks of a process
+// end at the instant at which the process ends.
 class ProcessFiles : public ForwardingFileSystem {
  public:
   ProcessFiles(Process* process, Disk* disk);
 
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
-  // The process has ended.
+  // Releases all locks, when the process has ended.
   void EndLocks() { locks_.clear(); }
-  // From the moment at which it is about to create a file until it writes to one.
+  // True from just before the process creates a file until it writes to one.
   bool creates() const { return creates_; }
 
  private:

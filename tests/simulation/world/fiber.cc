@@ -33,7 +33,7 @@ Fiber::Fiber(std::function<void()> body, StackPool* stacks)
   context_.uc_stack.ss_sp = stack_;
   context_.uc_stack.ss_size = StackPool::kBytes;
   context_.uc_link = nullptr;
-  // makecontext passes ints alone.
+  // makecontext passes only ints.
   const auto self = reinterpret_cast<uintptr_t>(this);
   makecontext(&context_, reinterpret_cast<void (*)()>(&Fiber::Enter), 2, static_cast<unsigned int>(self >> 32),
               static_cast<unsigned int>(self));

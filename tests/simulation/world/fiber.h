@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace simulation {
 
-// The stacks of fibers, used again and again. Each ends at a page that nobody may touch. Not thread-safe.
+// Reuses the stacks of fibers. Each stack ends at a guard page. Not thread-safe.
 class StackPool {
  public:
   StackPool() = default;
@@ -27,9 +27,8 @@ class StackPool {
   std::vector<char*> free_;
 };
 
-// A function with a stack of its own, which runs in the thread of whoever resumes it and stops where it suspends
-// itself. One that is destroyed before its function has returned is dropped: nothing on its stack is destroyed. Not
-// thread-safe.
+// A function with its own stack. It runs in the thread that resumes it, until it suspends itself. If a fiber is
+// destroyed before its function has returned, the objects on its stack are not destroyed. Not thread-safe.
 class Fiber {
  public:
   // `stacks` must outlive this.
@@ -38,9 +37,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the fiber until it suspends itself or its function has returned. Not from a fiber.
+  // Runs the fiber until it suspends itself or its function has returned. Must not be called from a fiber.
   void Resume();
-  // In the fiber that runs: back to Resume.
+  // Returns to Resume. Called in the running fiber.
   void Suspend();
   bool done() const { return done_; }
 
@@ -50,7 +49,7 @@ class Fiber {
   std::function<void()> body_;
   StackPool* const stacks_;
   char* const stack_;
-  // The first entry is by the context, which costs a system call; all further ones jump.
+  // The first entry uses the context, which costs a system call; all later ones jump.
   ucontext_t context_;
   jmp_buf inside_;
   jmp_buf outside_;

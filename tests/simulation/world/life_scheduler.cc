@@ -94,7 +94,7 @@ void LifeScheduler::Yield() {
 }
 
 bool LifeScheduler::Wait(const CondVar* cv, absl::Duration timeout) {
-  // Longer than a day is "no limit". A part of a nanosecond is one: who waits for less would wait again and again.
+  // A day or more means no limit. A fraction of a nanosecond rounds up, because a shorter wait would repeat forever.
   const absl::Duration whole = absl::Ceil(timeout, absl::Nanoseconds(1));
   return WaitFor(cv, whole >= absl::Hours(24) ? kNever : now() + absl::ToInt64Nanoseconds(whole));
 }
@@ -146,7 +146,7 @@ LifeScheduler::Task* LifeScheduler::Pick(const TaskGroup* group) {
   const auto collect = [this, group](Task::State state) {
     for (const auto& task : tasks_) {
       if (task->state != state || (group == nullptr ? task->group->frozen : task->group != group)) continue;
-      // A lock is free again only when somebody else has run.
+      // The lock can only be free after another task has run.
       if (state == Task::State::kContended && task->contended_at == progress_) continue;
       candidates_.push_back(task.get());
     }
@@ -216,7 +216,7 @@ bool LifeScheduler::AdvanceGhost(TaskGroup* group) {
 
 void LifeScheduler::Drain(TaskGroup* group) {
   CHECK(current_ == nullptr && group->ghost);
-  // What hangs forever, or is periodic and was left behind, is dropped.
+  // Drops tasks that hang forever or run periodically.
   constexpr int64_t kMaxTurns = 20000;
   for (int64_t turn = 0; turn < kMaxTurns; ++turn) {
     if (Task* const task = Pick(group)) {

@@ -24,8 +24,9 @@ namespace simulation {
 using Instant = int64_t;
 constexpr Instant kNever = std::numeric_limits<Instant>::max();
 
-// The threads of one process, which are frozen, and die, together. A ghost is a process that was killed: it is run to
-// its end so that its memory is freed, in a time of its own, and nothing that it does has an effect.
+// The threads of one process, which are frozen and killed together. A ghost is a process that was killed or has called
+// ExitNow. The scheduler runs it to its end, in its own time, so that its memory is freed; nothing that it does has an
+// effect.
 struct TaskGroup {
   std::string name;
   bool frozen = false;
@@ -33,18 +34,18 @@ struct TaskGroup {
   Instant ghost_now = 0;
 };
 
-// Runs the threads of all processes of a life in one, one at a time. A thread runs until it blocks, or gives way where
-// it takes a lock; who runs next is drawn. Time passes only when no thread can run: then it is that of the next
-// deadline. Owns the tasks. While it exists it is the Scheduler of this process.
+// Runs the threads of all processes of a life in one thread, one at a time. A task runs until it blocks, or yields
+// where it takes a lock; the next task is drawn. Time passes only when no task can run: it then jumps to the next
+// deadline. Owns the tasks. While it exists, it is the Scheduler of this process.
 class LifeScheduler final : public Scheduler {
  public:
   struct Options {
-    // A thread gives way at every n-th lock, n being drawn around this mean.
+    // A task yields at every n-th lock, where n is drawn around this mean.
     int64_t locks_between_switches = 8;
-    // The chance that it then does not get the processor back for some time, and the most that this lasts.
+    // The chance that the task then does not get the processor back for some time, and the longest such time.
     double stall_chance = 0;
     absl::Duration longest_stall = absl::Milliseconds(20);
-    // A life that takes more is running in circles.
+    // A life that takes more turns is in an endless loop.
     int64_t max_turns = 3000000;
   };
   class Task;
@@ -53,27 +54,28 @@ class LifeScheduler final : public Scheduler {
   LifeScheduler(const Options& options, Random* random, StackPool* stacks);
   ~LifeScheduler() override;
 
-  // That of the process that runs, if it is a ghost; else of the life.
+  // The time of the running process if it is a ghost, and otherwise of the life.
   Instant now() const;
-  // The process that runs; null between turns.
+  // The running process; null between turns.
   TaskGroup* running() const;
 
-  // `group` must outlive the tasks, and the caller the body of a detached one.
+  // Starts a task. `group` must outlive it, and the captures of `body` must outlive a detached task.
   std::shared_ptr<Task> Start(TaskGroup* group, std::string name, absl::AnyInvocable<void()> body);
   // Blocks the running task until the other has ended.
   void Join(Task* task);
   // Calls `event` between two turns: at a time, or before the next turn.
   void At(Instant time, std::function<void()> event);
   void Soon(std::function<void()> event) { soon_.push_back(std::move(event)); }
-  // Or before the n-th turn of the life.
+  // Calls `event` before the n-th turn of the life.
   void AtTurn(int64_t turn, std::function<void()> event) { turn_events_.emplace(turn, std::move(event)); }
 
-  // In a task: blocks until Wake(key), or for no cause, or until `deadline`: then true. `key` is only compared.
+  // Blocks the running task until Wake(key), a spurious wakeup or `deadline`. Returns true after `deadline`. `key` is
+  // only compared.
   bool WaitFor(const void* key, Instant deadline);
   void Wake(const void* key) { Notify(static_cast<const CondVar*>(key), /*all=*/true); }
-  // All that waits in the group continues, as if for no cause.
+  // Wakes all waiting tasks of the group, spuriously.
   void WakeGroup(const TaskGroup* group);
-  // While one exists, the running task gives way at no lock.
+  // While one exists, the running task does not yield at locks.
   class Uninterrupted {
    public:
     explicit Uninterrupted(LifeScheduler* scheduler) : scheduler_(scheduler) { ++scheduler_->uninterrupted_; }
@@ -84,17 +86,18 @@ class LifeScheduler final : public Scheduler {
    private:
     LifeScheduler* const scheduler_;
   };
-  // Gives way to whoever may run, if a task is running.
+  // Lets another task run, if a task is running.
   void Yield();
 
   enum class End { kDone, kStuck, kTooLong, kTooManyTurns };
-  // Until `done`, which is asked between turns, the life's time is `limit`, or nothing can happen any more.
+  // Runs until `done`, which is called between turns, returns true, the life's time reaches `limit`, or nothing more
+  // can happen.
   End Run(absl::FunctionRef<bool()> done, Instant limit);
-  // Runs a ghost to its end, and drops what does not end. Between turns.
+  // Runs a ghost to its end, and drops tasks that do not end. Called between turns.
   void Drain(TaskGroup* group);
 
   int64_t turns() const { return turns_; }
-  // What each task waits for, for a life that is stuck.
+  // Returns what each task waits for, to explain a life that is stuck.
   std::string Describe() const;
 
   void OnLock() override;
@@ -105,9 +108,10 @@ class LifeScheduler final : public Scheduler {
  private:
   void RunTask(Task* task);
   void Suspend();
-  // One that may run, of `group` or, if that is null, of all that are not frozen; null when there is none.
+  // Draws a task that can run, from `group` or, if it is null, from all groups that are not frozen. Returns null if
+  // there is none.
   Task* Pick(const TaskGroup* group);
-  // To the next deadline or event. False when there is none.
+  // Advances to the next deadline or event. Returns false if there is none.
   bool AdvanceTime();
   bool AdvanceGhost(TaskGroup* group);
   void DrawNextSwitch();

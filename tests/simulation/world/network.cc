@@ -116,7 +116,7 @@ bool Network::cut(const Connection& connection) const {
 }
 
 bool Network::passes(const Connection& connection) const {
-  // What was sent while the network was slow holds up what came after it.
+  // Messages sent while the network was slow delay later ones.
   const Instant late = world_->now() + absl::ToInt64Nanoseconds(4 * kUsualMost);
   if (std::max(connection.last_arrival[0], connection.last_arrival[1]) > late) return false;
   return connection.open[0] && connection.open[1] && !connection.black_hole && !cut(connection) &&
@@ -254,7 +254,7 @@ void Network::OnProcessEnd(Process* process, bool silently) {
   for (const auto& connection : connections()) {
     for (const Connection::Side side : {Connection::kClient, Connection::kServer}) {
       if (connection->ends[side] != process) continue;
-      // The end of the process itself is closed at once, as its calls may be waited for.
+      // Closes the process's own end immediately, because a task may wait for its calls.
       if (silently) connection->black_hole = true;
       CloseAndTell(connection, side, absl::UnavailableError("the process has ended"));
     }
@@ -268,7 +268,7 @@ void Network::CloseAndTell(const std::shared_ptr<Connection>& connection, Connec
   const auto close = [this, connection, side] {
     CloseEnd(connection, Other(side), absl::UnavailableError("Socket closed"));
   };
-  // Behind what was sent before.
+  // The close arrives after the messages that were sent earlier.
   const Instant arrival =
       std::max(connection->last_arrival[side], world_->now() + absl::ToInt64Nanoseconds(Latency())) + 1;
   world_->scheduler()->At(arrival, [this, connection, side, close] {

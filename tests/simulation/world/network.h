@@ -27,40 +27,41 @@ class Process;
 class World;
 struct Host;
 
-// What a server does with what arrives. Called between turns: must not block.
+// Handles the calls that arrive at a server. Called between turns: must not block.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void OnCall(std::shared_ptr<Call> call) = 0;
 };
 
-// What one end of a call is told. Called between turns, or by the server's own threads: must not block.
+// Receives the events of a call at the server's end. Called between turns, or by the server's own threads: must not
+// block.
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
   // Call::requests has one more.
   virtual void OnRequest() = 0;
-  // The client has read what was sent, or takes no more of it: Call::unread_replies is smaller.
+  // The client has read replies, or takes no more: Call::unread_replies is smaller.
   virtual void OnRead() = 0;
-  // The client has ended its side, cancelled, or is gone: nothing more comes, and nothing that is sent arrives.
+  // The client has ended its side, cancelled the call, or exited. No more requests arrive, and replies are lost.
   virtual void OnBroken() = 0;
 };
 
-// A connection of TCP with a session of HTTP/2 over it: ordered both ways, with calls side by side. Either end may
-// find it broken at a time of its own, or only after its pings were not answered.
+// A TCP connection with an HTTP/2 session over it. It is ordered in both directions and carries concurrent calls. Each
+// end may find it broken at its own time, or only after its pings were not answered.
 struct Connection {
   enum Side { kClient = 0, kServer = 1 };
   Process* ends[2] = {nullptr, nullptr};
   bool open[2] = {true, true};
-  // Everything that is sent vanishes, and nobody is told.
+  // All messages vanish, and neither end is notified.
   bool black_hole = false;
   std::array<Instant, 2> last_arrival = {0, 0};
-  // What waits, by who sends it, for the network to come back.
+  // Messages that wait for the end of a partition, by sending side.
   std::array<std::deque<std::function<void()>>, 2> stalled;
   std::vector<std::shared_ptr<Call>> calls;
 };
 
-// One call of gRPC's, both ends of it.
+// Both ends of one gRPC call.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   Call(Network* network, std::shared_ptr<Connection> connection, std::string method)
@@ -69,15 +70,15 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::string& method() const { return method_; }
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
-  // The client's end. A task that waits for anything new waits for this call's address.
+  // The client's end. A task waits for news of the call with the call's address as the key.
   void SendRequest(std::string bytes);
   std::deque<std::string> replies;
-  // Else the client has no room for a reply: none leaves the server.
+  // If false, the client has no room for a reply, and none leaves the server.
   bool takes_replies = true;
-  // The call is over, and how.
+  // The call's final status, once it is over.
   absl::optional<absl::Status> status;
   std::string TakeReply();
-  // Nothing more is sent, and nothing that arrives is read.
+  // Sends no more requests, and reads no more replies.
   void EndRequests();
   void Cancel(absl::Status why);
 
@@ -89,7 +90,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool broken = false;
   std::shared_ptr<ServerCall> server;
 
-  // That end of the connection is gone.
+  // The client's or the server's end of the connection is gone.
   void BreakClient(const absl::Status& why);
   void BreakServer();
 
@@ -102,43 +103,43 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::string method_;
 };
 
-// What is between the processes. Not thread-safe.
+// Connects the processes. Not thread-safe.
 class Network {
  public:
   explicit Network(World* world) : world_(world) {}
 
-  // A server takes calls at an address; false when another has it.
+  // Lets a server take calls at an address. Returns false if another server has the address.
   bool Listen(const std::string& address, Process* server, CallHandler* handler);
   void StopListening(const std::string& address, const Process* server);
-  // The address that nobody listens on with that host and any port.
+  // Returns an address of the host with a free port.
   std::string AnyPort(const std::string& host);
 
-  // In a task of `client`: a connection to who listens there. Unavailable: refused, or, with `patient`, none by
-  // `deadline`. Cancelled when `cancelled` says so.
+  // Connects a task of `client` to the server at `address`. Errors: Unavailable if the first attempt fails; with
+  // `patient`, which retries, DeadlineExceeded after `deadline`. Cancelled once `*cancelled` is true.
   absl::StatusOr<std::shared_ptr<Connection>> Connect(Process* client, const std::string& address, bool patient,
                                                       Instant deadline, const bool* cancelled);
   std::shared_ptr<Call> StartCall(const std::shared_ptr<Connection>& connection, const std::string& method);
 
-  // Messages take between these two from now on.
+  // Sets the least and the most time that messages take from now on.
   void set_latency(absl::Duration least, absl::Duration most);
   bool slow() const;
-  // Nothing passes between a host and all others; what is sent waits.
+  // Cuts a host off from all others; messages between them wait.
   void Partition(const Host* host);
   void Heal(const Host* host);
   bool partitioned(const Host* host) const { return partitioned_.count(host) > 0; }
-  // A reset, which either end learns at a time of its own.
+  // Resets the connection. Each end learns of it at its own time.
   void Break(const std::shared_ptr<Connection>& connection);
-  // Half open: nobody is told.
+  // Leaves the connection half open: neither end is notified.
   void Blind(const std::shared_ptr<Connection>& connection);
-  // That are open at some end.
+  // Returns the connections that are open at one end or both.
   std::vector<std::shared_ptr<Connection>> connections() const;
-  // Messages between the two pass, and both read them.
+  // True if messages pass between the two ends, and both read them.
   bool passes(const Connection& connection) const;
 
-  // The system closes its connections, or, `silently`, nobody does.
+  // Closes the process's connections. If `silently`, the other ends are not notified.
   void OnProcessEnd(Process* process, bool silently);
 
-  // Delivers to the other end, in order.
+  // Delivers a message to the other end, in order.
   void Send(const std::shared_ptr<Connection>& connection, Connection::Side from, std::function<void()> deliver);
   World* world() const { return world_; }
 
@@ -154,7 +155,7 @@ class Network {
   void CloseEnd(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
   void CloseEndSoon(const std::shared_ptr<Connection>& connection, Connection::Side side, absl::Duration delay,
                     const absl::Status& why);
-  // Closes one end; the other learns it when it can.
+  // Closes one end; the other end learns of it when messages reach it.
   void CloseAndTell(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
   // Keepalive, as common/transport/connection/keepalive.cc sets it.
   void Ping(const std::shared_ptr<Connection>& connection, Connection::Side side);

@@ -38,7 +38,7 @@ class ProcessExecutor : public Executor {
   TaskGroup* const group_;
 };
 
-// Monotonic since the machine was started, and the date as the machine has it.
+// A monotonic clock since the machine's start, and the machine's wall clock.
 class ProcessClock : public Clock {
  public:
   ProcessClock(World* world, const Host* host) : world_(world), host_(host) {}

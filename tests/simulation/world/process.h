@@ -22,28 +22,28 @@ namespace simulation {
 class Process;
 class World;
 
-// A machine: a clock on its wall, a disk, and a place in the network.
+// A machine, with a wall clock and power of its own.
 struct Host {
   explicit Host(std::string name) : name(std::move(name)) {}
   const std::string name;
-  // What its wall clock shows beyond the true time.
+  // The error of its wall clock.
   absl::Duration wall_error;
-  // Off: nothing runs, and nobody is answered.
+  // If false, no process runs on the host.
   bool powered = true;
 };
 
-// How a process has ended.
+// The way in which a process has ended.
 struct Exit {
   int code = 0;
   bool killed = false;
 };
 
-// What the program of a process may do of its own accord.
+// An action that a process's program takes by itself.
 enum class Wish { kEnd, kEndWithBlock, kAssign, kChange };
 
-// A process of the operating system: its threads, its clocks, its view of the disk, and how it ends. Started by World.
-// Life: main runs in a thread of its own; the process has ended when main has returned, or at the instant at which it
-// is killed. From then on it is a ghost, run to its end by the scheduler.
+// A process of the operating system: its threads, its clocks, its view of the disk, and its exit. Started by World.
+// Main runs in its own thread; the process ends when main returns, or at the instant at which it is killed or calls
+// ExitNow. In these two cases it becomes a ghost, which the scheduler runs to its end.
 class Process {
  public:
   using Main = std::function<int(Process*)>;
@@ -61,32 +61,31 @@ class Process {
   bool creates_file() const { return files_.creates(); }
   Instant started() const { return started_; }
 
-  // Not ended.
+  // True until the process ends.
   bool alive() const { return !exit_; }
   bool frozen() const { return group_.frozen; }
   bool ghost() const { return group_.ghost; }
   const absl::optional<Exit>& exit() const { return exit_; }
 
-  // Called by main. What a stop signal does, in a thread of its own; one that came before does it now.
+  // Sets the handler of stop signals, which runs in its own thread. Called by main. If a signal came earlier, the
+  // handler runs now.
   void SetStop(std::function<void()> on_stop);
-  // Called by main: what the program does of its own accord, each time in a thread of its own.
+  // Sets the handler of World::Ask, which runs in a new thread each time. Called by main.
   void SetWish(std::function<void(Wish)> on_wish);
-  // Later signals and wishes do nothing; waits for those that are being handled.
+  // Removes both handlers, and waits until those that run have returned.
   void ClearStop();
-  // When the first stop signal came; kNever.
+  // The time of the first stop signal; kNever without one.
   Instant stopped_at() const { return stopped_at_; }
-  // For those who judge it: when a worker last heard anything of its chief; since when it is frozen, and for how long
-  // at most it was.
+  // Used by the judge: the time of a worker's last message from its chief.
   Instant heard_at = 0;
-  // Until then a worker computes nothing more of the slot that it has begun or begins next, while its heartbeats
-  // continue.
+  // The time until which a worker makes no progress with its current or next slot, while its heartbeats continue.
   Instant hangs_until = 0;
-  // Until then its gradients come slowly, each within a lease, and its heartbeats are lost.
+  // The time until which a worker's gradients are slow, each within a lease, and its heartbeats are lost.
   Instant slow_until = 0;
   Instant frozen_at = 0;
   Instant thawed_at = 0;
   absl::Duration longest_freeze;
-  // Ends the process on the spot, as _exit does. From one of its own threads; returns to a ghost.
+  // Ends the process immediately, as _exit does. Called by one of its own threads; returns only in a ghost.
   void ExitNow(int code);
 
  private:

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace simulation {
 
-// Where all chance of a life comes from: a sequence of numbers that is a function of the seed (splitmix64). Not
+// The only source of chance in a life: a sequence of numbers that depends only on the seed (splitmix64). Not
 // thread-safe.
 class Random {
  public:
@@ -21,9 +21,9 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // One of 0 ... n - 1.
+  // Returns a number in [0, n).
   uint64_t Below(uint64_t n) { return n <= 1 ? 0 : Next() % n; }
-  // One of low ... high.
+  // Returns a number in [low, high].
   int64_t Between(int64_t low, int64_t high) { return low + static_cast<int64_t>(Below(high - low + 1)); }
   absl::Duration Between(absl::Duration low, absl::Duration high) {
     return absl::Nanoseconds(Between(absl::ToInt64Nanoseconds(low), absl::ToInt64Nanoseconds(high)));

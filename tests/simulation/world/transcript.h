@@ -12,11 +12,11 @@
 namespace lockstep {
 namespace simulation {
 
-// What happened in a life, a line each: when, to which process, what. Keeps the last lines. A life that is not recorded
-// costs nothing: one that fails is lived again. Not thread-safe.
+// The events of a life, one line each with time and process. Keeps the last lines. By default nothing is recorded,
+// which costs nothing: a life that fails is run again. Not thread-safe.
 class Transcript {
  public:
-  // `most` = 0: nothing is recorded.
+  // Keeps `most` lines. If `most` is 0, nothing is recorded.
   explicit Transcript(size_t most) : most_(most) {}
 
   bool on() const { return most_ > 0; }

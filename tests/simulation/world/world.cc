@@ -44,7 +44,7 @@ World::World(const Options& options, StackPool* stacks)
 }
 
 World::~World() {
-  // So that nothing is left behind.
+  // Ends all processes, so that nothing leaks.
   for (const auto& process : processes_) {
     process->on_exit_ = nullptr;
     Kill(process.get());

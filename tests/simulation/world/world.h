@@ -20,21 +20,21 @@
 namespace lockstep {
 namespace simulation {
 
-// Where a fault may be made to strike: the instants at which a process is about to do something that others see.
+// The points at which a fault can strike: a process is about to do something that others see.
 enum class Point { kFile, kLook, kFrame, kReply, kCall, kNumPoints };
 
-// Everything in which the processes of one life run, and what may be done to them. All of it happens in one thread, in
-// an order that the seed draws. Calls that change a process are for events between turns (LifeScheduler::At, Soon).
+// The environment in which the processes of one life run, and the operations on them. Everything happens in one thread,
+// in an order that the seed draws. Calls that change a process are for events between turns (LifeScheduler::At, Soon).
 class World {
  public:
   struct Options {
     uint64_t seed = 0;
     LifeScheduler::Options scheduler;
-    // Lines that the transcript keeps.
+    // The number of lines that the transcript keeps.
     size_t transcript_lines = 0;
-    // Each line that a process logs: warnings and errors too.
+    // Called with each line that a process logs, including warnings and errors.
     std::function<void(const Process* process, absl::string_view line)> on_log;
-    // Each file that a process is about to rename, "FROM to TO".
+    // Called with each rename that a process is about to make, "FROM to TO".
     std::function<void(const Process* process, absl::string_view names)> on_rename;
   };
 
@@ -52,7 +52,7 @@ class World {
   Host* AddHost(std::string name);
   Disk* AddDisk();
 
-  // `on_exit` is called between turns. The process is owned by the world, to the end of the life.
+  // Starts a process, which the world owns until the end of the life. `on_exit` is called between turns.
   Process* Start(Host* host, std::string name, Disk* disk, Process::Main main,
                  std::function<void(Process*)> on_exit = nullptr);
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
@@ -65,19 +65,19 @@ class World {
   void Thaw(Process* process);
   // A stop signal.
   void Signal(Process* process);
-  // Its program has a wish.
+  // Lets the process's program take an action.
   void Ask(Process* process, Wish wish);
-  // All processes of the host are gone, and nobody learns it; its disk, if that is not null, keeps what was synced, and
-  // more if so drawn.
+  // Kills all processes of the host without notifying their peers. `disk`, if not null, keeps its synced data and a
+  // random part of the rest.
   void CutPower(Host* host, Disk* disk);
 
-  // In a task.
+  // Blocks the running task.
   void Sleep(absl::Duration duration);
-  // In a task: it is at such a point now. What was to strike here does.
+  // Called by a task that reaches such a point. Armed faults strike here.
   void OnPoint(Point point);
-  // `strike` is called at the n-th such point from now.
+  // Calls `strike` at the n-th such point from now.
   void AtPoint(Point point, int64_t n, std::function<void()> strike);
-  // What was to strike at a point does not.
+  // Drops all calls of AtPoint that have not struck.
   void Disarm() { armed_.clear(); }
 
   // Called with each line that is logged.
@@ -105,9 +105,9 @@ class World {
   std::list<Armed> armed_;
 };
 
-// The world of the life that is being lived; null between lives.
+// Returns the world of the life in progress; null between lives.
 World* CurrentWorld();
-// What programs log goes to CurrentWorld() from now on, and nowhere else.
+// Sends all logs only to CurrentWorld() from now on.
 void CaptureLogs();
 
 }  // namespace simulation
