@@ -224,6 +224,7 @@ absl::StatusOr<v1::ReadVariablesReply> Chief::ReadVariables(const v1::ReadVariab
 }
 
 absl::Status Chief::CheckOwned() {
+  if (history_.directory() == nullptr) return absl::OkStatus();
   const absl::Status status = history_.directory()->CheckOwned();
   if (!absl::IsFailedPrecondition(status)) return status;
   MutexLock lock(&mutex_);
@@ -286,7 +287,7 @@ void Chief::SaveIfRequested(Training* training) {
 
 absl::Status Chief::RecordEnd(int64_t step) {
   if (step >= history_.target().total_steps() && !history_.in_doubt()) return absl::OkStatus();
-  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(CheckOwned());
   return history_.EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
 }
 

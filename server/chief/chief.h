@@ -70,7 +70,7 @@ class Chief {
     // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
     // long. Create returns its errors.
     std::function<absl::Status()> on_accepted;
-    // SyncReplicas::Options.
+    // See SyncReplicas::Options.
     int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
     // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
     absl::Duration housekeeping_period = absl::Milliseconds(100);
@@ -191,12 +191,12 @@ class Chief {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFinished() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnFailure(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the logdir is still this chief's. FailedPrecondition when it is not, and then the chief stops.
+  // Returns OK without a logdir, or if it is still this chief's. Else FailedPrecondition, and the chief stops.
   absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same before what a worker declares is recorded. Unavailable when it is not: nothing is wrong with the worker,
-  // which will find the chief that has the logdir.
+  // Calls CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost: the worker
+  // did nothing wrong, and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The run has come to its end at this step: no later life goes beyond, or waits for workers to come there again.
+  // Records that the run ends at this step: no later life goes beyond it, or waits for workers to reach it again.
   absl::Status RecordEnd(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -31,7 +31,7 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by
 
 absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckAssign(values));
-  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(CheckOwned());
   // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
   RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) {
     v1::RunRecord::Assignment* const assignment = record->add_assignment();
@@ -96,7 +96,7 @@ absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Trainin
   // Asked for again it changes nothing.
   if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
-  if (history_.directory() != nullptr) RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(CheckOwned());
   const absl::Status recorded = history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
   // The next life may find it there: no step may be computed without it.
   if (!recorded.ok() && history_.in_doubt()) {

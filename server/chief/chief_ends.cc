@@ -37,7 +37,7 @@ absl::Status Chief::End(const std::string& reason, const std::function<void()>& 
   }
   const bool early = step < replicas->total_steps() || history_.in_doubt();
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
-  if (status.ok() && early && history_.directory() != nullptr) status = CheckOwned();
+  if (status.ok() && early) status = CheckOwned();
   if (status.ok() && early) status = history_.EndAt(step, recorded);
   // An end that may be on record is kept to: before the last step is saved, RecordEnd writes it again.
   const bool ends = status.ok() || absl::IsUnknown(status);
@@ -100,7 +100,7 @@ void Chief::EndFollowersEvents() {
 }
 
 void Chief::NoteFinished() {
-  absl::Status status = history_.directory() == nullptr ? absl::OkStatus() : CheckOwned();
+  absl::Status status = CheckOwned();
   if (status.ok()) status = history_.Update([](v1::RunRecord* record) { record->set_finished(true); });
   LOG_IF(ERROR, !status.ok()) << "that the run is over could not be recorded: " << status.message();
 }

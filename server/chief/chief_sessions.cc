@@ -38,7 +38,6 @@ absl::Status CheckNames(const v1::OpenSessionRequest& request) {
 }  // namespace
 
 absl::Status Chief::CheckOwnedForWorker() {
-  if (history_.directory() == nullptr) return absl::OkStatus();
   const absl::Status owned = CheckOwned();
   return absl::IsFailedPrecondition(owned) ? absl::UnavailableError(owned.message()) : owned;
 }
