@@ -44,6 +44,8 @@ SaveSchedule::Options ScheduleOptions(const Training::Options& options) {
   return schedule;
 }
 
+size_t StateHash(const std::string& session_state) { return std::hash<std::string>()(session_state); }
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, RestoredVariables restored) {
@@ -82,10 +84,8 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
   }
   if (log_ != nullptr) log_->Start(store_->step(), restored.session_state);
   if (!restored.checkpoint) return;
-  // Where the run ends at once, followers may yet have gone on from what the checkpoint has of them.
-  if (restored.session_state.hook_size() > 0) {
-    schedule_.OnSnapshot(store_->step(), std::hash<std::string>()(log_->Serialize()));
-  }
+  // If the run ends immediately, the followers' state may be newer than the checkpoint's.
+  if (restored.session_state.hook_size() > 0) schedule_.OnSnapshot(store_->step(), StateHash(log_->Serialize()));
   schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
 }
 
@@ -246,7 +246,7 @@ absl::Status Training::Save() {
   {
     MutexLock lock(&mutex_);
     // A snapshot of the last step may be older than what the run's followers made of it.
-    again = last && schedule_.FollowersWentOn(step, std::hash<std::string>()(snapshot.session_state));
+    again = last && schedule_.FollowersWentOn(step, StateHash(snapshot.session_state));
     if (!again && schedule_.HasSaved(step)) return absl::OkStatus();
     first = !schedule_.HasSaved(0);
   }
@@ -272,7 +272,7 @@ absl::Status Training::SaveOver(VariableSnapshot snapshot) {
 }
 
 void Training::NoteSnapshot(const VariableSnapshot& snapshot) {
-  const size_t followers = std::hash<std::string>()(snapshot.session_state);
+  const size_t followers = StateHash(snapshot.session_state);
   MutexLock lock(&mutex_);
   schedule_.OnSnapshot(snapshot.step, followers);
 }
@@ -326,7 +326,7 @@ void Training::EndLog(absl::Status why) {
 
 absl::StatusOr<int64_t> Training::AwaitHeld() {
   if (const auto step = sync_->AwaitHeld()) return *step;
-  return log_->Await(std::numeric_limits<int64_t>::max(), absl::InfiniteFuture()).status();
+  return AwaitEndOfLog();
 }
 
 void Training::Fail(absl::Status why) {
@@ -335,8 +335,11 @@ void Training::Fail(absl::Status why) {
 }
 
 absl::Status Training::Explain(absl::Status status) {
-  if (!absl::IsCancelled(status)) return status;
-  // Whoever stops the steps ends the log.
+  // Every caller of SyncReplicas::Stop ends the log, too.
+  return absl::IsCancelled(status) ? AwaitEndOfLog() : status;
+}
+
+absl::Status Training::AwaitEndOfLog() {
   return log_->Await(std::numeric_limits<int64_t>::max(), absl::InfiniteFuture()).status();
 }
 
@@ -346,8 +349,7 @@ void Training::Abandon(const absl::Status& why) {
 }
 
 absl::Status Training::Stop() {
-  sync_->Stop();
-  EndLog(absl::CancelledError("the chief was stopped"));
+  Abandon(absl::CancelledError("the chief was stopped"));
   const absl::Status saved = SaveUntilDeadline();
   EndEvents();
   const std::string stopped = absl::StrCat("stopped at step ", sync_->step());

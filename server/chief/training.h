@@ -48,7 +48,7 @@ class Training {
     // The global step at which the run ends.
     int64_t total_steps = 0;
     int64_t generation = 0;
-    // SyncReplicas::Options.
+    // See SyncReplicas::Options.
     int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
     // A program follows the run: no step begins before its SetLimit, and checkpoints hold its state.
     bool followed = false;
@@ -58,7 +58,7 @@ class Training {
     std::function<absl::Status(int64_t step)> before_end;
     // The run has come to its end. Called without locks.
     std::function<void()> on_finished;
-    // SyncReplicas::Options.
+    // See SyncReplicas::Options.
     std::function<void(absl::Status)> on_failure;
     std::function<void()> on_last_disconnect;
     // VariableReads::Options.
@@ -105,11 +105,11 @@ class Training {
   // Where the run is followed, after SyncReplicas::HoldForChange: blocks until the run is held, and returns the global
   // step. Errors: those of CommitLog::Await.
   absl::StatusOr<int64_t> AwaitHeld();
-  // The status of a change between two steps: where it says that the chief was stopped, why.
+  // Returns the status of a change between two steps, with the reason for the stop in place of Cancelled.
   absl::Status Explain(absl::Status status);
-  // Ends the steps, and whoever follows them hears why; what is on the disk stays as it is.
+  // Stops the steps and ends the followers' log with the reason. Saves nothing.
   void Abandon(const absl::Status& why);
-  // The run cannot continue: ends the steps, and calls on_failure.
+  // Ends the steps of a run that cannot continue, and calls on_failure.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
   void EndEvents();
@@ -127,6 +127,7 @@ class Training {
   void AwaitCommitsTold();
   void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndLog(absl::Status why);
+  absl::Status AwaitEndOfLog();
   // With checkpoint.every_steps every multiple is written: steps wait where the disk has not taken an earlier one.
   bool saves_all() const { return options_.config.checkpoint().every_steps() > 0; }
   void SaveSoon(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
