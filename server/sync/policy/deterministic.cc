@@ -156,10 +156,11 @@ v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribut
 
 void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, absl::Time now) {
   last_ = session;
-  covered_.push_back(session);
+  Covered covered = {session, absl::nullopt};
   if (const SlotLeases::Lease* const lease = leases_.FindLease(session)) {
-    NoteFirst(session, now - lease->issued - token.block.count * ledger_.usual_slot());
+    covered.delay = std::max(now - lease->issued - token.block.count * ledger_.usual_slot(), absl::ZeroDuration());
   }
+  covered_.push_back(covered);
   leases_.Cover(token.block, session, now);
 }
 
@@ -182,14 +183,9 @@ void DeterministicPolicy::FillStatus(v1::RunStatus* status) const {
   if (audit_.enabled()) audit_.FillStatus(status->mutable_audit());
 }
 
-void DeterministicPolicy::NoteFirst(uint64_t session, absl::Duration later) {
-  if (first_.size() == 2 || (first_.size() == 1 && first_[0].session == session)) return;
-  first_.push_back({session, std::max(later, absl::ZeroDuration())});
-}
-
 absl::Duration DeterministicPolicy::DelayOfOthers(uint64_t session) const {
-  for (const First& first : first_) {
-    if (first.session != session) return first.later;
+  for (const Covered& covered : covered_) {
+    if (covered.delay && covered.session != session) return *covered.delay;
   }
   return absl::ZeroDuration();
 }
@@ -204,7 +200,7 @@ void DeterministicPolicy::CloseStep() {
   });
   const bool lacks = audit_.Lacks(CountAuditors(*ended_));
   std::vector<uint64_t> passed = computing;
-  passed.insert(passed.end(), covered_.begin(), covered_.end());
+  for (const Covered& covered : covered_) passed.push_back(covered.session);
   const std::vector<uint64_t> behind = ledger_.OnPassed(passed);
   if (lacks) {  // it waited for somebody to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
@@ -217,7 +213,7 @@ void DeterministicPolicy::CloseStep() {
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
   for (const uint64_t session : computed_) {
-    // A machine that stood still made all of them late.
+    // A delay that all workers share is no worker's fault.
     const absl::Duration took = *ended_ - *began_ - DelayOfOthers(session);
     ledger_.OnStep(session, took, std::find(late.begin(), late.end(), session) != late.end(), copies);
   }
@@ -234,7 +230,6 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   computed_.clear();
   covered_.clear();
   last_ = 0;
-  first_.clear();
   separated_ = false;
   first_slots_first_ = false;
   step_ = step;

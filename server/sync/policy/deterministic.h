@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/sync/policy/slot_audit.h"
@@ -74,9 +73,7 @@ class DeterministicPolicy : public StepPolicy {
   // What the worker is to compute; nullopt when there is nothing for it.
   absl::optional<StepToken> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                  absl::Time now);
-  // The session has brought a block of the step, by so much later than usual since it was given the token.
-  void NoteFirst(uint64_t session, absl::Duration later);
-  // By how much longer than usual whoever was first of the others needed: the session is not the reason.
+  // Returns the delay of the first block that another worker brought; the session did not cause it.
   absl::Duration DelayOfOthers(uint64_t session) const;
   // The step in progress, which began at began_, was made.
   void CloseStep();
@@ -91,16 +88,17 @@ class DeterministicPolicy : public StepPolicy {
   absl::optional<absl::Time> opened_;
   // When the first token of this step was given, and when it could be committed.
   absl::optional<absl::Time> began_, ended_;
-  // Who was given free slots of it, who covered some, perhaps before its contribution has ended, and who brought
-  // something last.
-  std::vector<uint64_t> computed_, covered_;
-  uint64_t last_ = 0;
-  // The first block of the step that came, and the first of another worker's.
-  struct First {
+  // The sessions that were given free slots of it.
+  std::vector<uint64_t> computed_;
+  // A block of it that a worker brought, perhaps before its contribution has ended.
+  struct Covered {
     uint64_t session = 0;
-    absl::Duration later;
+    // How much longer than usual it took, from the token on; nullopt without a lease.
+    absl::optional<absl::Duration> delay;
   };
-  absl::InlinedVector<First, 2> first_;
+  std::vector<Covered> covered_;
+  // The session that brought something last.
+  uint64_t last_ = 0;
   // The audited slots of this step are leased alone: there was somebody to compare with.
   bool separated_ = false;
   // In this step a contribution has waited for those to earlier slots.
