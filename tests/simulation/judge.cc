@@ -11,6 +11,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/step/slot_block.h"
+#include "lockstep/server/sync/delivery/delivery_factory.h"
 
 namespace lockstep {
 namespace simulation {
@@ -320,8 +321,7 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     if (it->step < serving_[chief]) old.insert(it->step);
     ++it;
   }
-  constexpr size_t kMaxOld = 2;  // as delivery_factory.cc has it
-  if (plan_.old_version_bytes > 0 || old.size() <= kMaxOld) {
+  if (plan_.old_version_bytes > 0 || old.size() <= kMinOldVersions) {
     keeps_too_many_since_ = kNever;
   } else if (keeps_too_many_since_ == kNever) {
     keeps_too_many_since_ = now;

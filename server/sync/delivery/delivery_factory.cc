@@ -22,7 +22,6 @@ std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder&
 }
 
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots) {
-  constexpr int64_t kMinOldVersions = 2;
   const Compression& compression = shard.compression();
   int64_t element_bytes = sizeof(float);
   if (compression.values != v1::DT_FLOAT) element_bytes += sizeof(uint16_t);

@@ -26,7 +26,9 @@ enum class ValuePath {
 std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
                                                 VersionPins* pins);
 
-// The versions that `bytes` are enough for, at least two: one worker may hang for long, another be only slow.
+// One worker may hang for a long time while another is only slow.
+constexpr int64_t kMinOldVersions = 2;
+// Returns how many versions fit into `bytes`, at least kMinOldVersions.
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots);
 
 }  // namespace lockstep
