@@ -182,11 +182,13 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   role.on_serving = [this, config = config_](Process* chief, int64_t generation, int64_t step) {
     judge_.OnServing(chief, generation, step, config);
   };
-  role.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
+  role.observer.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
     judge_.OnReply(chief, generation, reply);
   };
-  role.on_contribution = [this](Process*, const Process* worker, Instant at) { judge_.OnContribution(worker, at); };
-  role.on_open_session = [this](const std::string& request) { open_session_ = request; };
+  role.observer.on_contribution = [this](Process*, const Process* worker, Instant at) {
+    judge_.OnContribution(worker, at);
+  };
+  role.observer.on_open_session = [this](const std::string& request) { open_session_ = request; };
   role.on_waited = [this](Process* chief, const absl::Status& status, int64_t step) {
     if (!chief->ghost()) judge_.OnWaited(chief, status, step);
   };

@@ -235,11 +235,7 @@ class SharedSession : public train::SessionDecorator {
 // The part of a program's main that uses the session.
 class RunningProgram {
  public:
-  RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
-    observer_.on_reply = role.chief.on_reply;
-    observer_.on_contribution = role.chief.on_contribution;
-    observer_.on_open_session = role.chief.on_open_session;
-  }
+  RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {}
 
   void RequestStop() {
     // Does the work of every handler that a signal notifies.
@@ -331,7 +327,7 @@ class RunningProgram {
     machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<std::unique_ptr<train::ServedChief>> {
       const std::string& listen = role_.chief.listen;
       const int64_t first_step = LastStepOf(*chief);
-      auto served = std::make_unique<ServedSimulatedChief>(process_, chief, listen, &observer_, &last_step_);
+      auto served = std::make_unique<ServedSimulatedChief>(process_, chief, listen, &role_.chief.observer, &last_step_);
       if (!served->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", listen));
       if (!process_->ghost()) role_.chief.on_serving(process_, chief->generation(), first_step);
       return std::unique_ptr<train::ServedChief>(std::move(served));
@@ -345,7 +341,6 @@ class RunningProgram {
 
   Process* const process_;
   const ProgramRole& role_;
-  ReplyObserver observer_;
   train::StopSignal stop_;
   SharedSession* session_ = nullptr;
   absl::optional<int64_t> last_step_;

@@ -63,17 +63,13 @@ void LimitStop(Process* process, const config::v1::RunSpec& config) {
 
 absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address_file, ChiefProcess* chief_process) {
   Chief* const chief = chief_process->chief();
-  ReplyObserver observer;
-  observer.on_reply = role.on_reply;
-  observer.on_contribution = role.on_contribution;
-  observer.on_open_session = role.on_open_session;
   std::string address = role.listen;
   if (absl::EndsWith(address, ":0")) {
     address = process->world()->network()->AnyPort(address.substr(0, address.size() - 2));
   }
   // Read before a worker can declare a model.
   const int64_t first_step = LastStepOf(*chief);
-  SimulatedChiefServer server(process, chief, address, &observer);
+  SimulatedChiefServer server(process, chief, address, &role.observer);
   if (!server.listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
   role.on_serving(process, chief->generation(), first_step);
   if (!role.port_file.empty()) {

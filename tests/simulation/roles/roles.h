@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "lockstep/common/step/step_frame.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/simulation/roles/chief_server.h"
 #include "lockstep/tests/simulation/roles/reference.h"
 #include "lockstep/tests/simulation/world/network.h"
 #include "lockstep/tests/simulation/world/process.h"
@@ -45,9 +45,7 @@ struct ChiefRole {
   // Callbacks for the judge, called by threads of the chief.
   // The chief begins at this step; -1 if there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
-  std::function<void(Process*, int64_t generation, const StepReplyFrame&)> on_reply;
-  std::function<void(Process*, const Process* worker, Instant at)> on_contribution;
-  std::function<void(const std::string& request)> on_open_session;
+  ReplyObserver observer;
   // The result of Wait and the last committed step; -1 if there was no model yet.
   std::function<void(Process*, const absl::Status&, int64_t step)> on_waited;
 };
