@@ -1463,7 +1463,7 @@ TEST_F(ChiefTest, AFollowerHearsThatTheLogdirIsLost) {
 TEST_F(ChiefTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
   for (const bool first : {true, false}) {
     ASSERT_TRUE(Restart().ok());
-    // A worker whose canary the record is to have yet.
+    // The record has no canary yet, so the next worker declares one.
     if (!first) {
       ASSERT_TRUE(OpenSession("a", FrameModel(), /*incarnation=*/1, /*canary=*/0).ok());
     }

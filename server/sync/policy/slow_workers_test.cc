@@ -223,7 +223,7 @@ TEST(WorkerSpeedsTest, AWorkerOfHalfTheSpeedMakesTheRunFaster) {
   EXPECT_GT(run.steps_per_second(), 1.25 * alone.steps_per_second());
 }
 
-// As a laptop that sleeps, or a benchmark between two turns.
+// All workers pause together when a laptop sleeps, or between two turns of a benchmark.
 TEST(WorkerSpeedsTest, APauseOfAllIsNobodysDebt) {
   const Speed pauses = DutyCycle(absl::Seconds(4), absl::Seconds(5));
   for (const int64_t slots : {2, 4}) {

@@ -168,7 +168,7 @@ void WorkerLedger::RankOne(double fastest, double capacity, Entry* entry) const 
   constexpr double kNobody = 1e-6;
   // Two workers that are not quite as fast as the fastest still make four slots in the time of two.
   constexpr double kEqual = 0.1;
-  // However many they are, each slot takes its time.
+  // With any number of workers, a step takes at least the time of one slot.
   entry->seconds_without = others > kNobody && fastest > 0
                                ? std::max(1.0, std::ceil(static_cast<double>(slots_) / others - kEqual)) * fastest
                                : kUnlimited;

@@ -70,7 +70,7 @@ class WorkerLedger {
   int64_t CountAlive(absl::Time now);
   // How long a step takes the fast workers; infinite as long as that is not known.
   absl::Duration usual_step() const { return usual_step_; }
-  // How long a slot takes the fastest; zero as long as that is not known.
+  // Returns the fastest worker's time for a slot; zero until it is known.
   absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
 
   // Takes the next that waits for a token out of line: first those that contributed to the newest step, which have the

@@ -50,7 +50,7 @@ class ExchangeWorker {
   virtual ~ExchangeWorker() = default;
   // Does the next n steps.
   virtual absl::Status Step(int n) = 0;
-  // It has done its steps, and another has not for some time: helps it. By itself it waits for nobody.
+  // Helps another worker that has been late for some time, after this worker's own steps. Does nothing by default.
   virtual absl::Status HelpOthers() { return absl::OkStatus(); }
 };
 

@@ -29,7 +29,7 @@ class LockstepWorker : public ExchangeWorker {
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
     RETURN_IF_ERROR(worker->session_->AwaitTheOthers(worker->compute_));
-    // Earlier it would be a slow worker, for which the chief may have no slot of its own.
+    // A stagger from the start would make a slow worker, which may never get a slot for itself.
     worker->stagger_ = stagger;
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
   }

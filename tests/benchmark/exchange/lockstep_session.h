@@ -45,8 +45,8 @@ class LockstepSession {
   absl::Status AwaitTheOthers(const Compute& compute);
   // The next n steps.
   absl::Status Step(int n, const Compute& compute);
-  // Takes the step of the token that it has. A worker that is slow, or late, gets the slots that others leave to it,
-  // and waits as long as those that have done their steps keep theirs.
+  // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, and a
+  // slow or late worker waits for these slots.
   absl::Status TakePendingStep(const Compute& compute);
 
  private:

@@ -24,10 +24,10 @@ namespace benchmark {
 namespace {
 
 constexpr int kReplyTimeoutMs = 120000;
-// Workers of one run come to the end of their steps at the same time; one that comes so much later needs help.
+// The workers of a run finish their steps together. A worker that is later than this needs help.
 constexpr int kHelpAfterMs = 100;
 
-// With no steps for a worker: all have done theirs.
+// With `steps` 0 it tells a worker that all workers have finished.
 struct Command {
   int warm_up = 0;
   int steps = 0;
