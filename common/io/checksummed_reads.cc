@@ -11,8 +11,9 @@
 namespace lockstep {
 namespace {
 
-// Bytes that a thread takes at a time. A piece ends where `out` is a multiple of this, and therefore of a huge page, so
-// that no two threads make the kernel clear the same page.
+// Bytes that a thread takes at a time. A piece of a longer range ends where `out` is a multiple of this, and therefore
+// of a huge page, so that no two threads make the kernel clear the same page. A shorter range is one piece: what is
+// read does not depend on where small variables lie.
 constexpr uint64_t kTaken = 4 << 20;
 // Bytes to read at a time and then checksum from the cache.
 constexpr uint64_t kRead = 256 << 10;
@@ -33,7 +34,7 @@ std::vector<Piece> Cut(absl::Span<const FileRange> ranges) {
       Piece piece;
       piece.range = i;
       piece.begin = begin;
-      piece.size = std::min(ranges[i].size - begin, kTaken - at % kTaken);
+      piece.size = ranges[i].size <= kTaken ? ranges[i].size : std::min(ranges[i].size - begin, kTaken - at % kTaken);
       begin += piece.size;
       pieces.push_back(std::move(piece));
     }

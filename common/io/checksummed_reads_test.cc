@@ -1,5 +1,7 @@
 #include "lockstep/common/io/checksummed_reads.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,19 @@ TEST_F(ChecksummedReadsTest, ReadsEachByteOnce) {
   const int64_t before = counted.operations();
   ASSERT_TRUE(ReadChecksummed({{file.get(), 0, 1 << 20, nullptr}}, nullptr).ok());
   EXPECT_EQ(counted.operations() - before, 4) << "of 256 KiB each";
+}
+
+TEST_F(ChecksummedReadsTest, ReadsAShortRangeAtOnceWhereverItLies) {
+  constexpr size_t kBoundary = 4 << 20;
+  FaultyFileSystem counted(&fs_);
+  const auto file = counted.NewRandomAccessFile("f").value();
+  std::vector<char> memory(3 * kBoundary);
+  char* const boundary = memory.data() + 2 * kBoundary - reinterpret_cast<uintptr_t>(memory.data()) % kBoundary;
+  for (const ptrdiff_t before : {1, 280, 560}) {
+    const int64_t operations = counted.operations();
+    EXPECT_EQ(ReadChecksummed({{file.get(), 100, 560, boundary - before}}, nullptr)->at(0), CrcOf(100, 560));
+    EXPECT_EQ(counted.operations() - operations, 1) << before;
+  }
 }
 
 TEST_F(ChecksummedReadsTest, AnErrorIsThatOfTheFirstPieceThatFailed) {
