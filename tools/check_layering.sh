@@ -94,7 +94,7 @@ if [[ -n "${full}" ]]; then
   exit 1
 fi
 
-missing="$(bazel query --noshow_progress --ui_event_filters=-info 'let ours = kind("cc_library rule", //... except //tests/... except //:all) in
+missing="$(bazel query --noshow_progress --ui_event_filters=-info 'let ours = kind("cc_library rule", //... except //tests/... except //third_party/... except //:all) in
   $ours except attr(testonly, 1, $ours) except deps(//:library)')"
 if [[ -n "${missing}" ]]; then
   printf 'These are not in //:library (BUILD):\n%s\n' "${missing}" >&2
