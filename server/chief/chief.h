@@ -31,6 +31,7 @@
 #include "lockstep/server/chief/training.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
+#include "lockstep/v1/session_state.pb.h"
 
 namespace lockstep {
 
@@ -136,9 +137,9 @@ class Chief {
   // FailedPrecondition before the model is known; those of the file system, and the run goes on; Unknown when the disk
   // has not said whether it has the record, and then this life ends the run, and another may go on with it, unless the
   // record can be written before the last step is saved. Of `reason` 1024 bytes are recorded, as UTF-8.
-  // `once_recorded`, which may be null, is called when the record says so, or may, before the last step is saved.
-  absl::Status End(const std::string& reason, const std::function<void()>& once_recorded = nullptr)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `last_state`, which may be null, is the followers' state from when the record has the end, or may have it, before
+  // the last step is saved.
+  absl::Status End(const std::string& reason, const v1::SessionState* last_state = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
   // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
   // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.

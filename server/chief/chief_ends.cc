@@ -17,12 +17,12 @@ constexpr size_t kMaxReasonBytes = 1024;
 
 }  // namespace
 
-absl::Status Chief::End(const std::string& reason, const std::function<void()>& once_recorded) {
+absl::Status Chief::End(const std::string& reason, const v1::SessionState* last_state) {
   {
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(life_.CheckNotStopping());
     if (training_ == nullptr) return absl::FailedPreconditionError("the run has no model yet");
-    if (life_.over() && !once_recorded) return absl::OkStatus();
+    if (life_.over() && last_state == nullptr) return absl::OkStatus();
   }
   SyncReplicas* const replicas = training()->sync();
   const int64_t step = replicas->HoldForChange();
@@ -41,7 +41,9 @@ absl::Status Chief::End(const std::string& reason, const std::function<void()>& 
   if (status.ok() && early) status = history_.EndAt(step, recorded);
   // An end that may be on record is kept to: before the last step is saved, RecordEnd writes it again.
   const bool ends = status.ok() || absl::IsUnknown(status);
-  if (ends && once_recorded) once_recorded();
+  if (ends && last_state != nullptr) {
+    training()->log()->SetState(last_state->step(), {last_state->hook().begin(), last_state->hook().end()});
+  }
   if (ends) replicas->EndAt(step);
   replicas->ReleaseAfterChange();
   if (status.ok() && early) LOG(INFO) << "the run is to end at step " << step << ": " << recorded;

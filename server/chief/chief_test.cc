@@ -169,6 +169,20 @@ class ChiefTest : public ::testing::Test {
     if (canary == 0) request.clear_canary_digest();
     return chief_->OpenSession(request);
   }
+  static v1::SessionState HookState(int64_t step) {
+    v1::SessionState state;
+    state.set_step(step);
+    v1::SessionState::Hook* const hook = state.add_hook();
+    hook->set_name("count");
+    hook->set_state(absl::StrCat(step));
+    return state;
+  }
+  // The step of the hooks' state that a checkpoint would hold now; 0 if there is none.
+  int64_t FollowersStep() {
+    v1::SessionState state;
+    EXPECT_TRUE(state.ParseFromString(chief_->training()->log()->Serialize()));
+    return state.step();
+  }
   v1::RunRecord Record() {
     v1::RunRecord record;
     const std::string text = ReadFile(&memory_, "logdir/lockstep.textproto").value();
@@ -1130,17 +1144,21 @@ TEST_F(ChiefTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
 }
 
 TEST_F(ChiefTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKnows) {
+  followed_ = true;
   for (const bool heals : {true, false}) {
     logdir_ = absl::StrCat("logdir-", heals);
     ASSERT_TRUE(Restart().ok());
+    ASSERT_TRUE(OpenSession("worker-0").ok());
+    chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
     TrainAndSave(2);
+    EXPECT_EQ(FollowersStep(), 0);
     worker_.reset();
     // The record is replaced, and may be taken back.
     fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
-    int recorded = 0;
-    const absl::Status told = chief_->End("enough", [&] { ++recorded; });
+    const v1::SessionState last_state = HookState(2);
+    const absl::Status told = chief_->End("enough", &last_state);
     EXPECT_TRUE(absl::IsUnknown(told)) << told;
-    EXPECT_EQ(recorded, 1);
+    EXPECT_EQ(FollowersStep(), 2);
     EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step is computed that may be beyond the end";
     ASSERT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
     if (heals) fs_.Heal();
@@ -1425,17 +1443,12 @@ TEST_F(ChiefTest, TheEventsOfAFollowedRunEndWithItsFollower) {
 }
 
 TEST_F(ChiefTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
-  const auto come_to = [this](int64_t step) {
-    v1::SessionState::Hook hook;
-    hook.set_name("count");
-    hook.set_state(absl::StrCat(step));
-    chief_->training()->log()->SetState(step, {hook});
-  };
   followed_ = true;
   ASSERT_TRUE(Start().ok());
   worker_ = Connect(OpenSession("worker-0")->session_id());
   chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
-  come_to(2);
+  const v1::SessionState seen = HookState(2);
+  chief_->training()->log()->SetState(seen.step(), {seen.hook(0)});
   ASSERT_TRUE(worker_->Ask().ok());
   TrainAndSave(3);
   ASSERT_TRUE(Restart().ok());
@@ -1443,7 +1456,8 @@ TEST_F(ChiefTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
   worker_ = Connect(OpenSession("worker-0")->session_id());
   ASSERT_TRUE(worker_->Ask().ok());
   // A hook sees the update to the last step, and ends the run.
-  ASSERT_TRUE(chief_->End("hook count", [&] { come_to(3); }).ok());
+  const v1::SessionState last = HookState(3);
+  ASSERT_TRUE(chief_->End("hook count", &last).ok());
   EXPECT_TRUE(WaitForEnd().ok());
   ASSERT_TRUE(Restart().ok());
   EXPECT_EQ(chief_->training()->log()->restored().step(), 3);

@@ -214,14 +214,9 @@ void ChiefSession::TakeStop() {
   if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->RequestStop();
 }
 
-absl::Status ChiefSession::RequestStop(const std::string& reason) {
+absl::Status ChiefSession::EndRun(const std::string& reason, const v1::SessionState* last_state) {
   TakeStop();
-  std::function<void()> set_last_state;
-  {
-    MutexLock lock(&mutex_);
-    std::swap(set_last_state, set_last_state_);
-  }
-  absl::Status status = process_.chief()->End(reason, set_last_state);
+  absl::Status status = process_.chief()->End(reason, last_state);
   if (status.ok() || absl::IsUnknown(status)) ending_.RequestStop();
   return status;
 }
@@ -259,9 +254,11 @@ void ChiefSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> ho
   training()->log()->SetState(step, std::move(hooks));
 }
 
-void ChiefSession::SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
-  MutexLock lock(&mutex_);
-  set_last_state_ = [this, step, hooks = std::move(hooks)] { SetState(step, hooks); };
+absl::Status ChiefSession::EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) {
+  v1::SessionState last_state;
+  last_state.set_step(step);
+  *last_state.mutable_hook() = {hooks.begin(), hooks.end()};
+  return EndRun(reason, &last_state);
 }
 
 void ChiefSession::SeekTo(int64_t step) {

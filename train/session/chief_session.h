@@ -21,6 +21,7 @@
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/train/session/step_gate.h"
+#include "lockstep/v1/session_state.pb.h"
 
 namespace lockstep::train {
 
@@ -75,13 +76,13 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestStop(const std::string& reason) override { return EndRun(reason, nullptr); }
   absl::Status Close() override;
   absl::Status Abandon() override;
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
-  void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) override;
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
     return AssignAs(AssignedBy::kHook, values);
   }
@@ -99,6 +100,8 @@ class ChiefSession : public Session, public StepGate {
   absl::Status Start(const ChiefMachine& machine);
   absl::Status Create();
   absl::Status Serve(const ChiefMachine& machine);
+  // `last_state` may be null.
+  absl::Status EndRun(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.
   void OnWorkerFailure(absl::Status why);
@@ -120,8 +123,6 @@ class ChiefSession : public Session, public StepGate {
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
   mutable Mutex mutex_;
-  // Of SetStateAtEnd, until RequestStop: sets it.
-  std::function<void()> set_last_state_ ABSL_GUARDED_BY(mutex_);
   // The global step that the caller has had.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
   RunEnding ending_;

@@ -31,7 +31,7 @@ TEST(ChiefSessionThreadsTest, AnyThreadMayAskWhileOneRuns) {
   });
   int64_t last = 0;
   while (true) {
-    session->SetStateAtEnd(last, {});
+    session->SetState(last, {});
     const auto result = session->Run(options.op);
     if (!result.ok()) {
       EXPECT_TRUE(absl::IsOutOfRange(result.status())) << result.status();

@@ -2,7 +2,7 @@
 #define LOCKSTEP_TRAIN_SESSION_STEP_GATE_H_
 
 #include <cstdint>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,11 +26,9 @@ class StepGate {
   // from now on, with the updates after `step`.
   virtual void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) = 0;
 
-  // The same of the last step that hooks see: it counts once the RequestStop that follows is recorded, so that no life
-  // has seen the step and not the stop.
-  virtual void SetStateAtEnd(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
-    SetState(step, std::move(hooks));
-  }
+  // Ends the run as Session::RequestStop does, with the same errors. Hooks see no step after `step`. Their state there
+  // counts once the end is recorded, so that no checkpoint has that state without the end.
+  virtual absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) = 0;
 
   // Session::Assign, called by a hook. Checkpoints hold how often that was since the newest SetState: the life that
   // continues from one shows the hooks those steps again, and they make the same calls.

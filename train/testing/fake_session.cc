@@ -158,6 +158,11 @@ void FakeSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> hoo
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};
 }
 
+absl::Status FakeSession::EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) {
+  SetState(step, std::move(hooks));
+  return RequestStop(reason);
+}
+
 FakeSession::Options FakeSession::NextLife() const {
   Options next = options_;
   next.step = newest_;

@@ -22,6 +22,9 @@ absl::Status Named(const Hook& hook, const absl::Status& status) {
 // Of all hooks together: a checkpoint holds them in one message of protobuf.
 constexpr size_t kMaxStateBytes = size_t{1} << 30;
 
+// Whether the end is on record may be known only after the run has ended: Close returns that.
+absl::Status Ended(absl::Status status) { return absl::IsUnknown(status) ? absl::OkStatus() : status; }
+
 // The loop is over, and nothing went wrong.
 bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfRange(status); }
 
@@ -207,24 +210,16 @@ absl::Status HookedSession::Advance() {
   if (options_.gate == nullptr) return absl::OkStatus();
   repeated_ = 0;
   ASSIGN_OR_RETURN(auto states, States());
-  if (!stop_reason_.empty()) {
-    options_.gate->SetStateAtEnd(step_, std::move(states));
-    return EndRun();
-  }
+  if (!stop_reason_.empty()) return Ended(options_.gate->EndAt(step_, std::move(states), stop_reason_));
   options_.gate->SetState(step_, std::move(states));
   AllowBeforeRun();
   return absl::OkStatus();
 }
 
-absl::Status HookedSession::EndRun() {
-  absl::Status status = base_->RequestStop(stop_reason_);
-  return absl::IsUnknown(status) ? absl::OkStatus() : status;
-}
-
 absl::Status HookedSession::Fail(const absl::Status& error) {
   if (absl::IsOutOfRange(error)) {
     stop_reason_ = std::string(error.message());
-    if (base_->is_chief()) RETURN_IF_ERROR(EndRun());
+    if (base_->is_chief()) RETURN_IF_ERROR(Ended(base_->RequestStop(stop_reason_)));
     return error;
   }
   failure_ = error;

@@ -91,8 +91,6 @@ class HookedSession : public SessionDecorator {
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
   // The hooks have seen `step_`: keeps what they have come to, and ends the run or lets it go on.
   absl::Status Advance();
-  // Asks for the end of the run. Whether that is on record may be known only when the run has ended: Close says it.
-  absl::Status EndRun();
   // Notes who has asked for the stop first.
   void NoteStop(const RunContext& context, const Hook& hook);
   // An error of a hook, already named.
