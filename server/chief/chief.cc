@@ -79,7 +79,7 @@ absl::Status Chief::Start() {
   if (recorded) RETURN_IF_ERROR(StartModel(std::make_shared<RunContract>(record), changes));
   PeriodicTask::Options periodic;
   periodic.clock = options_.clock;
-  periodic.executor = options_.executor;
+  periodic.executor = options_.machine.executor;
   periodic.name = "housekeeping";
   periodic.period = options_.housekeeping_period;
   housekeeping_ = std::make_unique<PeriodicTask>(periodic, [this] { Housekeep(); });
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
                                                                 bool changes_settings) {
   RestoreOptions restore;
   restore.fs = options_.fs;
-  restore.executor = options_.executor;
+  restore.executor = options_.machine.executor;
   restore.logdir = options_.logdir;
   restore.config = options_.config;
   restore.share_memory = shares_memory();
@@ -106,22 +106,12 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
   settings_.Set(spec, record.change_size());
   RETURN_IF_ERROR(WriteRecord(**contract));
   Training::Options training;
-  training.total_steps = history_.target().total_steps();
-  training.followed = options_.followed;
-  training.fs = options_.fs;
-  training.clock = options_.clock;
-  training.executor = options_.executor;
-  training.logdir = options_.logdir;
-  training.write_events = options_.write_events;
-  training.host = options_.host;
+  training.chief = &options_;
   training.config = spec;
-  training.generation = generation();
-  training.old_version_bytes = options_.old_version_bytes;
+  training.history = &history_;
   training.may_save = [this] { return CheckOwned(); };
-  training.before_end = [this](int64_t step) { return RecordEnd(step); };
   training.on_finished = [this] { OnFinished(); };
   training.on_failure = [this](absl::Status why) { OnFailure(std::move(why)); };
-  training.draw_read_id = options_.draw_session_id;
   training.on_last_disconnect = [this] {
     MutexLock lock(&mutex_);
     changed_.SignalAll();
@@ -174,7 +164,7 @@ absl::Status Chief::WriteRecord(const RunContract& contract) {
     v1::RunRecord written;
     *written.mutable_config() = settings_.spec();
     contract.FillRecord(&written);
-    *written.mutable_build() = options_.build;
+    *written.mutable_build() = options_.machine.build;
     written.set_program(options_.program);
     *written.mutable_change() = record->change();
     *written.mutable_assignment() = record->assignment();
@@ -195,8 +185,8 @@ absl::Status Chief::AwaitModel() {
 v1::RunStatus Chief::GetStatus() const {
   const config::v1::RunSpec config = settings_.spec();
   v1::RunStatus status;
-  *status.mutable_build() = options_.build;
-  status.set_host(options_.host);
+  *status.mutable_build() = options_.machine.build;
+  status.set_host(options_.machine.host);
   status.set_generation(generation());
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
@@ -283,12 +273,6 @@ void Chief::SaveIfRequested(Training* training) {
     std::swap(requested, save_requested_);
   }
   if (requested && !training->BeginSave()) RequestSave();
-}
-
-absl::Status Chief::RecordEnd(int64_t step) {
-  if (step >= history_.target().total_steps() && !history_.in_doubt()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckOwned());
-  return history_.EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
 }
 
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 #define LOCKSTEP_SERVER_CHIEF_CHIEF_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,17 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process/process.h"
-#include "lockstep/common/base/system_random.h"
-#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/config/settings_change.h"
-#include "lockstep/common/contract/build_info.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/chief_options.h"
 #include "lockstep/server/chief/run/run_contract.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run/run_history.h"
@@ -40,42 +34,7 @@ namespace lockstep {
 // recovery are the same path. Thread-safe.
 class Chief {
  public:
-  struct Options {
-    FileSystem* fs = nullptr;
-    Clock* clock = nullptr;
-    Executor* executor = Executor::Threads();
-    // Empty: no checkpoints and no events.
-    std::string logdir;
-    // If true, the logdir gets an event file.
-    bool write_events = true;
-    // Validated, with defaults filled in.
-    config::v1::RunSpec config;
-    // This machine and this program, for people.
-    std::string host = HostName();
-    v1::BuildInfo build = ThisBuildInfo();
-    // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
-    // size goes on with those of `config`, and the change is recorded. What a program has changed between steps since
-    // it was last started with this `config` stays.
-    bool change_settings = false;
-    // Workers on this machine may share memory with the chief.
-    bool share_memory = false;
-    // Draws the id of a session or of a read, which nobody may guess.
-    std::function<uint64_t()> draw_session_id = SystemRandom64;
-    // A program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its state.
-    bool followed = false;
-    // RestoreOptions::initialize.
-    std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-    // The name of a program whose functions the weights depend on. It is recorded, and a run that has one is resumed by
-    // no other.
-    std::string program;
-    // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
-    // long. Create returns its errors.
-    std::function<absl::Status()> on_accepted;
-    // See SyncReplicas::Options.
-    int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
-    // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
-    absl::Duration housekeeping_period = absl::Milliseconds(100);
-  };
+  using Options = ChiefOptions;
 
   // Errors: FailedPrecondition when another chief holds the logdir, the logdir's run has another configuration, or the
   // calling thread, and so those that the chief makes, would compute other bits (CheckFloatingPointMode);
@@ -197,8 +156,6 @@ class Chief {
   // Calls CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost: the worker
   // did nothing wrong, and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records that the run ends at this step: no later life goes beyond it, or waits for workers to reach it again.
-  absl::Status RecordEnd(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(mutex_);

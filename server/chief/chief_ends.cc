@@ -39,7 +39,7 @@ absl::Status Chief::End(const std::string& reason, const v1::SessionState* last_
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
   if (status.ok() && early) status = CheckOwned();
   if (status.ok() && early) status = history_.EndAt(step, recorded);
-  // An end that may be on record is kept to: before the last step is saved, RecordEnd writes it again.
+  // An end that may be on record is kept to: before the last step is saved, Training::RecordEnd writes it again.
   const bool ends = status.ok() || absl::IsUnknown(status);
   if (ends && last_state != nullptr) {
     training()->log()->SetState(last_state->step(), {last_state->hook().begin(), last_state->hook().end()});

@@ -100,7 +100,7 @@ void Chief::ExpireSessions(absl::Time now) {
 
 absl::StatusOr<uint64_t> Chief::FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes) {
   while (true) {
-    const uint64_t fresh_id = options_.draw_session_id();
+    const uint64_t fresh_id = options_.machine.draw_session_id();
     SessionTable::Opened session;
     {
       MutexLock lock(&mutex_);
@@ -125,7 +125,7 @@ absl::StatusOr<v1::OpenSessionReply> Chief::OpenSession(const v1::OpenSessionReq
     return absl::AbortedError(absl::StrCat("settings of the run were changed: the worker has those after ",
                                            request.changes(), " changes, the run had ", changes));
   }
-  absl::Status agreed = CheckVersions(request, options_.host);
+  absl::Status agreed = CheckVersions(request, options_.machine.host);
   if (agreed.ok()) agreed = Agree(request);
   // Settings that were changed since have another contract, and the worker asks for them.
   if (!agreed.ok() && changes != settings_.changes()) return absl::AbortedError("settings of the run were changed");

@@ -137,10 +137,10 @@ class ChiefTest : public ::testing::Test {
     options.config = config_;
     options.followed = followed_;
     options.share_memory = share_memory_;
-    options.executor = executor_;
+    options.machine.executor = executor_;
     options.housekeeping_period = absl::ZeroDuration();
     last_session_ = 0;
-    options.draw_session_id = draw_session_id_;
+    options.machine.draw_session_id = draw_session_id_;
     options.on_accepted = [this] {
       ++accepted_;
       return absl::OkStatus();
@@ -330,7 +330,7 @@ TEST_F(ChiefTest, ASessionIsNamedByWorkerAndIncarnation) {
 }
 
 TEST_F(ChiefTest, ASessionCannotBeGuessed) {
-  draw_session_id_ = Chief::Options().draw_session_id;
+  draw_session_id_ = Chief::Options().machine.draw_session_id;
   ASSERT_TRUE(Start().ok());
   uint64_t first = 0, varies = 0;
   for (uint64_t incarnation = 0; incarnation < 64; ++incarnation) {

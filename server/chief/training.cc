@@ -20,18 +20,18 @@ namespace {
 constexpr absl::Duration kTellLimit = absl::Seconds(5);
 
 // Null where no events are written.
-absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const Training::Options& options) {
+absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const ChiefOptions& options) {
   if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
   EventQueue::Options queue;
   queue.clock = options.clock;
-  queue.executor = options.executor;
-  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir, options.host));
+  queue.executor = options.machine.executor;
+  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir, options.machine.host));
   return std::make_unique<EventQueue>(queue, std::move(writer));
 }
 
 RunSummaries::Options SummaryOptions(const Training::Options& options) {
   RunSummaries::Options summaries;
-  summaries.clock = options.clock;
+  summaries.clock = options.chief->clock;
   summaries.every_steps = options.config.summary().every_steps();
   summaries.examples_per_step = options.config.input().batch_size() * options.config.training().replicas_to_aggregate();
   return summaries;
@@ -40,7 +40,7 @@ RunSummaries::Options SummaryOptions(const Training::Options& options) {
 SaveSchedule::Options ScheduleOptions(const Training::Options& options) {
   SaveSchedule::Options schedule;
   schedule.period = absl::Seconds(options.config.checkpoint().every_seconds());
-  schedule.seed = static_cast<uint64_t>(options.generation);
+  schedule.seed = static_cast<uint64_t>(options.history->generation());
   return schedule;
 }
 
@@ -51,13 +51,14 @@ size_t StateHash(const std::string& session_state) { return std::hash<std::strin
 absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, RestoredVariables restored) {
   const absl::optional<std::string> checkpoint = restored.checkpoint;
   const absl::Status read_memory = restored.read_memory;
-  ASSIGN_OR_RETURN(auto events, CreateEvents(options));
+  ASSIGN_OR_RETURN(auto events, CreateEvents(*options.chief));
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
   training->summaries_.OnStart(training->store_->step());
   // Beside what the workers do before their first step; they need not wait for it.
   if (training->checkpoint_writer_ != nullptr) {
-    training->prefault_ = std::make_unique<Prefault>(training->options_.executor, training->store_->PrepareSnapshots());
+    training->prefault_ =
+        std::make_unique<Prefault>(training->options_.chief->machine.executor, training->store_->PrepareSnapshots());
   }
   LocalShardOptions shard;
   shard.norms_every_steps = training->summaries_.norms_every_steps();
@@ -73,12 +74,13 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
 
 Training::Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events)
     : options_(std::move(options)),
-      schedule_(ScheduleOptions(options_), options_.clock->Now()),
-      log_(options_.followed || restored.session_state.assignments() > 0 ? std::make_unique<CommitLog>(options_.clock)
-                                                                         : nullptr),
+      schedule_(ScheduleOptions(options_), options_.chief->clock->Now()),
+      log_(options_.chief->followed || restored.session_state.assignments() > 0
+               ? std::make_unique<CommitLog>(options_.chief->clock)
+               : nullptr),
       store_(std::move(restored.store)),
       summaries_(SummaryOptions(options_), store_->step(), std::move(events)) {
-  if (!options_.followed) {
+  if (!options_.chief->followed) {
     restored.session_state.clear_hook();
     restored.session_state.clear_unseen();
   }
@@ -91,8 +93,8 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
 
 void Training::CreateReads(absl::Status memory) {
   VariableReads::Options reads;
-  reads.clock = options_.clock;
-  reads.draw_id = options_.draw_read_id;
+  reads.clock = options_.chief->clock;
+  reads.draw_id = options_.chief->machine.draw_session_id;
   reads.step = [sync = sync_.get()] { return sync->step(); };
   reads.take_snapshot = [sync = sync_.get()] { return sync->TakeSnapshot(); };
   reads.memory = std::move(memory);
@@ -100,12 +102,12 @@ void Training::CreateReads(absl::Status memory) {
 }
 
 absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
-  if (options_.logdir.empty()) return absl::OkStatus();
+  if (options_.chief->logdir.empty()) return absl::OkStatus();
   CheckpointWriter::Options checkpoint_writer;
-  checkpoint_writer.fs = options_.fs;
-  checkpoint_writer.clock = options_.clock;
-  checkpoint_writer.executor = options_.executor;
-  checkpoint_writer.directory = options_.logdir;
+  checkpoint_writer.fs = options_.chief->fs;
+  checkpoint_writer.clock = options_.chief->clock;
+  checkpoint_writer.executor = options_.chief->machine.executor;
+  checkpoint_writer.directory = options_.chief->logdir;
   checkpoint_writer.keep = options_.config.checkpoint().keep();
   checkpoint_writer.restored = std::move(restored);
   checkpoint_writer.may_save = options_.may_save;
@@ -119,21 +121,21 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
 
 SyncReplicas::Options Training::SyncOptions() {
   SyncReplicas::Options sync;
-  sync.clock = options_.clock;
-  sync.generation = options_.generation;
-  sync.old_version_bytes = options_.old_version_bytes;
-  sync.slots = options_.config.training().replicas_to_aggregate();
-  sync.total_steps = options_.total_steps;
+  sync.clock = options_.chief->clock;
+  sync.machine.generation = options_.history->generation();
+  sync.old_version_bytes = options_.chief->machine.old_version_bytes;
+  sync.machine.slots = options_.config.training().replicas_to_aggregate();
+  sync.machine.total_steps = options_.history->target().total_steps();
   sync.log = log_.get();
-  if (options_.followed) sync.limit = store_->step() - 1;
-  sync.lease = absl::Seconds(options_.config.cluster().lease_seconds());
+  if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
+  sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());
   if (options_.config.has_audit()) sync.audit = options_.config.audit();
   sync.seed = options_.config.training().seed();
   sync.learning_rate = options_.config.optimizer().learning_rate();
-  sync.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
+  sync.machine.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
   if (options_.config.training().end_on_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kEnds;
   if (options_.config.training().skip_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kSkipsStep;
-  sync.await_room = checkpoint_writer_ != nullptr && saves_all();
+  sync.machine.await_room = checkpoint_writer_ != nullptr && saves_all();
   sync.on_commit = [this](const SyncReplicas::Committed& committed) { OnCommit(committed); };
   sync.on_snapshot = [this](VariableStore::Snapshot snapshot) { SaveSoon(std::move(snapshot)); };
   sync.on_complete = [this] {
@@ -203,7 +205,7 @@ void Training::SaveIfDue() {
   const int64_t step = sync_->step();
   {
     MutexLock lock(&mutex_);
-    if (!schedule_.TakeDue(options_.clock->Now(), step)) return;
+    if (!schedule_.TakeDue(options_.chief->clock->Now(), step)) return;
   }
   SaveIfRoom();
 }
@@ -241,7 +243,7 @@ absl::Status Training::Save() {
   VariableStore::Snapshot snapshot = sync_->TakeSnapshot();
   const int64_t step = snapshot.step;
   const bool last = step >= sync_->total_steps();
-  if (last) RETURN_IF_ERROR(options_.before_end(step));
+  if (last) RETURN_IF_ERROR(RecordEnd(step));
   bool first, again;
   {
     MutexLock lock(&mutex_);
@@ -285,17 +287,24 @@ void Training::LimitSaves(absl::Time deadline) {
   if (checkpoint_writer_ != nullptr) checkpoint_writer_->LimitWaits(deadline);
 }
 
+absl::Status Training::RecordEnd(int64_t step) {
+  RunHistory* const history = options_.history;
+  if (step >= history->target().total_steps() && !history->in_doubt()) return absl::OkStatus();
+  RETURN_IF_ERROR(options_.may_save());
+  return history->EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
+}
+
 absl::Status Training::SaveUntilDeadline() {
   while (true) {
     absl::Status status = Save();
-    const absl::Time now = options_.clock->Now();
+    const absl::Time now = options_.chief->clock->Now();
     absl::optional<absl::Time> retry;
     {
       MutexLock lock(&mutex_);
       retry = schedule_.RetryAt(now, status);
     }
     if (!retry) return status;
-    options_.clock->Sleep(*retry - now);
+    options_.chief->clock->Sleep(*retry - now);
     LOG(WARNING) << "trying again to save the last step";
   }
 }
@@ -307,7 +316,7 @@ void Training::SaveSoon(VariableSnapshot snapshot) {
 
 void Training::EndEvents() {
   AwaitCommitsTold();
-  options_.followed ? summaries_.Flush() : summaries_.OnEnd();
+  options_.chief->followed ? summaries_.Flush() : summaries_.OnEnd();
 }
 
 void Training::EndFollowersEvents() {
@@ -316,7 +325,7 @@ void Training::EndFollowersEvents() {
 }
 
 void Training::AwaitCommitsTold() {
-  LOG_IF(ERROR, !sync_->AwaitCommitsTold(options_.clock->Now() + kTellLimit))
+  LOG_IF(ERROR, !sync_->AwaitCommitsTold(options_.chief->clock->Now() + kTellLimit))
       << "the event file may lack scalars and summaries of the last steps";
 }
 

@@ -11,15 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/system_random.h"
-#include "lockstep/common/base/threads/executor.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/chief/checkpoint/checkpoint_writer.h"
 #include "lockstep/server/chief/checkpoint/restore.h"
 #include "lockstep/server/chief/checkpoint/save_schedule.h"
+#include "lockstep/server/chief/chief_options.h"
+#include "lockstep/server/chief/run/run_history.h"
 #include "lockstep/server/chief/run/run_summaries.h"
 #include "lockstep/server/chief/variable_reads.h"
 #include "lockstep/server/ps/variable_store.h"
@@ -34,35 +32,17 @@ namespace lockstep {
 class Training {
  public:
   struct Options {
-    FileSystem* fs = nullptr;
-    Clock* clock = nullptr;
-    Executor* executor = Executor::Threads();
-    // Empty: no checkpoints and no events.
-    std::string logdir;
-    // Whether the logdir gets an event file.
-    bool write_events = true;
-    // In its name; empty is this machine's.
-    std::string host;
-    // Validated, with defaults filled in.
+    const ChiefOptions* chief = nullptr;
+    // The run's settings: those of the chief's options with the changes on record.
     config::v1::RunSpec config;
-    // The global step at which the run ends.
-    int64_t total_steps = 0;
-    int64_t generation = 0;
-    // See SyncReplicas::Options.
-    int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
-    // A program follows the run: no step begins before its SetLimit, and checkpoints hold its state.
-    bool followed = false;
+    RunHistory* history = nullptr;
     // CheckpointWriter::Options::may_save.
     std::function<absl::Status()> may_save;
-    // Called before the step at which the run has come to its end is saved. Its errors are those of Save.
-    std::function<absl::Status(int64_t step)> before_end;
     // The run has come to its end. Called without locks.
     std::function<void()> on_finished;
     // See SyncReplicas::Options.
     std::function<void(absl::Status)> on_failure;
     std::function<void()> on_last_disconnect;
-    // VariableReads::Options.
-    std::function<uint64_t()> draw_read_id = SystemRandom64;
   };
 
   // Saves at once what no checkpoint holds. Errors: those of the file system, after which nothing has changed.
@@ -136,6 +116,8 @@ class Training {
   void NoteSnapshot(const VariableSnapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing, when the disk has not taken an earlier one: that is new enough.
   void SaveIfRoom();
+  // Records that the run ends at this step: no later life goes beyond it, or waits for workers to reach it again.
+  absl::Status RecordEnd(int64_t step);
   absl::Status SaveUntilDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

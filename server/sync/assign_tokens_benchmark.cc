@@ -32,9 +32,9 @@ void AssignTokens(benchmark::State& state) {
   SimulatedClock clock;
   SyncReplicas::Options options;
   options.clock = &clock;
-  options.generation = kGeneration;
-  options.slots = slots;
-  options.total_steps = 10;
+  options.machine.generation = kGeneration;
+  options.machine.slots = slots;
+  options.machine.total_steps = 10;
   options.learning_rate.set_initial(1);
   SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots));
   std::vector<std::unique_ptr<FrameWorker>> connected;
@@ -62,7 +62,7 @@ class SimulatedSteps {
     options.generation = kGeneration;
     options.total_steps = std::numeric_limits<int64_t>::max();
     DeterministicPolicy::Options policy;
-    policy.slots = slots;
+    policy.leases.slots = slots;
     machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, 0), 0);
     for (int64_t session = 1; session <= workers; ++session) {
       machine_->OnConnected(session, "worker", now_);

@@ -38,9 +38,9 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
-    options.generation = kGeneration;
-    options.slots = 1;
-    options.total_steps = 100;
+    options.machine.generation = kGeneration;
+    options.machine.slots = 1;
+    options.machine.total_steps = 100;
     options.learning_rate.set_initial(1);
     options.old_version_bytes = old_version_bytes;
     options.on_commit = [](const SyncReplicas::Committed&) {};

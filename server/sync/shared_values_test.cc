@@ -26,10 +26,10 @@ class SharedValuesTest : public testing::Test {
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
-    options.generation = kGeneration;
-    options.slots = slots;
-    options.total_steps = 100;
-    options.lease = kLease;
+    options.machine.generation = kGeneration;
+    options.machine.slots = slots;
+    options.machine.total_steps = 100;
+    options.machine.lease = kLease;
     options.learning_rate.set_initial(1);
     options.on_commit = [](const SyncReplicas::Committed&) {};
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };

@@ -14,23 +14,15 @@
 namespace lockstep {
 namespace {
 
-StepMachine::Options MachineOptions(const SyncReplicas::Options& options, const StepShard& shard) {
-  StepMachine::Options machine;
-  machine.generation = options.generation;
-  machine.slots = options.slots;
-  machine.max_partial_sums = shard.max_partial_sums();
-  machine.total_steps = options.total_steps;
-  machine.lease = options.lease;
-  machine.snapshot_every_steps = options.snapshot_every_steps;
-  machine.await_room = options.await_room;
-  machine.limit = options.limit;
-  return machine;
+StepMachine NewMachine(StepMachine::Options options, std::unique_ptr<StepPolicy> policy, const StepShard& shard) {
+  options.max_partial_sums = shard.max_partial_sums();
+  return StepMachine(options, std::move(policy), shard.step());
 }
 
 std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, const StepShard& shard) {
   DeterministicPolicy::Options policy;
-  policy.slots = options.slots;
-  policy.lease = options.lease;
+  policy.leases.slots = options.machine.slots;
+  policy.leases.lease = options.machine.lease;
   if (options.audit) {
     policy.audit.enabled = true;
     policy.audit.fraction = options.audit->fraction();
@@ -48,10 +40,10 @@ std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, cons
 SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard)
     : options_(std::move(options)),
       shard_(std::move(shard)),
-      machine_(MachineOptions(options_, *shard_), NewPolicy(options_, *shard_), shard_->step()),
+      machine_(NewMachine(options_.machine, NewPolicy(options_, *shard_), *shard_)),
       learning_rate_(options_.learning_rate),
       rates_(shard_->step(), options_.clock->Now()),
-      pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.slots)) {
+      pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.machine.slots)) {
   MutexLock lock(&mutex_);
   if (machine_.running()) BeginStep();
 }
@@ -85,7 +77,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
                                           &mutex_,
                                           session,
                                           name,
-                                          FrameLimitsOf(shard_->layout(), options_.slots, checks.sparse),
+                                          FrameLimitsOf(shard_->layout(), options_.machine.slots, checks.sparse),
                                           ContributionChecker(&shard_->layout(), checks)};
     auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_);
     connection.reset(new StepConnection(options, std::move(listener), std::move(delivery)));

@@ -49,10 +49,8 @@ class SyncReplicas : private StepConnection::Owner {
   static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
     Clock* clock = nullptr;
-    int64_t generation = 0;
-    int64_t slots = 1;  // replicas_to_aggregate
-    int64_t total_steps = 0;
-    absl::Duration lease = absl::Seconds(5);
+    // Its max_partial_sums is the shard's.
+    StepMachine::Options machine;
     config::v1::LearningRate learning_rate;
     // What is computed twice and compared; nothing when absent.
     absl::optional<config::v1::AuditConfig> audit;
@@ -60,12 +58,6 @@ class SyncReplicas : private StepConnection::Owner {
     uint64_t seed = 0;
     // What workers that hang may keep of old versions of the values; of two, however large they are.
     int64_t old_version_bytes = kOldVersionBytes;
-    // A snapshot is taken at every multiple of this many steps; 0: only when requested.
-    int64_t snapshot_every_steps = 0;
-    // StepMachine::Options.
-    bool await_room = false;
-    // StepMachine::Options.
-    int64_t limit = StepMachine::kNoLimit;
     // Gets every update in order, and is asked for what snapshots are to hold; may be null.
     CommitLog* log = nullptr;
     // What something that is not finite does: it fails the run; ends it before its step; or the step counts and nothing

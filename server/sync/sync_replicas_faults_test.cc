@@ -32,9 +32,9 @@ struct TestRun {
     store->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock;
-    options.generation = kGeneration;
-    options.slots = 2;
-    options.total_steps = 10;
+    options.machine.generation = kGeneration;
+    options.machine.slots = 2;
+    options.machine.total_steps = 10;
     options.learning_rate.set_initial(1);
     options.on_commit = [](const SyncReplicas::Committed&) {};
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };

@@ -86,12 +86,12 @@ class SyncReplicasThreadsTest : public ::testing::Test {
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
-    options.generation = kGeneration;
-    options.slots = slots_;
-    options.total_steps = kSteps;
-    options.lease = absl::Seconds(1);
+    options.machine.generation = kGeneration;
+    options.machine.slots = slots_;
+    options.machine.total_steps = kSteps;
+    options.machine.lease = absl::Seconds(1);
     options.learning_rate.set_initial(0.125);
-    options.snapshot_every_steps = 7;
+    options.machine.snapshot_every_steps = 7;
     options.on_commit = [this](const SyncReplicas::Committed& committed) {
       if (committed.commit.step() == kSteps) done_.Set(/*closed=*/false);
     };

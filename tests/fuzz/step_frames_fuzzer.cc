@@ -89,7 +89,7 @@ class FuzzedChief {
     options.fs = &fs_;
     options.clock = &clock_;
     options.config = config_;
-    options.draw_session_id = [this] { return ++last_session_; };
+    options.machine.draw_session_id = [this] { return ++last_session_; };
     options.housekeeping_period = absl::ZeroDuration();
     chief_ = Chief::Create(std::move(options)).value();
   }

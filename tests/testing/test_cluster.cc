@@ -79,7 +79,7 @@ absl::Status TestCluster::StartChief() {
   chief.clock = options_.clock;
   if (options_.with_logdir) chief.logdir = kLogdir;
   chief.config = options_.config;
-  chief.host = "host-chief";
+  chief.machine.host = "host-chief";
   chief.share_memory = options_.share_memory;
   chief.housekeeping_period = options_.housekeeping_period;
   ASSIGN_OR_RETURN(chief_, Chief::Create(std::move(chief)));

@@ -38,7 +38,7 @@ class GrpcServedChief : public ServedChief {
   const std::unique_ptr<ChiefServer> server_;
 };
 
-ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefMachine& machine,
+ChiefProcess::Options ProcessOptions(const SessionOptions& options, const SessionMachine& machine,
                                      const std::unique_ptr<AddressFile>* address_file) {
   ChiefProcess::Options process;
   process.chief.on_accepted = [address_file] { return (*address_file)->Prepare(); };
@@ -46,11 +46,7 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const ChiefM
   process.predecessor_limit = options.predecessor_limit;
   process.chief.fs = options.fs;
   process.chief.clock = options.clock;
-  process.chief.host = machine.host;
-  process.chief.build = machine.build;
-  process.chief.executor = machine.executor;
-  process.chief.draw_session_id = machine.draw_session_id;
-  process.chief.old_version_bytes = machine.old_version_bytes;
+  process.chief.machine = machine;
   process.chief.logdir = options.logdir;
   process.chief.write_events = options.write_events;
   process.chief.config = options.op.spec;
@@ -86,16 +82,17 @@ absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& li
   return std::unique_ptr<ServedChief>(new GrpcServedChief(std::move(server)));
 }
 
-absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options, const ChiefMachine& machine) {
+absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options,
+                                                                 const SessionMachine& machine) {
   std::unique_ptr<ChiefSession> session(new ChiefSession(std::move(options), machine));
   RETURN_IF_ERROR(session->Start(machine));
   return session;
 }
 
-ChiefSession::ChiefSession(SessionOptions options, const ChiefMachine& machine)
+ChiefSession::ChiefSession(SessionOptions options, const SessionMachine& machine)
     : options_(std::move(options)), process_(ProcessOptions(options_, machine, &address_file_)) {}
 
-absl::Status ChiefSession::Serve(const ChiefMachine& machine) {
+absl::Status ChiefSession::Serve(const SessionMachine& machine) {
   ASSIGN_OR_RETURN(server_, machine.serve(options_.listen, process_.chief()));
   LOG(INFO) << "chief: listening on " << server_->address();
   RETURN_IF_ERROR(address_file_->Write(server_->address()));
@@ -111,7 +108,7 @@ absl::Status ChiefSession::Create() {
   return process_.Create();
 }
 
-absl::Status ChiefSession::Start(const ChiefMachine& machine) {
+absl::Status ChiefSession::Start(const SessionMachine& machine) {
   ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
   address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr)

@@ -9,11 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/common/base/process/process.h"
-#include "lockstep/common/base/system_random.h"
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
-#include "lockstep/common/contract/build_info.h"
+#include "lockstep/server/chief/chief_options.h"
 #include "lockstep/server/process/address_file.h"
 #include "lockstep/server/process/chief_process.h"
 #include "lockstep/train/session/end/run_ending.h"
@@ -39,14 +37,8 @@ class ServedChief {
 // Over gRPC at `listen`. Errors: Unavailable when an address cannot be bound.
 absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief);
 
-// What a chief's session has of its machine; the simulation has another.
-struct ChiefMachine {
-  // Chief::Options.
-  std::string host = HostName();
-  v1::BuildInfo build = ThisBuildInfo();
-  Executor* executor = Executor::Threads();
-  std::function<uint64_t()> draw_session_id = SystemRandom64;
-  int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
+// A chief's machine and its way to serve other processes; the simulation has another.
+struct SessionMachine : ChiefMachine {
   // Called with SessionOptions::listen, unless that is empty.
   std::function<absl::StatusOr<std::unique_ptr<ServedChief>>(const std::string& listen, Chief* chief)> serve =
       ServeOverGrpc;
@@ -61,7 +53,7 @@ class ChiefSession : public Session, public StepGate {
   // Returns when the model is known and its variables have values. Nothing begins before AllowThrough. Errors: those of
   // Chief::Create; Unavailable when an address cannot be bound; Cancelled when the process was told to stop; the error
   // of the process's own worker, if it cannot compute.
-  static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const ChiefMachine& machine = {});
+  static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const SessionMachine& machine = {});
   ~ChiefSession() override;
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -96,10 +88,10 @@ class ChiefSession : public Session, public StepGate {
   Chief* chief() const { return process_.chief(); }
 
  private:
-  ChiefSession(SessionOptions options, const ChiefMachine& machine);
-  absl::Status Start(const ChiefMachine& machine);
+  ChiefSession(SessionOptions options, const SessionMachine& machine);
+  absl::Status Start(const SessionMachine& machine);
   absl::Status Create();
-  absl::Status Serve(const ChiefMachine& machine);
+  absl::Status Serve(const SessionMachine& machine);
   // `last_state` may be null.
   absl::Status EndRun(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);

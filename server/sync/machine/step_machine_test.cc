@@ -30,8 +30,8 @@ class StepMachineTest : public ::testing::Test {
     options.slots = slots;
     options.max_partial_sums = max_partial_sums_;
     DeterministicPolicy::Options policy;
-    policy.slots = slots;
-    policy.lease = kLease;
+    policy.leases.slots = slots;
+    policy.leases.lease = kLease;
     machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, step), step);
   }
   StepEffects Connect(uint64_t session) {

@@ -6,16 +6,9 @@
 namespace lockstep {
 namespace {
 
-SlotLeases::Options LeaseOptions(const DeterministicPolicy::Options& options) {
-  SlotLeases::Options leases;
-  leases.slots = options.slots;
-  leases.lease = options.lease;
-  return leases;
-}
-
 SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   SlotAudit::Options audit = options.audit;
-  audit.slots = options.slots;
+  audit.slots = options.leases.slots;
   return audit;
 }
 
@@ -30,11 +23,11 @@ constexpr size_t kMostLate = 4;
 }  // namespace
 
 DeterministicPolicy::DeterministicPolicy(const Options& options, int64_t step)
-    : slots_(options.slots),
-      lease_(options.lease),
+    : slots_(options.leases.slots),
+      lease_(options.leases.lease),
       step_(step),
-      leases_(LeaseOptions(options)),
-      ledger_(options.slots, options.lease, step),
+      leases_(options.leases),
+      ledger_(slots_, lease_, step),
       audit_(AuditOptions(options), step) {}
 
 void DeterministicPolicy::Release(uint64_t session) {

@@ -24,9 +24,8 @@ namespace lockstep {
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
-    int64_t slots = 1;  // replicas_to_aggregate
-    absl::Duration lease = absl::Seconds(5);
-    // Its slots are those above.
+    SlotLeases::Options leases;
+    // Its slots are those of the leases.
     SlotAudit::Options audit;
   };
 

@@ -16,8 +16,8 @@ class DeterministicPolicyTest : public ::testing::Test {
  protected:
   void Start(int64_t slots, int64_t workers, const SlotAudit::Options& audit = {}) {
     DeterministicPolicy::Options options;
-    options.slots = slots;
-    options.lease = kLease;
+    options.leases.slots = slots;
+    options.leases.lease = kLease;
     options.audit = audit;
     policy_ = std::make_unique<DeterministicPolicy>(options, kStep);
     for (int64_t session = 1; session <= workers; ++session) {

@@ -39,12 +39,12 @@ class SyncReplicasFixture : public ::testing::Test {
     store_->Initialize(1);
     SyncReplicas::Options options;
     options.clock = &clock_;
-    options.generation = kGeneration;
-    options.slots = slots;
-    options.total_steps = total_steps;
-    options.lease = kLease;
+    options.machine.generation = kGeneration;
+    options.machine.slots = slots;
+    options.machine.total_steps = total_steps;
+    options.machine.lease = kLease;
     options.learning_rate.set_initial(1);
-    options.snapshot_every_steps = snapshot_every_steps;
+    options.machine.snapshot_every_steps = snapshot_every_steps;
     options.audit = audit;
     options.non_finite = non_finite_;
     options.on_complete = [this] { ++completions_; };

@@ -318,7 +318,7 @@ class RunningProgram {
   }
 
   absl::StatusOr<train::HeldSession> Open(const train::SessionOptions& options) {
-    train::ChiefMachine machine;
+    train::SessionMachine machine;
     machine.host = process_->host()->name;
     machine.build = SimulatedBuild();
     machine.executor = process_->executor();

@@ -28,15 +28,15 @@ namespace {
 ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, AddressFile* address_file) {
   ChiefProcess::Options options;
   options.chief.fs = process->fs();
-  options.chief.host = process->host()->name;
-  options.chief.build = SimulatedBuild();
+  options.chief.machine.host = process->host()->name;
+  options.chief.machine.build = SimulatedBuild();
   options.chief.clock = process->clock();
-  options.chief.executor = process->executor();
+  options.chief.machine.executor = process->executor();
   options.chief.logdir = role.logdir;
   options.chief.config = role.config;
   options.chief.change_settings = role.change_settings;
-  options.chief.old_version_bytes = role.old_version_bytes;
-  options.chief.draw_session_id = [process] { return process->world()->random()->Next(); };
+  options.chief.machine.old_version_bytes = role.old_version_bytes;
+  options.chief.machine.draw_session_id = [process] { return process->world()->random()->Next(); };
   options.chief.on_accepted = [address_file] { return address_file->Prepare(); };
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;

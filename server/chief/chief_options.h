@@ -1,0 +1,70 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_CHIEF_OPTIONS_H_
+#define LOCKSTEP_SERVER_CHIEF_CHIEF_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/system_random.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/contract/build_info.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/sync_replicas.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+
+// The chief's process and machine. Tests and the simulation substitute their own.
+struct ChiefMachine {
+  Executor* executor = Executor::Threads();
+  // Names of the machine and the program, for people.
+  std::string host = HostName();
+  v1::BuildInfo build = ThisBuildInfo();
+  // Draws the id of a session or of a read, which nobody may guess.
+  std::function<uint64_t()> draw_session_id = SystemRandom64;
+  // See SyncReplicas::Options.
+  int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
+};
+
+// The options of a chief. Its parts read them here, so that no field is copied from one struct to the next.
+struct ChiefOptions {
+  FileSystem* fs = nullptr;
+  Clock* clock = nullptr;
+  // Empty: no checkpoints and no events.
+  std::string logdir;
+  // If true, the logdir gets an event file.
+  bool write_events = true;
+  // Validated, with defaults filled in.
+  config::v1::RunSpec config;
+  ChiefMachine machine;
+  // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
+  // size goes on with those of `config`, and the change is recorded. What a program has changed between steps since
+  // it was last started with this `config` stays.
+  bool change_settings = false;
+  // Workers on this machine may share memory with the chief.
+  bool share_memory = false;
+  // A program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its state.
+  bool followed = false;
+  // RestoreOptions::initialize.
+  std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
+  // The name of a program whose functions the weights depend on. It is recorded, and a run that has one is resumed by
+  // no other.
+  std::string program;
+  // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
+  // long. Create returns its errors.
+  std::function<absl::Status()> on_accepted;
+  // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
+  absl::Duration housekeeping_period = absl::Milliseconds(100);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_CHIEF_OPTIONS_H_
