@@ -29,6 +29,7 @@ pure=(
   server/sync/policy/worker_ledger
   server/sync/policy/slot_leases
   server/sync/policy/slot_map
+  server/sync/machine/run_event
   server/sync/machine/step_machine
   server/sync/workers/step_rates
   server/sync/machine/sum_admission

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
 Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : options_(std::move(options)),
       settings_(options_.config),
-      history_(std::move(directory), options_.clock->WallTime()),
+      history_(std::move(directory), options_.clock->WallTime(), this),
       shared_memory_(NewSharedMemory(options_)),
       sessions_(generation()) {}
 
@@ -109,13 +109,7 @@ absl::StatusOr<std::unique_ptr<Training>> Chief::CreateTraining(std::shared_ptr<
   training.chief = &options_;
   training.config = spec;
   training.history = &history_;
-  training.may_save = [this] { return CheckOwned(); };
-  training.on_finished = [this] { OnFinished(); };
-  training.on_failure = [this](absl::Status why) { OnFailure(std::move(why)); };
-  training.on_last_disconnect = [this] {
-    MutexLock lock(&mutex_);
-    changed_.SignalAll();
-  };
+  training.events = this;
   return Training::Create(std::move(training), std::move(restored));
 }
 
@@ -213,14 +207,17 @@ absl::StatusOr<v1::ReadVariablesReply> Chief::ReadVariables(const v1::ReadVariab
   return training->reads()->Read(request);
 }
 
-absl::Status Chief::CheckOwned() {
-  if (history_.directory() == nullptr) return absl::OkStatus();
-  const absl::Status status = history_.directory()->CheckOwned();
-  if (!absl::IsFailedPrecondition(status)) return status;
+void Chief::OnEvent(const RunEvent& event) {
+  Log(event);
+  const RunEvent::Kind kind = event.kind;
+  const bool ends = kind == RunEvent::kFinished || kind == RunEvent::kFailed || kind == RunEvent::kLogdirLost;
+  const bool idle = kind == RunEvent::kLeft && event.count == 0;
+  if (!ends && !idle) return;
   MutexLock lock(&mutex_);
-  life_.LoseLogdir(status);
+  if (kind == RunEvent::kFinished) life_.Finish();
+  if (kind == RunEvent::kFailed) life_.Fail(event.status);
+  if (kind == RunEvent::kLogdirLost) life_.LoseLogdir(event.status);
   changed_.SignalAll();
-  return status;
 }
 
 bool Chief::TakeIdleLog(absl::Time now, bool idle) {

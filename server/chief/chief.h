@@ -23,6 +23,7 @@
 #include "lockstep/server/chief/run/run_settings.h"
 #include "lockstep/server/chief/session_table.h"
 #include "lockstep/server/chief/training.h"
+#include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/session_state.pb.h"
@@ -32,7 +33,7 @@ namespace lockstep {
 // Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events.
 // Life: Create (restores what the logdir has), serve until Wait returns, Stop. First start, resume and
 // recovery are the same path. Thread-safe.
-class Chief {
+class Chief : private RunEvents {
  public:
   using Options = ChiefOptions;
 
@@ -149,12 +150,9 @@ class Chief {
   absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
   absl::Status ChangeAt(int64_t step, const SettingsChange& change, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnFinished() ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnFailure(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns OK without a logdir, or if it is still this chief's. Else FailedPrecondition, and the chief stops.
-  absl::Status CheckOwned() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost: the worker
-  // did nothing wrong, and will find the chief that has the logdir.
+  void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:
+  // the worker did nothing wrong, and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(mutex_);
   // The run is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(mutex_);

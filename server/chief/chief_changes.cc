@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/server/chief/chief.h"
@@ -31,7 +30,7 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by
 
 absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckAssign(values));
-  RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(history_.CheckOwned());
   // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
   RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) {
     v1::RunRecord::Assignment* const assignment = record->add_assignment();
@@ -96,7 +95,7 @@ absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Trainin
   // Asked for again it changes nothing.
   if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
-  RETURN_IF_ERROR(CheckOwned());
+  RETURN_IF_ERROR(history_.CheckOwned());
   const absl::Status recorded = history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
   // The next life may find it there: no step may be computed without it.
   if (!recorded.ok() && history_.in_doubt()) {
@@ -115,7 +114,7 @@ absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Trainin
   }
   RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer()));
   training->SetBatchSize(spec.input().batch_size());
-  LOG(INFO) << "settings of the run are others from step " << step << " on";
+  OnEvent({RunEvent::kChanged, step});
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
   // Without the checkpoint a recovery would compute across the change.

@@ -37,7 +37,7 @@ absl::Status Chief::End(const std::string& reason, const v1::SessionState* last_
   }
   const bool early = step < replicas->total_steps() || history_.in_doubt();
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
-  if (status.ok() && early) status = CheckOwned();
+  if (status.ok() && early) status = history_.CheckOwned();
   if (status.ok() && early) status = history_.EndAt(step, recorded);
   // An end that may be on record is kept to: before the last step is saved, Training::RecordEnd writes it again.
   const bool ends = status.ok() || absl::IsUnknown(status);
@@ -46,22 +46,9 @@ absl::Status Chief::End(const std::string& reason, const v1::SessionState* last_
   }
   if (ends) replicas->EndAt(step);
   replicas->ReleaseAfterChange();
-  if (status.ok() && early) LOG(INFO) << "the run is to end at step " << step << ": " << recorded;
+  if (status.ok() && early) OnEvent({RunEvent::kEndRecorded, step, "", recorded});
   if (!status.ok() && ends) LOG(WARNING) << status.message();
   return status;
-}
-
-void Chief::OnFinished() {
-  MutexLock lock(&mutex_);
-  life_.Finish();
-  changed_.SignalAll();
-}
-
-void Chief::OnFailure(absl::Status why) {
-  LOG(ERROR) << "the run stops: " << why.message();
-  MutexLock lock(&mutex_);
-  life_.Fail(std::move(why));
-  changed_.SignalAll();
 }
 
 absl::Status Chief::FinishRun(Training* training) {
@@ -102,7 +89,7 @@ void Chief::EndFollowersEvents() {
 }
 
 void Chief::NoteFinished() {
-  absl::Status status = CheckOwned();
+  absl::Status status = history_.CheckOwned();
   if (status.ok()) status = history_.Update([](v1::RunRecord* record) { record->set_finished(true); });
   LOG_IF(ERROR, !status.ok()) << "that the run is over could not be recorded: " << status.message();
 }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/contract/canary_values.h"
@@ -38,7 +37,7 @@ absl::Status CheckNames(const v1::OpenSessionRequest& request) {
 }  // namespace
 
 absl::Status Chief::CheckOwnedForWorker() {
-  const absl::Status owned = CheckOwned();
+  const absl::Status owned = history_.CheckOwned();
   return absl::IsFailedPrecondition(owned) ? absl::UnavailableError(owned.message()) : owned;
 }
 
@@ -48,8 +47,9 @@ absl::Status Chief::Declare(const RunContract* known, const v1::OpenSessionReque
     RETURN_IF_ERROR(contract->Check(request));  // its canary, which no other is there to be held against
     RETURN_IF_ERROR(CheckOwnedForWorker());
     RETURN_IF_ERROR(StartModel(std::move(contract)));
-    LOG(INFO) << "the model was declared by " << IdentityOf(request).ToString() << ": "
-              << request.model().variables_size() << " variables";
+    RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
+    declared.count = request.model().variables_size();
+    OnEvent(declared);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(known->Check(request));
@@ -79,7 +79,7 @@ absl::Status Chief::Agree(const v1::OpenSessionRequest& request) {
 }
 
 void Chief::Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) {
-  LOG(WARNING) << "a worker is refused: " << why.message();
+  OnEvent({RunEvent::kRefused, 0, IdentityOf(request).ToString(), "", why});
   MutexLock lock(&mutex_);
   const auto id = sessions_.Find(request.worker(), request.incarnation());
   if (id && !training_->sync()->connected(*id)) sessions_.Remove(*id);
@@ -112,7 +112,7 @@ absl::StatusOr<uint64_t> Chief::FindOrAddSession(const v1::OpenSessionRequest& r
       changed_.SignalAll();
     }
     if (session.outcome == SessionTable::Outcome::kAdded) {
-      LOG(INFO) << absl::CHexEscape(request.worker()) << " opened session " << ShortSessionId(session.id);
+      OnEvent({RunEvent::kJoined, 0, absl::CHexEscape(request.worker()), absl::StrCat(ShortSessionId(session.id))});
     }
     if (session.id != 0) return session.id;
   }

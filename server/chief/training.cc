@@ -110,11 +110,9 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.directory = options_.chief->logdir;
   checkpoint_writer.keep = options_.config.checkpoint().keep();
   checkpoint_writer.restored = std::move(restored);
-  checkpoint_writer.may_save = options_.may_save;
-  if (saves_all()) checkpoint_writer.on_room = [this] { sync_->OnRoomForSnapshot(); };
-  checkpoint_writer.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
-    OnSaved(step, prefix, status);
-  };
+  checkpoint_writer.may_save = [history = options_.history] { return history->CheckOwned(); };
+  checkpoint_writer.writes_all = saves_all();
+  checkpoint_writer.events = this;
   ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));
   return absl::OkStatus();
 }
@@ -136,21 +134,11 @@ SyncReplicas::Options Training::SyncOptions() {
   if (options_.config.training().end_on_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kEnds;
   if (options_.config.training().skip_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kSkipsStep;
   sync.machine.await_room = checkpoint_writer_ != nullptr && saves_all();
-  sync.on_commit = [this](const SyncReplicas::Committed& committed) { OnCommit(committed); };
-  sync.on_snapshot = [this](VariableStore::Snapshot snapshot) { SaveSoon(std::move(snapshot)); };
-  sync.on_complete = [this] {
-    EndLog(absl::OkStatus());
-    options_.on_finished();
-  };
-  sync.on_failure = [this](absl::Status why) {
-    EndLog(why);
-    options_.on_failure(std::move(why));
-  };
-  sync.on_last_disconnect = options_.on_last_disconnect;
+  sync.events = this;
   return sync;
 }
 
-void Training::OnCommit(const SyncReplicas::Committed& committed) {
+void Training::OnCommitted(const CommittedStep& committed) {
   const int64_t step = committed.commit.step();
   summaries_.OnCommit(
       {step, committed.commit.mean_loss(), committed.commit.learning_rate(), committed.norms, committed.last});
@@ -165,12 +153,14 @@ void Training::OnCommit(const SyncReplicas::Committed& committed) {
   }
 }
 
-void Training::OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) {
-  if (!status.ok()) return;
-  LOG(INFO) << "saved " << prefix;
-  summaries_.OnSaved(step, prefix);
+void Training::OnEvent(const RunEvent& event) {
+  if (event.kind == RunEvent::kRoom) return sync_->OnRoomForSnapshot();
+  if (event.kind == RunEvent::kFinished || event.kind == RunEvent::kFailed) EndLog(event.status);
+  options_.events->OnEvent(event);
+  if (event.kind != RunEvent::kSaved) return;
+  summaries_.OnSaved(event.step, event.text);
   MutexLock lock(&mutex_);
-  schedule_.OnSaved(step, prefix);
+  schedule_.OnSaved(event.step, event.text);
 }
 
 void Training::SetBatchSize(int64_t batch_size) {
@@ -253,7 +243,7 @@ absl::Status Training::Save() {
     first = !schedule_.HasSaved(0);
   }
   if (again) return SaveOver(std::move(snapshot));
-  // What waits is not replaced; on_saved says more.
+  // What waits is not replaced; schedule_ says more.
   if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
   NoteSnapshot(snapshot);
   checkpoint_writer_->SaveAtOnce(std::move(snapshot));
@@ -290,7 +280,7 @@ void Training::LimitSaves(absl::Time deadline) {
 absl::Status Training::RecordEnd(int64_t step) {
   RunHistory* const history = options_.history;
   if (step >= history->target().total_steps() && !history->in_doubt()) return absl::OkStatus();
-  RETURN_IF_ERROR(options_.may_save());
+  RETURN_IF_ERROR(history->CheckOwned());
   return history->EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
 }
 
@@ -340,7 +330,7 @@ absl::StatusOr<int64_t> Training::AwaitHeld() {
 
 void Training::Fail(absl::Status why) {
   Abandon(why);
-  options_.on_failure(std::move(why));
+  options_.events->OnEvent({RunEvent::kFailed, sync_->step(), "", "", std::move(why)});
 }
 
 absl::Status Training::Explain(absl::Status status) {

@@ -2,7 +2,6 @@
 #define LOCKSTEP_SERVER_CHIEF_TRAINING_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "lockstep/server/chief/variable_reads.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/ps/versions/prefault.h"
+#include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/status.pb.h"
 
@@ -29,25 +29,20 @@ namespace lockstep {
 
 // A run whose model is known: its variables, the steps that change them, its checkpoints and its events. Life: Create,
 // serve workers through sync(); destroying it waits for the disk. Thread-safe.
-class Training {
+class Training : private RunEvents {
  public:
   struct Options {
     const ChiefOptions* chief = nullptr;
     // The run's settings: those of the chief's options with the changes on record.
     config::v1::RunSpec config;
     RunHistory* history = nullptr;
-    // CheckpointWriter::Options::may_save.
-    std::function<absl::Status()> may_save;
-    // The run has come to its end. Called without locks.
-    std::function<void()> on_finished;
-    // See SyncReplicas::Options.
-    std::function<void(absl::Status)> on_failure;
-    std::function<void()> on_last_disconnect;
+    // Receives what happens, but for kRoom.
+    RunEvents* events = nullptr;
   };
 
   // Saves at once what no checkpoint holds. Errors: those of the file system, after which nothing has changed.
   static absl::StatusOr<std::unique_ptr<Training>> Create(Options options, RestoredVariables restored);
-  ~Training();
+  ~Training() override;
 
   SyncReplicas* sync() { return sync_.get(); }
   const SyncReplicas* sync() const { return sync_.get(); }
@@ -89,7 +84,7 @@ class Training {
   absl::Status Explain(absl::Status status);
   // Stops the steps and ends the followers' log with the reason. Saves nothing.
   void Abandon(const absl::Status& why);
-  // Ends the steps of a run that cannot continue, and calls on_failure.
+  // Ends the steps of a run that cannot continue, and reports kFailed.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run has ended: its events are written, and, unless it is followed, that no more come.
   void EndEvents();
@@ -102,10 +97,11 @@ class Training {
   void CreateReads(absl::Status memory);
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
-  void OnCommit(const SyncReplicas::Committed& committed);
+  void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnCommitted(const CommittedStep& committed) override;
+  void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
   // The summaries have what there is to say of every step that is committed.
   void AwaitCommitsTold();
-  void OnSaved(int64_t step, const std::string& prefix, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndLog(absl::Status why);
   absl::Status AwaitEndOfLog();
   // With checkpoint.every_steps every multiple is written: steps wait where the disk has not taken an earlier one.
@@ -124,7 +120,7 @@ class Training {
   mutable Mutex mutex_;
   SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
 
-  // In order of dependence: callbacks of sync_ reach checkpoint_writer_, those of checkpoint_writer_ the summaries.
+  // In order of dependence: events of sync_ reach checkpoint_writer_, those of checkpoint_writer_ the summaries.
   const std::unique_ptr<CommitLog> log_;
   const std::unique_ptr<VariableStore> store_;
   RunSummaries summaries_;

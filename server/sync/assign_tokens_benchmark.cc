@@ -36,6 +36,8 @@ void AssignTokens(benchmark::State& state) {
   options.machine.slots = slots;
   options.machine.total_steps = 10;
   options.learning_rate.set_initial(1);
+  RunEvents ignored;
+  options.events = &ignored;
   SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots));
   std::vector<std::unique_ptr<FrameWorker>> connected;
   for (int64_t i = 1; i <= workers; ++i) {

@@ -12,6 +12,7 @@
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/server/sync/testing/no_failures.h"
 
 namespace lockstep {
 namespace {
@@ -43,8 +44,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     options.machine.total_steps = 100;
     options.learning_rate.set_initial(1);
     options.old_version_bytes = old_version_bytes;
-    options.on_commit = [](const SyncReplicas::Committed&) {};
-    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    options.events = &events_;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1));
     good_ = Connect(kGoodSession);
     ASSERT_TRUE(good_->Ask().ok());
@@ -90,6 +90,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
   std::string Values() const { return std::string(store_->values()->data(), store_->values()->size()); }
 
   SimulatedClock clock_;
+  NoFailures events_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
   std::unique_ptr<FrameWorker> good_;

@@ -10,6 +10,7 @@
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/server/sync/testing/no_failures.h"
 
 namespace lockstep {
 namespace {
@@ -31,8 +32,7 @@ class SharedValuesTest : public testing::Test {
     options.machine.total_steps = 100;
     options.machine.lease = kLease;
     options.learning_rate.set_initial(1);
-    options.on_commit = [](const SyncReplicas::Committed&) {};
-    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    options.events = &events_;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots));
   }
 
@@ -65,6 +65,7 @@ class SharedValuesTest : public testing::Test {
   static float After(int64_t steps) { return -static_cast<float>(steps * (steps + 1)) / 2; }
 
   SimulatedClock clock_;
+  NoFailures events_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
 };

@@ -102,10 +102,13 @@ void SyncReplicas::Close(StepConnection* connection) {
     connection->AssertHeld();
     if (connection->closed_) return;
     const uint64_t session = connection->session_;  // Remove may drop the last reference
+    const std::string name = connection->name_;
     Remove(session, /*why=*/absl::OkStatus(), /*at_once=*/false, &outbox);
     const absl::Time now = options_.clock->Now();
     TakeAndCommit(machine_.OnDisconnected(session, now), now, &outbox);
-    outbox.last_disconnected = machine_.idle();
+    RunEvent left{RunEvent::kLeft, shard_->step(), name};
+    left.count = static_cast<int64_t>(connections_.size());
+    outbox.last_events.push_back(std::move(left));
   }
   CarryOut(&outbox);
 }

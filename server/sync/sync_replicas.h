@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include "lockstep/server/sync/delivery/delivery_factory.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
 #include "lockstep/server/sync/machine/step_machine.h"
+#include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/step_connection.h"
 #include "lockstep/server/sync/workers/step_rates.h"
@@ -37,15 +37,6 @@ namespace lockstep {
 // Owns the connections. Thread-safe. Lock order: mutex_, then those of the shard.
 class SyncReplicas : private StepConnection::Owner {
  public:
-  struct Committed {
-    v1::StepCommit commit;
-    // Of its slots, in order; serialized.
-    std::vector<std::string> summaries;
-    // StepShard::Committed.
-    absl::optional<UpdateNorms> norms;
-    // The run ends here.
-    bool last = false;
-  };
   static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
     Clock* clock = nullptr;
@@ -64,17 +55,9 @@ class SyncReplicas : private StepConnection::Owner {
     // else changes, which the shard sees to.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
     NonFinite non_finite = NonFinite::kFails;
-    // Called without locks, from the thread that committed; possibly side by side for two steps.
-    std::function<void(const Committed&)> on_commit;
-    std::function<void(VariableSnapshot)> on_snapshot;
-    // The run cannot continue: a loss, a gradient or an update value is not finite (with kFails), or an audit found a
-    // difference. Once.
-    std::function<void(absl::Status)> on_failure;
-    // The run has come to its end: the last step, the end of the input, or EndAt. Once, after the on_commit of that
-    // step.
-    std::function<void()> on_complete;
-    // The last connection was closed.
-    std::function<void()> on_last_disconnect;
+    // Receives what happens. kFailed: a loss, a gradient or an update value is not finite (with NonFinite::kFails), or
+    // an audit found a difference. kFinished: the last step, the end of the input, or EndAt.
+    RunEvents* events = nullptr;
   };
 
   SyncReplicas(Options options, std::unique_ptr<StepShard> shard);
@@ -131,8 +114,8 @@ class SyncReplicas : private StepConnection::Owner {
   // The global step at which it ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until the on_commit of every step that is committed has returned; false when that has not come by
-  // `deadline`. Not for on_commit itself.
+  // Blocks until the RunEvents::OnCommitted of every step that is committed has returned; false when that has not come
+  // by `deadline`. Must not be called from OnCommitted.
   bool AwaitCommitsTold(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // No further step is committed and no further token given: what was contributed to the step in progress is thrown
@@ -157,15 +140,14 @@ class SyncReplicas : private StepConnection::Owner {
       absl::Status why;
       bool at_once = false;
     };
-    std::vector<std::string> warnings;
+    std::vector<RunEvent> events;
     std::vector<Ending> endings;
     absl::InlinedVector<std::shared_ptr<StepListener>, 2> ready;
     absl::InlinedVector<std::shared_ptr<StepListener>, 2> resumed;
     absl::optional<VariableSnapshot> snapshot;
-    absl::optional<Committed> committed;
-    bool complete = false;
-    absl::Status failure;
-    bool last_disconnected = false;
+    absl::optional<CommittedStep> committed;
+    // kFinished, kFailed and kLeft come last.
+    std::vector<RunEvent> last_events;
   };
 
   absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) override
@@ -227,7 +209,7 @@ class SyncReplicas : private StepConnection::Owner {
     int64_t settings = 0;
   };
   Changes changes_ ABSL_GUARDED_BY(mutex_);
-  // Committed, and its on_commit has not returned.
+  // Commits whose OnCommitted has not returned.
   struct Untold {
     int commits = 0;
     CondVar none;

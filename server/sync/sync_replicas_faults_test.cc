@@ -13,6 +13,7 @@
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/server/sync/testing/no_failures.h"
 
 namespace lockstep {
 namespace {
@@ -36,8 +37,7 @@ struct TestRun {
     options.machine.slots = 2;
     options.machine.total_steps = 10;
     options.learning_rate.set_initial(1);
-    options.on_commit = [](const SyncReplicas::Committed&) {};
-    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    options.events = &events;
     sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store.get(), /*slots=*/2));
     worker = Connect(1);
     EXPECT_TRUE(worker->Ask().ok());
@@ -73,6 +73,7 @@ struct TestRun {
   }
 
   SimulatedClock clock;
+  NoFailures events;
   std::unique_ptr<VariableStore> store;
   std::unique_ptr<SyncReplicas> sync;
   std::unique_ptr<FrameWorker> worker;

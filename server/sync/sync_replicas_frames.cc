@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/optimizer/learning_rate.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
@@ -50,8 +49,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   absl::Status status = Sum(connection, frame, start.begins, sums.get(), &result);
   Outbox outbox;
   if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
-    outbox.warnings.push_back(
-        absl::StrCat("the run ends before step ", frame.step + 1, ": ", result.failure.message()));
+    outbox.events.push_back({RunEvent::kEndsNonFinite, frame.step + 1, connection->name_, "", result.failure});
     result.failure = absl::OkStatus();
     result.input_ended = true;
   }
@@ -132,15 +130,16 @@ void SyncReplicas::TakeAndCommit(const StepEffects& effects, absl::Time now, Out
 void SyncReplicas::NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) {
   const int64_t count = rates_.OnSkipped();
   if (count > kLoggedSkips && count % 100 != 0) return;
-  outbox->warnings.push_back(absl::StrCat("step ", shard_->step(), " counts, and changes nothing else: the ", why.what,
-                                          why.slot ? absl::StrCat(" of slot ", *why.slot) : "",
-                                          " is not finite (skipped since the start: ", count, ")"));
+  RunEvent skipped{RunEvent::kSkipped, shard_->step()};
+  skipped.text = absl::StrCat(why.what, why.slot ? absl::StrCat(" of slot ", *why.slot) : "");
+  skipped.count = count;
+  outbox->events.push_back(std::move(skipped));
 }
 
 void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   StepShard::Committed committed = shard_->Commit();
   sums_.reset();
-  Committed& told = outbox->committed.emplace();
+  CommittedStep& told = outbox->committed.emplace();
   ++untold_.commits;
   told.commit.set_step(shard_->step());
   told.commit.set_mean_loss(committed.mean_loss);
@@ -173,9 +172,7 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
     }
     const StepConnection& connection = *it->second;
     connection.AssertHeld();
-    outbox->warnings.push_back(absl::StrCat(connection.name_,
-                                            " still reads the values of a step that was over some steps before step ",
-                                            shard_->step(), ", as others do of later ones: its stream is ended"));
+    outbox->events.push_back({RunEvent::kOldValues, shard_->step(), connection.name_});
     // A worker that reads the chief's memory takes its replies.
     const bool at_once = connection.delivery_->streams();
     Remove(holder.session, why, at_once, outbox);
@@ -191,10 +188,10 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
     shard_->GiveUp();
   }
   if (effects.complete) {
-    outbox->complete = true;
+    outbox->last_events.push_back({RunEvent::kFinished, shard_->step()});
     DropSums();  // of a step that the input cannot make
   }
-  for (const std::string& warning : effects.warnings) outbox->warnings.push_back(warning);
+  outbox->events.insert(outbox->events.end(), effects.events.begin(), effects.events.end());
   for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
   for (const uint64_t session : effects.wake) {
     const StepConnection& connection = *connections_.at(session);
@@ -208,7 +205,8 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
     connection.AssertHeld();
     outbox->resumed.push_back(connection.listener_);
   }
-  if (!effects.failure.ok()) outbox->failure = effects.failure;
+  if (!effects.failure.ok())
+    outbox->last_events.push_back({RunEvent::kFailed, shard_->step(), "", "", effects.failure});
   if (!machine_.running()) changes_.not_running.SignalAll();
 }
 
@@ -244,7 +242,7 @@ void SyncReplicas::WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) {
 }
 
 void SyncReplicas::CarryOut(Outbox* outbox) {
-  for (const std::string& warning : outbox->warnings) LOG(WARNING) << warning;
+  for (const RunEvent& event : outbox->events) options_.events->OnEvent(event);
   for (const Outbox::Ending& ending : outbox->endings) {
     if (ending.listener != nullptr) ending.listener->OnClosed(ending.why, ending.at_once);
   }
@@ -254,15 +252,13 @@ void SyncReplicas::CarryOut(Outbox* outbox) {
   for (const auto& listener : outbox->resumed) {
     if (listener != nullptr) listener->OnResume();
   }
-  if (outbox->snapshot) options_.on_snapshot(*std::move(outbox->snapshot));
+  if (outbox->snapshot) options_.events->OnSnapshot(*std::move(outbox->snapshot));
   if (outbox->committed) {
-    options_.on_commit(*outbox->committed);
+    options_.events->OnCommitted(*outbox->committed);
     MutexLock lock(&mutex_);
     if (--untold_.commits == 0) untold_.none.SignalAll();
   }
-  if (outbox->complete && options_.on_complete) options_.on_complete();
-  if (!outbox->failure.ok()) options_.on_failure(std::move(outbox->failure));
-  if (outbox->last_disconnected && options_.on_last_disconnect) options_.on_last_disconnect();
+  for (const RunEvent& event : outbox->last_events) options_.events->OnEvent(event);
 }
 
 bool SyncReplicas::AwaitCommitsTold(absl::Time deadline) {

@@ -17,6 +17,7 @@
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/server/sync/testing/no_failures.h"
 
 namespace lockstep {
 namespace {
@@ -76,8 +77,12 @@ struct Behaviour {
   int64_t dies_every = 0;  // contributions; 0: never
 };
 
-class SyncReplicasThreadsTest : public ::testing::Test {
+class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
  protected:
+  void OnCommitted(const CommittedStep& committed) override {
+    if (committed.commit.step() == kSteps) done_.Set(/*closed=*/false);
+  }
+  void OnSnapshot(VariableSnapshot) override { ++snapshots_; }
   void Start(int64_t max_partial_sums) {
     config::v1::OptimizerConfig optimizer;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("momentum { momentum: 0.5 }", &optimizer));
@@ -92,11 +97,7 @@ class SyncReplicasThreadsTest : public ::testing::Test {
     options.machine.lease = absl::Seconds(1);
     options.learning_rate.set_initial(0.125);
     options.machine.snapshot_every_steps = 7;
-    options.on_commit = [this](const SyncReplicas::Committed& committed) {
-      if (committed.commit.step() == kSteps) done_.Set(/*closed=*/false);
-    };
-    options.on_snapshot = [this](const VariableSnapshot&) { ++snapshots_; };
-    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    options.events = this;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_));
   }
 

@@ -244,6 +244,8 @@ absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingRes
   writer_options.clock = Clock::Real();
   writer_options.directory = JoinPath(options.directory, "awaited");
   writer_options.keep = 1;
+  RunEvents ignored;
+  writer_options.events = &ignored;
   RETURN_IF_ERROR(writer_options.fs->CreateDirectory(writer_options.directory));
   ASSIGN_OR_RETURN(const auto checkpoint_writer, CheckpointWriter::Create(writer_options));
   for (int i = 0; i < options.repetitions; ++i) {

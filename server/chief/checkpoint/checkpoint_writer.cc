@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "glog/logging.h"
 #include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/chief/checkpoint/save_pace.h"
@@ -111,7 +110,7 @@ void CheckpointWriter::Loop(bool paced) {
       queue_.Take();
       snapshot = *std::exchange(waiting_, absl::nullopt);
     }
-    if (options_.on_room) options_.on_room();
+    if (options_.writes_all) options_.events->OnEvent({RunEvent::kRoom, snapshot.step});
     WriteAndReport(std::move(snapshot), paced);
   }
 }
@@ -125,20 +124,12 @@ void CheckpointWriter::WriteAndReport(VariableStore::Snapshot snapshot, bool pac
     return;
   }
   snapshot = VariableStore::Snapshot();  // its memory is freed before anyone is notified
-  if (!status.ok()) {
-    LOG(ERROR) << "cannot save step " << step << ", the checkpoints before are untouched: " << status.message();
-  }
-  if (options_.on_saved && (status.ok() || !IsWaiting(step))) options_.on_saved(step, prefix, status);
+  options_.events->OnEvent({status.ok() ? RunEvent::kSaved : RunEvent::kSaveFailed, step, "", prefix, status});
   MutexLock lock(&mutex_);
   last_status_ = status;
   queue_.OnWritten(status.ok());
   if (!queue_.waiting()) waiting_.reset();
   changed_.SignalAll();
-}
-
-bool CheckpointWriter::IsWaiting(int64_t step) {
-  MutexLock lock(&mutex_);
-  return queue_.waiting() == step;
 }
 
 absl::Status CheckpointWriter::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced) {
@@ -169,8 +160,8 @@ absl::Status CheckpointWriter::AwaitTurn(absl::Time turn) {
   // To continue here might take long: the other thread has a higher priority, which this one may not be allowed to
   // take.
   // What is left to it waits again, and might be replaced.
-  return queue_.urgent() && !options_.on_room ? absl::CancelledError("left to the thread that writes at once")
-                                              : absl::OkStatus();
+  return queue_.urgent() && !options_.writes_all ? absl::CancelledError("left to the thread that writes at once")
+                                                 : absl::OkStatus();
 }
 
 void CheckpointWriter::PutBack(VariableStore::Snapshot snapshot) {

@@ -16,6 +16,7 @@
 #include "lockstep/server/chief/checkpoint/checkpoint_manager.h"
 #include "lockstep/server/chief/checkpoint/save_queue.h"
 #include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/run_events.h"
 
 namespace lockstep {
 
@@ -35,14 +36,13 @@ class CheckpointWriter {
     // The checkpoint that the run starts from (CheckpointManager::Adopt); nullopt: none.
     absl::optional<std::string> restored;
     // Asked before each save, and once more before the checkpoint is listed and old ones go; an error fails the save.
-    // Called by the thread that writes, without locks. Null: nobody is asked.
+    // Called by the thread that writes, without locks. If null, every save is allowed.
     std::function<absl::Status()> may_save;
-    // Every snapshot that is taken by Save is written, if its disk allows: the caller waits for `on_room` before each
-    // but the first. Null: a newer one takes the place of one that waits. Called without locks, by the threads that
-    // write.
-    std::function<void()> on_room;
-    // Called after each save, without locks, one call at a time.
-    std::function<void(int64_t step, const std::string& prefix, const absl::Status& status)> on_saved;
+    // Every snapshot that is taken by Save is written, if its disk allows: the caller waits for kRoom before each but
+    // the first. Otherwise a newer one takes the place of one that waits.
+    bool writes_all = false;
+    // Receives kSaved, kSaveFailed and, with writes_all, kRoom from the threads that write, one call at a time.
+    RunEvents* events = nullptr;
   };
 
   // Errors: those of CheckpointManager::Create and Adopt.
@@ -75,8 +75,6 @@ class CheckpointWriter {
   CheckpointWriter(Options options, std::unique_ptr<CheckpointManager> manager);
   // Writes what waits, `paced` what nobody waits for, else the rest.
   void Loop(bool paced) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A snapshot of the step waits: it is tried again.
-  bool IsWaiting(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // With `paced` over time, and left to the other thread when it becomes urgent.
   void WriteAndReport(VariableStore::Snapshot snapshot, bool paced) ABSL_LOCKS_EXCLUDED(mutex_);
   // Cancelled, with `paced`, when it has become urgent.

@@ -52,8 +52,16 @@ class Gate {
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class CheckpointWriterTest : public ::testing::Test {
+class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
  protected:
+  void OnEvent(const RunEvent& event) override {
+    {
+      MutexLock lock(&mutex_);
+      (event.kind == RunEvent::kSaved ? saved_ : failed_).push_back(event.step);
+      prefixes_.push_back(event.text);
+    }
+    gate_.Pass();
+  }
   // A checkpoint holds three times this many floats. One of the usual size is written without a pause.
   explicit CheckpointWriterTest(int64_t elements = 1000) : elements_(elements) {
     EXPECT_TRUE(memory_.CreateDirectory("d").ok());
@@ -73,14 +81,7 @@ class CheckpointWriterTest : public ::testing::Test {
     options.clock = &clock_;
     options.directory = "d";
     options.keep = keep;
-    options.on_saved = [this](int64_t step, const std::string& prefix, const absl::Status& status) {
-      {
-        MutexLock lock(&mutex_);
-        (status.ok() ? saved_ : failed_).push_back(step);
-        prefixes_.push_back(prefix);
-      }
-      gate_.Pass();
-    };
+    options.events = this;
     return CheckpointWriter::Create(std::move(options)).value();
   }
   // Runs one step and returns its snapshot.

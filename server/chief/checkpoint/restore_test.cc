@@ -48,6 +48,8 @@ class RestoreTest : public ::testing::Test {
     options.fs = &fs_;
     options.clock = &clock_;
     options.directory = options_.logdir;
+    RunEvents ignored;
+    options.events = &ignored;
     const auto checkpoint_writer = CheckpointWriter::Create(std::move(options)).value();
     checkpoint_writer->Save(store.TakeSnapshot());
     EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok());

@@ -9,9 +9,19 @@
 
 namespace lockstep {
 
-RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now)
+RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now, RunEvents* events)
     : directory_(std::move(directory)),
+      events_(events),
       generation_(directory_ == nullptr ? absl::ToUnixMicros(now) : directory_->generation()) {}
+
+absl::Status RunHistory::CheckOwned() const {
+  if (directory_ == nullptr) return absl::OkStatus();
+  const absl::Status status = directory_->CheckOwned();
+  if (absl::IsFailedPrecondition(status) && events_ != nullptr) {
+    events_->OnEvent({RunEvent::kLogdirLost, 0, "", "", status});
+  }
+  return status;
+}
 
 absl::StatusOr<bool> RunHistory::Read() {
   if (directory_ == nullptr) return false;

@@ -11,6 +11,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run/run_target.h"
+#include "lockstep/server/sync/run_events.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -21,11 +22,12 @@ namespace lockstep {
 class RunHistory {
  public:
   // `directory` may be null. Then the generation is `now`: nothing can be persisted, but a restarted chief must still
-  // not be taken for its predecessor.
-  RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now);
+  // not be taken for its predecessor. `events`, which may be null, receives kLogdirLost.
+  RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now, RunEvents* events = nullptr);
 
-  // Null without a logdir.
-  const RunDirectory* directory() const { return directory_.get(); }
+  // Returns OK without a logdir, or if it is still this chief's. Else FailedPrecondition, after kLogdirLost. Other
+  // errors: those of the file system.
+  absl::Status CheckOwned() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of this chief's life.
   int64_t generation() const { return generation_; }
 
@@ -58,7 +60,8 @@ class RunHistory {
   // Until no other change is being written.
   void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::unique_ptr<RunDirectory> directory_;
+  const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
+  RunEvents* const events_;
   const int64_t generation_;
   mutable Mutex mutex_;
   CondVar written_;

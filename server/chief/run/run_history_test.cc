@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
@@ -71,7 +72,7 @@ TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
   EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough")));
   EXPECT_TRUE(history->in_doubt());
   EXPECT_EQ(history->target().total_steps(), 40);
-  EXPECT_TRUE(history->directory()->ReadRecord().value()->has_end());
+  EXPECT_TRUE(ReadRunRecord(&fs_, "d").value()->has_end());
   faulty_.FailMatching(Operation::kCreate, "d", absl::ResourceExhaustedError("full"));
   EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough"))) << "as before: the new record may be there";
   faulty_.Heal();
@@ -97,7 +98,7 @@ TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
   faulty_.Heal();
   ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("b"); }).ok());
   EXPECT_FALSE(history->in_doubt());
-  EXPECT_EQ(history->directory()->ReadRecord().value()->assignment_size(), 0);
+  EXPECT_EQ(ReadRunRecord(&fs_, "d").value()->assignment_size(), 0);
 }
 
 TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {

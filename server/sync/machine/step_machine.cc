@@ -64,8 +64,8 @@ void StepMachine::EndStall(absl::Time now, StepEffects* effects) {
   if (!running() || effects->commit || !admission_.any_waiting() || policy_->AnyInTime(now)) return;
   const uint64_t session = admission_.last_waiting();
   const WorkerState& worker = workers_.at(session);
-  effects->warnings.push_back(absl::StrCat(worker.name(), " drops ", worker.last_token()->ToString(),
-                                           ", which wait for slots that nobody brings, and computes those"));
+  const StepToken& token = *worker.last_token();
+  effects->events.push_back({RunEvent::kBlockDropped, token.step, worker.name(), "", {}, token.block});
   admission_.Drop(session);
   policy_->Resume(session, now);
   effects->resume.push_back(session);
@@ -113,8 +113,8 @@ StepEffects StepMachine::OnTick(absl::Time now) {
   StepEffects effects;
   for (const StepPolicy::Lease& lease : policy_->Expire(now)) {
     WorkerState& worker = workers_.at(lease.session);
-    effects.warnings.push_back(absl::StrCat(worker.name(), " was silent for ", absl::FormatDuration(options_.lease),
-                                            ": ", lease.token.ToString(), " go to another worker"));
+    effects.events.push_back(
+        {RunEvent::kLeaseEnded, lease.token.step, worker.name(), "", {}, lease.token.block, options_.lease});
     worker.OnLeaseEnded();
     Update(lease.session, worker);
     if (!admission_.waits(lease.session)) continue;
@@ -127,8 +127,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     // A token that was still here when its lease ended waits behind a reply that the worker does not take.
     if (!worker.awaits_token() || now - worker.heard() < options_.unread_limit) continue;
     const std::string limit = absl::FormatDuration(options_.unread_limit);
-    effects.warnings.push_back(
-        absl::StrCat(worker.name(), " has not read its replies for ", limit, ": its stream is ended"));
+    effects.events.push_back({RunEvent::kUnread, step_, worker.name(), "", {}, {}, options_.unread_limit});
     effects.close.push_back(
         {session, absl::AbortedError(absl::StrCat("no reply was read for ", limit)), /*at_once=*/true});
     Remove(session);
@@ -187,7 +186,7 @@ void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
 void StepMachine::GiveUpIfDeserted(StepEffects* effects) {
   if (!running() || effects->commit || progress_.summed || progress_.summing > 0 || policy_->AnyLease()) return;
   if (end_asked_) {
-    effects->warnings.push_back(absl::StrCat("the run ends at step ", step_, ": no worker is at the next step"));
+    effects->events.push_back({RunEvent::kEndsDeserted, step_});
     Complete(effects);
   } else if (limits_[static_cast<size_t>(Limiter::kChange)] < step_) {
     state_ = State::kHeld;
@@ -308,7 +307,9 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   if (token.digest && !result.input_ended && (!digests.empty() || (running() && result.wanted))) {
     StepPolicy::Compared compared = policy_->Compare({session, worker.name(), token, digests});
     effects->status = compared.status;
-    effects->warnings = std::move(compared.warnings);
+    for (std::string& difference : compared.warnings) {
+      effects->events.push_back({RunEvent::kAuditDifference, token.step, worker.name(), std::move(difference)});
+    }
     Fail(compared.failure, effects);
     if (!effects->status.ok()) return;
   }

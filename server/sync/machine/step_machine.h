@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/sync/machine/run_event.h"
 #include "lockstep/server/sync/machine/sum_admission.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/workers/flat_set.h"
@@ -60,8 +61,8 @@ struct StepEffects {
   absl::Status failure;
   // The worker's contribution has ended.
   absl::optional<Contributed> contributed;
-  // For the log.
-  std::vector<std::string> warnings;
+  // Events of the run that no other effect tells.
+  std::vector<RunEvent> events;
 };
 
 // The protocol of the synchronous step (docs/sync.md, docs/glossary.md): who may send what, who has a reply to read,

@@ -172,7 +172,7 @@ TEST_F(StepMachineTest, AContributionThatWaitsKeepsItsLeaseWhileItsWorkerIsHeard
     now_ += kLease * 0.9;
     for (const uint64_t session : {1, 2, 3}) machine_->OnHeartbeat(session, now_);
     const StepEffects effects = machine_->OnTick(now_);
-    EXPECT_THAT(effects.warnings, IsEmpty());
+    EXPECT_THAT(effects.events, IsEmpty());
     EXPECT_THAT(effects.resume, IsEmpty());
   }
   for (const uint64_t session : {1, 2}) EXPECT_TRUE(Begin(session, tokens[session]).wanted);
@@ -209,7 +209,7 @@ TEST_F(StepMachineTest, AWorkerThatWaitsForSlotsThatNobodyBringsComputesThem) {
   machine_->OnDisconnected(2, now_);
   const StepEffects effects = machine_->OnTick(now_);
   EXPECT_THAT(effects.resume, ElementsAre(3));
-  EXPECT_EQ(effects.warnings.size(), 1u);
+  EXPECT_EQ(effects.events.size(), 1u);
   EXPECT_FALSE(Begin(3, tokens[3], /*resumed=*/true).wanted);
   EXPECT_FALSE(machine_->OnFrame(3, Frame(3, tokens[3]), now_)->wanted) << "nor a frame without gradients";
   EXPECT_THAT(machine_->OnTick(now_).resume, IsEmpty()) << "it is at work";
@@ -340,7 +340,8 @@ TEST_F(StepMachineTest, AnEndedLeaseIsNamedAndItsSlotsGoToAnother) {
   Read(2);  // a backup
   now_ += absl::Milliseconds(1);
   const StepEffects effects = machine_->OnTick(now_);
-  EXPECT_THAT(effects.warnings, ElementsAre("worker-1 was silent for 2s: slots [0,1) of step 0 go to another worker"));
+  ASSERT_EQ(effects.events.size(), 1u);
+  EXPECT_EQ(ToString(effects.events[0]), "worker-1 was silent for 2s: slots [0,1) of step 0 go to another worker");
   EXPECT_THAT(effects.wake, ElementsAre(3));
   EXPECT_THAT(effects.close, IsEmpty());
   const auto pushed = Push(1, late, true);
@@ -356,7 +357,7 @@ TEST_F(StepMachineTest, HeartbeatsKeepALease) {
     now_ += kLease * 0.75;
     machine_->OnHeartbeat(1, now_);
     machine_->OnHeartbeat(99, now_);
-    EXPECT_THAT(machine_->OnTick(now_).warnings, IsEmpty());
+    EXPECT_THAT(machine_->OnTick(now_).events, IsEmpty());
   }
 }
 

@@ -13,14 +13,15 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 
 namespace lockstep {
 
-// A SyncReplicas with what it has called, and FrameWorkers that stream their values.
-class SyncReplicasFixture : public ::testing::Test {
+// A SyncReplicas with the events that it reports, and FrameWorkers that stream their values.
+class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
  protected:
   using NonFinite = SyncReplicas::Options::NonFinite;
 
@@ -47,20 +48,23 @@ class SyncReplicasFixture : public ::testing::Test {
     options.machine.snapshot_every_steps = snapshot_every_steps;
     options.audit = audit;
     options.non_finite = non_finite_;
-    options.on_complete = [this] { ++completions_; };
-    options.on_commit = [this](const SyncReplicas::Committed& committed) {
-      commits_.push_back(committed);
-      if (on_commit_) on_commit_();
-    };
-    options.on_snapshot = [this](VariableStore::Snapshot snapshot) { snapshots_.push_back(snapshot.step); };
-    options.on_failure = [this](absl::Status status) { failures_.push_back(status); };
-    options.on_last_disconnect = [this] { ++idle_calls_; };
+    options.events = this;
     LocalShardOptions shard;
     shard.skips_non_finite = non_finite_ == NonFinite::kSkipsStep;
     sync_ =
         std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard));
   }
 
+  void OnEvent(const RunEvent& event) override {
+    if (event.kind == RunEvent::kFinished) ++completions_;
+    if (event.kind == RunEvent::kFailed) failures_.push_back(event.status);
+    if (event.kind == RunEvent::kLeft && event.count == 0) ++idle_calls_;
+  }
+  void OnCommitted(const CommittedStep& committed) override {
+    commits_.push_back(committed);
+    if (on_commit_) on_commit_();
+  }
+  void OnSnapshot(VariableSnapshot snapshot) override { snapshots_.push_back(snapshot.step); }
   std::unique_ptr<FrameWorker> Connect(uint64_t session) {
     return std::make_unique<FrameWorker>(session, kGeneration, [this, session](std::shared_ptr<StepListener> listener) {
       return sync_->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
@@ -92,7 +96,7 @@ class SyncReplicasFixture : public ::testing::Test {
   SimulatedClock clock_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
-  std::vector<SyncReplicas::Committed> commits_;
+  std::vector<CommittedStep> commits_;
   std::function<void()> on_commit_;  // called for each
   std::vector<int64_t> snapshots_;
   std::vector<absl::Status> failures_;

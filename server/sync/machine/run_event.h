@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_SERVER_SYNC_MACHINE_RUN_EVENT_H_
+#define LOCKSTEP_SERVER_SYNC_MACHINE_RUN_EVENT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lockstep/common/step/slot_block.h"
+
+namespace lockstep {
+
+// One thing that happened to a run, as data. The comment of a kind names the fields that it uses.
+struct RunEvent {
+  enum Kind {
+    // Workers.
+    kDeclared,      // `worker` declared the model, which has `count` variables
+    kJoined,        // `worker` opened the session `text`
+    kRefused,       // a worker was refused with `status`
+    kLeft,          // `worker` closed its stream; `count` are still connected
+    kLeaseEnded,    // `worker` was silent for `time`: `block` of `step` goes to another worker
+    kBlockDropped,  // `worker` drops `block` of `step`, which waits for slots that no worker computes
+    kUnread,        // `worker` has read no reply for `time`, and loses its stream
+    kOldValues,     // `worker` reads values of a step long before `step`, and loses its stream
+    // Steps and checkpoints.
+    kAuditDifference,  // copies of a slot differ: `text`
+    kSkipped,          // `step` changes no value, because `text` is not finite; the `count`-th such step
+    kRoom,             // another snapshot may be taken
+    kSaved,            // `step` was saved as `text`
+    kSaveFailed,       // `step` was not saved: `status`
+    kChanged,          // the run has other settings from `step` on
+    // The end.
+    kEndRecorded,    // the run is to end at `step`: `text`
+    kEndsDeserted,   // the run ends at `step`, because no worker is at the next one
+    kEndsNonFinite,  // the run ends before `step`: `status`
+    kFinished,       // the run has come to its end; once
+    kFailed,         // the run cannot continue: `status`; once
+    kLogdirLost,     // another chief has the logdir: `status`
+  };
+
+  Kind kind = kFinished;
+  int64_t step = 0;
+  std::string worker;  // its name and host
+  std::string text;
+  absl::Status status;
+  SlotBlock block;
+  absl::Duration time;
+  int64_t count = 0;
+};
+
+// Returns the event's line in the log; empty if it has none.
+std::string ToString(const RunEvent& event);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_MACHINE_RUN_EVENT_H_
