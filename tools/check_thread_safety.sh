@@ -19,7 +19,7 @@ mapfile -t sources < <(
   git ls-files '*.h' '*.cc' | xargs -r grep -l '"lockstep/common/base/mutex.h"' |
     while read -r file; do
       if [[ "${file}" == *.h && -f "${file%.h}.cc" ]]; then
-        # A class may have several sources: chief.cc, chief_ends.cc, ...
+        # A class may have several sources: sync_replicas.cc, sync_replicas_frames.cc
         grep -l "\"lockstep/${file}\"" "${file%.h}".cc "${file%.h}"_*.cc 2>/dev/null | grep -v "_test.cc$" || true
       else
         echo "${file}"

@@ -43,7 +43,7 @@ void HeartbeatsBesideJoins(benchmark::State& state, bool same_model) {
   const std::unique_ptr<Chief> chief = Chief::Create(std::move(options)).value();
   v1::OpenSessionRequest request = Request("worker-0");
   v1::HeartbeatRequest heartbeat;
-  heartbeat.set_session_id(chief->OpenSession(request)->session_id());
+  heartbeat.set_session_id(chief->sessions()->OpenSession(request)->session_id());
   heartbeat.set_generation(chief->generation());
   request.set_worker("worker-1");
   if (!same_model) request.mutable_model()->mutable_variables(kVariables - 1)->set_shape(0, 5);
@@ -52,14 +52,14 @@ void HeartbeatsBesideJoins(benchmark::State& state, bool same_model) {
   std::atomic<int64_t> opened{0};
   std::thread joiner([&] {
     while (!done) {
-      CHECK_EQ(chief->OpenSession(request).ok(), same_model);
+      CHECK_EQ(chief->sessions()->OpenSession(request).ok(), same_model);
       ++opened;
     }
   });
   absl::Duration longest;
   for (auto _ : state) {
     const absl::Time start = absl::Now();
-    CHECK(chief->Heartbeat(heartbeat).ok());
+    CHECK(chief->sessions()->Heartbeat(heartbeat).ok());
     longest = std::max(longest, absl::Now() - start);
     state.PauseTiming();
     absl::SleepFor(absl::Milliseconds(1));

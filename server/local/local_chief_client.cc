@@ -17,22 +17,22 @@ class LocalChiefClient : public ChiefClient {
 
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
     RETURN_IF_ERROR(CheckConnecting());
-    return chief_->GetRunSpec();
+    return chief_->sessions()->GetRunSpec();
   }
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
     RETURN_IF_ERROR(CheckConnecting());
-    return chief_->OpenSession(request);
+    return chief_->sessions()->OpenSession(request);
   }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     RETURN_IF_ERROR(CheckConnecting());
-    return chief_->GetCanaryValues(request);
+    return chief_->sessions()->GetCanaryValues(request);
   }
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
-    return chief_->Heartbeat(request);
+    return chief_->sessions()->Heartbeat(request);
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override { return chief_->GetStatus(); }
   absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
-    return chief_->RequestEnd(request);
+    return chief_->sessions()->RequestEnd(request);
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return chief_->ReadVariables(request);

@@ -99,7 +99,7 @@ TEST_F(LocalChiefClientTest, ARunIsTrainedWithoutASocket) {
   EXPECT_EQ(assignment->values[0][0], -1);
   EXPECT_EQ(assignment->values[0][1], -2);
   ASSERT_TRUE(Contribute(1, 2, channel.get()).ok());
-  std::thread ending([this] { EXPECT_TRUE(chief_->Wait().ok()); });
+  std::thread ending([this] { EXPECT_TRUE(chief_->ends()->Wait().ok()); });
   assignment = channel->AwaitToken();
   ASSERT_TRUE(assignment.ok()) << assignment.status();
   EXPECT_TRUE(assignment->finished);

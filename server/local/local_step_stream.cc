@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> LocalStepStream::Open(Chief* chief,
                                                                   const ChiefClient::StepOptions& options) {
   auto event = std::make_shared<AutoResetEvent>();
   ASSIGN_OR_RETURN(auto connection,
-                   chief->OpenStep(options.session_id, options.generation, ValuePath::kInProcess, event));
+                   chief->sessions()->OpenStep(options.session_id, options.generation, ValuePath::kInProcess, event));
   return std::unique_ptr<StepStream>(
       new LocalStepStream(options.compression.top_k > 0, std::move(event), std::move(connection)));
 }

@@ -43,7 +43,7 @@ void ChiefProcess::RequestStop() {
   MutexLock lock(&mutex_);
   stop_requested_ = true;
   stop_.SignalAll();
-  if (running_ != nullptr) running_->RequestStop();
+  if (running_ != nullptr) running_->ends()->RequestStop();
 }
 
 void ChiefProcess::RequestSave() {
@@ -81,13 +81,13 @@ absl::Status ChiefProcess::Create() {
   second_exit_code_ = kExitFailed;
   MutexLock lock(&mutex_);
   running_ = chief_.get();
-  if (stop_requested_) running_->RequestStop();
+  if (stop_requested_) running_->ends()->RequestStop();
   if (save_requested_) running_->RequestSave();
   return absl::OkStatus();
 }
 
 absl::Status ChiefProcess::Wait() {
-  absl::Status status = chief_->Wait();
+  absl::Status status = chief_->ends()->Wait();
   disk_hangs_ = absl::IsDeadlineExceeded(status);
   if (disk_hangs_) status = AsDiskHang(std::move(status));
   // All that can be saved is.

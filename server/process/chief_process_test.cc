@@ -41,9 +41,11 @@ class ChiefProcessTest : public ::testing::Test {
     request.set_incarnation(1);
     *request.mutable_model() = FrameModel();
     CompleteDeclaration(&request, /*canary=*/1);
-    const uint64_t session = chief->OpenSession(request)->session_id();
+    const uint64_t session = chief->sessions()->OpenSession(request)->session_id();
     FrameWorker worker(session, chief->generation(), [&](std::shared_ptr<StepListener> listener) {
-      return chief->OpenStep(session, chief->generation(), ValuePath::kStreamed, std::move(listener)).value();
+      return chief->sessions()
+          ->OpenStep(session, chief->generation(), ValuePath::kStreamed, std::move(listener))
+          .value();
     });
     ASSERT_TRUE(worker.Ask().ok());
     while (chief->GetStatus().global_step() < step) ASSERT_TRUE(worker.Push().ok());

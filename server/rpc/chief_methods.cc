@@ -62,15 +62,16 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
                  grpc::reflection::v1alpha::ServerReflection::service_full_name()}),
       visitors_(VisitorsOptions()),
       opener_(OpenerOptions(executor),
-              [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }),
+              [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }),
       canaries_(/*threads=*/1, executor),
       sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
   // Most methods only look at the chief's state. ReadVariables also copies 1 MiB.
-  unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief, &Chief::GetRunSpec);
-  unary_[ChiefMethod("GetCanaryValues")] = OnPool(Serve(chief, &Chief::GetCanaryValues), &canaries_, kMaxCanaryCalls);
-  unary_[ChiefMethod("Heartbeat")] = Serve(chief, &Chief::Heartbeat);
+  unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief->sessions(), &Sessions::GetRunSpec);
+  unary_[ChiefMethod("GetCanaryValues")] =
+      OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);
+  unary_[ChiefMethod("Heartbeat")] = Serve(chief->sessions(), &Sessions::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
-  unary_[ChiefMethod("RequestEnd")] = Serve(chief, &Chief::RequestEnd);
+  unary_[ChiefMethod("RequestEnd")] = Serve(chief->sessions(), &Sessions::RequestEnd);
   unary_[ChiefMethod("ReadVariables")] = Serve(chief, &Chief::ReadVariables, kMaxReadBytes);
   unary_[ChiefMethod("ReadVariables")].long_reply = true;
   unary_[absl::StrCat("/", Health::service_full_name(), "/Check")] =

@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& o
   RETURN_IF_ERROR(CheckHttp2Limits());
   auto impl = std::make_unique<Impl>(chief, options.executor);
   RETURN_IF_ERROR(impl->Listen(options.address));
-  RETURN_IF_ERROR(impl->Serve(options, chief->GetRunSpec().spec().training().replicas_to_aggregate()));
+  RETURN_IF_ERROR(impl->Serve(options, chief->sessions()->GetRunSpec().spec().training().replicas_to_aggregate()));
   impl->AcceptConnections(options.executor);
   return std::unique_ptr<ChiefServer>(new ChiefServer(std::move(impl)));
 }

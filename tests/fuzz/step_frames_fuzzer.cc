@@ -98,7 +98,7 @@ class FuzzedChief {
   const config::v1::RunSpec& config() const { return config_; }
 
   uint64_t OpenSession() {
-    const auto opened = chief_->OpenSession(Kept<Declaration>(static_cast<uint8_t>(last_session_)));
+    const auto opened = chief_->sessions()->OpenSession(Kept<Declaration>(static_cast<uint8_t>(last_session_)));
     CHECK(opened.ok()) << opened.status();
     return opened->session_id();
   }

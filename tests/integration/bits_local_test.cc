@@ -99,7 +99,7 @@ TEST(BitsLocalTest, SurviveAStopAndAResume) {
   ASSERT_TRUE(cluster.StartChief().ok());
   for (int i = 0; i < 3; ++i) cluster.StartWorker();
   progress.Await(kSteps / 2);
-  cluster.chief()->RequestStop();
+  cluster.chief()->ends()->RequestStop();
   EXPECT_TRUE(absl::IsCancelled(cluster.Wait()));
   cluster.KillChief();
 

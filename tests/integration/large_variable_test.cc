@@ -85,7 +85,7 @@ class LargeRun {
     ask.set_end(true);
     leave.set_leave(true);
     EXPECT_TRUE(stream->Write(ask));
-    std::thread waiter([&] { EXPECT_EQ(chief_->Wait().ok(), !only_look); });
+    std::thread waiter([&] { EXPECT_EQ(chief_->ends()->Wait().ok(), !only_look); });
     v1::StepReply reply;
     while (stream->Read(&reply) && !reply.finished()) {
       Check(reply);
@@ -97,7 +97,7 @@ class LargeRun {
     EXPECT_EQ(reply.finished(), !only_look);
     stream->Write(leave);
     EXPECT_TRUE(stream->Finish().ok());
-    if (only_look) chief_->RequestStop();
+    if (only_look) chief_->ends()->RequestStop();
     waiter.join();
   }
 

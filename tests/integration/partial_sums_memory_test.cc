@@ -53,7 +53,7 @@ void ServeChief(int address, int end) {
   options.config = config;
   const auto chief = Chief::Create(std::move(options)).value();
   const auto server = ChiefServer::Start(ChiefServer::Options(), chief.get()).value();
-  std::thread run([&chief] { CHECK(chief->Wait().ok()); });
+  std::thread run([&chief] { CHECK(chief->ends()->Wait().ok()); });
   const std::string text = absl::StrCat(server->address(), "\n");
   CHECK(write(address, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   char unused = 0;

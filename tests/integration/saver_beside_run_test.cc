@@ -70,7 +70,7 @@ TEST_F(SaverBesideRunTest, TheRunResumesFromItsOwnAndKeepsThem) {
   ASSERT_TRUE(cluster.StartChief().ok());
   cluster.StartWorker();
   AwaitPause();
-  cluster.chief()->RequestStop();
+  cluster.chief()->ends()->RequestStop();
   EXPECT_TRUE(absl::IsCancelled(cluster.Wait()));
   Release();
   cluster.KillChief();

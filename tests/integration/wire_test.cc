@@ -19,7 +19,7 @@ void Train(TestCluster* cluster, ProtoOnlyWorker* stranger) {
   absl::Status waited;
   std::thread waiter([&] { waited = cluster->Wait(); });
   stranger->Train();
-  if (testing::Test::HasFatalFailure()) cluster->chief()->RequestStop();
+  if (testing::Test::HasFatalFailure()) cluster->chief()->ends()->RequestStop();
   waiter.join();
   ASSERT_TRUE(waited.ok()) << waited;
 }

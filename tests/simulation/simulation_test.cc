@@ -135,7 +135,7 @@ TEST_F(SimulationTest, TheReferenceIsWhatARunInOneProcessComputes) {
       };
       TrainingWorker worker(worker_options, client.get());
       const auto running = Executor::Threads()->Start("worker", [&worker] { EXPECT_TRUE(worker.Run().ok()); });
-      EXPECT_TRUE(chief->Wait().ok());
+      EXPECT_TRUE(chief->ends()->Wait().ok());
     }
     const auto newest = LatestCheckpoint(&fs, "/logdir").value();
     ASSERT_TRUE(newest.has_value());

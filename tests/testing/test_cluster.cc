@@ -150,7 +150,7 @@ absl::Status TestCluster::JoinWorker(int index) {
   return workers_[index]->status;
 }
 
-absl::Status TestCluster::Wait() { return chief_->Wait(); }
+absl::Status TestCluster::Wait() { return chief_->ends()->Wait(); }
 
 std::vector<absl::Status> TestCluster::JoinWorkers() {
   std::vector<absl::Status> statuses;

@@ -48,7 +48,7 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
   for (size_t i = 0; i < workers.size(); ++i) {
     threads.Start(absl::StrCat("worker-", i), [&, i] {
       statuses[i] = workers[i]->Run();
-      if (!statuses[i].ok()) process->chief()->RequestStop();
+      if (!statuses[i].ok()) process->chief()->ends()->RequestStop();
     });
   }
   const absl::Status chief_status = process->Wait();

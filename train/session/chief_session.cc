@@ -154,7 +154,7 @@ void ChiefSession::EndIfWorkerHangs() {
 
 void ChiefSession::OnWorkerFailure(absl::Status why) {
   ending_.FailWorker(std::move(why));
-  process_.chief()->RequestStop();
+  process_.chief()->ends()->RequestStop();
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
@@ -187,11 +187,11 @@ absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> name
 absl::Status ChiefSession::AssignAs(AssignedBy by, absl::Span<const NamedTensor> tensors) {
   std::vector<AssignedValue> values;
   for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
-  return process_.chief()->Assign(values, by);
+  return process_.chief()->changes()->Assign(values, by);
 }
 
 absl::Status ChiefSession::ChangeSettings(const SettingsChange& change) {
-  return process_.chief()->ChangeSettings(change);
+  return process_.chief()->changes()->ChangeSettings(change);
 }
 
 absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
@@ -208,19 +208,19 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 
 void ChiefSession::TakeStop() {
   // A signal may have told others of the process first: what they do then is no wish for the run's end.
-  if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->RequestStop();
+  if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->ends()->RequestStop();
 }
 
 absl::Status ChiefSession::EndRun(const std::string& reason, const v1::SessionState* last_state) {
   TakeStop();
-  absl::Status status = process_.chief()->End(reason, last_state);
+  absl::Status status = process_.chief()->ends()->End(reason, last_state);
   if (status.ok() || absl::IsUnknown(status)) ending_.RequestStop();
   return status;
 }
 
 absl::Status ChiefSession::AwaitEnd() {
   absl::Status ended = ending_.Await();
-  process_.chief()->EndFollowersEvents();
+  process_.chief()->ends()->EndFollowersEvents();
   // Once: later the file may be that of the next chief.
   if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
   address_file_.reset();
@@ -229,16 +229,16 @@ absl::Status ChiefSession::AwaitEnd() {
 
 absl::Status ChiefSession::Close() {
   TakeStop();
-  const absl::Status ends = process_.chief()->End("the chief's program left its loop");
+  const absl::Status ends = process_.chief()->ends()->End("the chief's program left its loop");
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
-  if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->RequestStop();
+  if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
   const absl::Status status = ending_.Explain(AwaitEnd());
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
 }
 
 absl::Status ChiefSession::Abandon() {
-  process_.chief()->RequestStop();
+  process_.chief()->ends()->RequestStop();
   const absl::Status ended = AwaitEnd();
   return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
 }

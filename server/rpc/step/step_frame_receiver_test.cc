@@ -48,7 +48,7 @@ class StepFrameReceiverTest : public ::testing::Test {
         "variables { name: 'w' dtype: DT_FLOAT shape: 3 trainable: true initializer { zeros {} } }",
         request.mutable_model()));
     CompleteDeclaration(&request);
-    const auto opened = chief_->OpenSession(request);
+    const auto opened = chief_->sessions()->OpenSession(request);
     ASSERT_TRUE(opened.ok()) << opened.status();
     first_.session_id = opened->session_id();
     first_.generation = chief_->generation();

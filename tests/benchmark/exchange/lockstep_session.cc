@@ -24,8 +24,8 @@ class LockstepServer : public ExchangeServer {
     if (follower != Follower::kNone) thread_ = std::thread([this, follower] { Follow(follower); });
   }
   ~LockstepServer() override {
-    chief_->RequestStop();
-    chief_->Wait().IgnoreError();  // ends the follower's wait
+    chief_->ends()->RequestStop();
+    chief_->ends()->Wait().IgnoreError();  // ends the follower's wait
     if (thread_.joinable()) thread_.join();
   }
   std::string address() const override { return server_->address(); }

@@ -273,7 +273,7 @@ SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::
       observer_(observer),
       visitors_(VisitorsOptions(process)),
       opener_(OpenerOptions(process),
-              [chief](const v1::OpenSessionRequest& request) { return chief->OpenSession(request); }) {
+              [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }) {
   for (int i = 0; i < kStepThreads; ++i) {
     threads_.push_back(process->executor()->Start(absl::StrCat("step-", i), [this] { Work(); }));
   }
@@ -346,18 +346,18 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
   }
   if (call->method() == "GetRunSpec") {
     return done(Reply<v1::GetRunSpecRequest>(request, [this](const auto&) -> absl::StatusOr<std::string> {
-      return chief_->GetRunSpec().SerializeAsString();
+      return chief_->sessions()->GetRunSpec().SerializeAsString();
     }));
   }
   if (call->method() == "GetCanaryValues") {
     return done(Reply<v1::GetCanaryValuesRequest>(request, [this](const auto& values) -> absl::StatusOr<std::string> {
-      ASSIGN_OR_RETURN(const v1::GetCanaryValuesReply reply, chief_->GetCanaryValues(values));
+      ASSIGN_OR_RETURN(const v1::GetCanaryValuesReply reply, chief_->sessions()->GetCanaryValues(values));
       return reply.SerializeAsString();
     }));
   }
   if (call->method() == "Heartbeat") {
     return done(Reply<v1::HeartbeatRequest>(request, [this](const auto& heartbeat) -> absl::StatusOr<std::string> {
-      ASSIGN_OR_RETURN(const v1::HeartbeatReply reply, chief_->Heartbeat(heartbeat));
+      ASSIGN_OR_RETURN(const v1::HeartbeatReply reply, chief_->sessions()->Heartbeat(heartbeat));
       return reply.SerializeAsString();
     }));
   }
@@ -368,7 +368,7 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
   }
   if (call->method() == "RequestEnd") {
     return done(Reply<v1::RequestEndRequest>(request, [this](const auto& end) -> absl::StatusOr<std::string> {
-      ASSIGN_OR_RETURN(const v1::RequestEndReply reply, chief_->RequestEnd(end));
+      ASSIGN_OR_RETURN(const v1::RequestEndReply reply, chief_->sessions()->RequestEnd(end));
       return reply.SerializeAsString();
     }));
   }

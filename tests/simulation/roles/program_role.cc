@@ -214,7 +214,7 @@ class SharedSession : public train::SessionDecorator {
   }
   ~SharedSession() override {
     *self_ = nullptr;
-    session_->chief()->RequestStop();
+    session_->chief()->ends()->RequestStop();
     while (users_ > 0) world_->scheduler()->WaitFor(this, kNever);
   }
   absl::Status Use(absl::FunctionRef<absl::Status(train::Session*)> function) {

@@ -1,17 +1,17 @@
-// Changes of a run between two steps: values of variables, and settings.
+#include "lockstep/server/chief/run_changes.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
-#include "lockstep/server/chief/chief.h"
 #include "lockstep/server/optimizer/optimizer.h"
 
 namespace lockstep {
 
-absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
-  Training* const training = this->training();
+absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
+  Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
   }
@@ -21,18 +21,19 @@ absl::Status Chief::Assign(absl::Span<const AssignedValue> values, AssignedBy by
   absl::Status status = step.status();
   if (status.ok()) {
     // Another one would save what it has of the values, and an end would come between the record and the values.
-    MutexLock one_at_a_time(&change_mutex_);
+    MutexLock one_at_a_time(&run_->change_mutex);
     status = training->Explain(AssignAt(*step, values, by, training));
   }
   replicas->ReleaseAfterChange();
   return status;
 }
 
-absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training) {
+absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by,
+                                  Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckAssign(values));
-  RETURN_IF_ERROR(history_.CheckOwned());
+  RETURN_IF_ERROR(run_->history.CheckOwned());
   // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
-  RETURN_IF_ERROR(history_.Update([&](v1::RunRecord* record) {
+  RETURN_IF_ERROR(run_->history.Update([&](v1::RunRecord* record) {
     v1::RunRecord::Assignment* const assignment = record->add_assignment();
     assignment->set_step(step);
     for (const AssignedValue& value : values) assignment->add_variable(value.key);
@@ -48,9 +49,9 @@ absl::Status Chief::AssignAt(int64_t step, absl::Span<const AssignedValue> value
   return failure;
 }
 
-absl::StatusOr<config::v1::RunSpec> Chief::Changed(const SettingsChange& change) const {
-  const config::v1::RunSpec before = settings_.spec();
-  const v1::RunRecord record = history_.record();
+absl::StatusOr<config::v1::RunSpec> RunChanges::Changed(const SettingsChange& change) const {
+  const config::v1::RunSpec before = run_->settings.spec();
+  const v1::RunRecord record = run_->history.record();
   absl::optional<int64_t> examples;
   if (record.has_data()) examples = record.data().examples();
   ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(before, change, examples));
@@ -58,8 +59,8 @@ absl::StatusOr<config::v1::RunSpec> Chief::Changed(const SettingsChange& change)
   return after;
 }
 
-absl::Status Chief::ChangeSettings(const SettingsChange& change) {
-  Training* const training = this->training();
+absl::Status RunChanges::ChangeSettings(const SettingsChange& change) {
+  Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError(
         "settings are changed by the program that follows the run, once it has a model");
@@ -71,50 +72,50 @@ absl::Status Chief::ChangeSettings(const SettingsChange& change) {
   absl::Status status = step.status();
   if (status.ok()) status = BeginChange();
   if (status.ok()) {
-    MutexLock one_at_a_time(&change_mutex_);
+    MutexLock one_at_a_time(&run_->change_mutex);
     status = training->Explain(ChangeAt(*step, change, training));
-    MutexLock lock(&mutex_);
-    life_.EndDeclaration();
-    changed_.SignalAll();
+    MutexLock lock(&run_->mutex);
+    run_->life.EndDeclaration();
+    run_->changed.SignalAll();
   }
   replicas->ReleaseAfterChange();
   return status;
 }
 
-absl::Status Chief::BeginChange() {
-  MutexLock lock(&mutex_);
-  while (life_.declaring() && !life_.stop_requested()) changed_.Wait(&mutex_);
+absl::Status RunChanges::BeginChange() {
+  MutexLock lock(&run_->mutex);
+  while (run_->life.declaring() && !run_->life.stop_requested()) run_->changed.Wait(&run_->mutex);
   // A chief that has lost its logdir stops, too, and has another reason.
-  RETURN_IF_ERROR(life_.CheckNotStopping());
-  return life_.BeginDeclaration();
+  RETURN_IF_ERROR(run_->life.CheckNotStopping());
+  return run_->life.BeginDeclaration();
 }
 
-absl::Status Chief::ChangeAt(int64_t step, const SettingsChange& change, Training* training) {
+absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Training* training) {
   // Another change may have been made meanwhile.
   ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
   // Asked for again it changes nothing.
-  if (CheckSameRun(settings_.spec(), spec).ok()) return absl::OkStatus();
+  if (CheckSameRun(run_->settings.spec(), spec).ok()) return absl::OkStatus();
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
-  RETURN_IF_ERROR(history_.CheckOwned());
-  const absl::Status recorded = history_.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
+  RETURN_IF_ERROR(run_->history.CheckOwned());
+  const absl::Status recorded = run_->history.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
   // The next life may find it there: no step may be computed without it.
-  if (!recorded.ok() && history_.in_doubt()) {
+  if (!recorded.ok() && run_->history.in_doubt()) {
     training->Fail(absl::Status(recorded.code(), absl::StrCat("whether it is on record that settings change at step ",
                                                               step, " is not known: ", recorded.message())));
   }
   RETURN_IF_ERROR(recorded);
-  const v1::RunRecord record = history_.record();
+  const v1::RunRecord record = run_->history.record();
   auto contract = std::make_shared<const RunContract>(record);
   {
     // Who has a session computes with the old settings: all of them open another.
-    MutexLock lock(&mutex_);
-    contract_ = std::move(contract);
-    settings_.Set(spec, record.change_size());
-    sessions_.RemoveAll();
+    MutexLock lock(&run_->mutex);
+    run_->contract = std::move(contract);
+    run_->settings.Set(spec, record.change_size());
+    run_->sessions.RemoveAll();
   }
   RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer()));
   training->SetBatchSize(spec.input().batch_size());
-  OnEvent({RunEvent::kChanged, step});
+  run_->OnEvent({RunEvent::kChanged, step});
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
   // Without the checkpoint a recovery would compute across the change.

@@ -1,0 +1,49 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_RUN_CHANGES_H_
+#define LOCKSTEP_SERVER_CHIEF_RUN_CHANGES_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/config/settings_change.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/run_state.h"
+#include "lockstep/server/chief/training.h"
+
+namespace lockstep {
+
+// Changes of a run between two steps: values of variables, and settings. Only where the run is followed. Thread-safe.
+class RunChanges {
+ public:
+  // `run` must outlive this.
+  explicit RunChanges(RunState* run) : run_(run) {}
+
+  // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
+  // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
+  // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
+  absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
+      ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
+  // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
+  // that step is written, before the next tokens go out; workers open new sessions. A program that starts the run again
+  // as it did before continues with them. Only where the run is followed. Errors: InvalidArgument names the setting
+  // that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
+  absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
+
+ private:
+  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Waits until no worker declares what the run lacks; none can before EndDeclaration.
+  absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // The present settings with the change.
+  absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
+  absl::Status ChangeAt(int64_t step, const SettingsChange& change, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
+
+  RunState* const run_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_RUN_CHANGES_H_

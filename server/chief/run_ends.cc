@@ -1,0 +1,168 @@
+#include "lockstep/server/chief/run_ends.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
+// Of the reason on record: that of a worker, its name and host are within.
+constexpr size_t kMaxReasonBytes = 1024;
+
+}  // namespace
+
+absl::Status RunEnds::End(const std::string& reason, const v1::SessionState* last_state) {
+  {
+    MutexLock lock(&run_->mutex);
+    RETURN_IF_ERROR(run_->life.CheckNotStopping());
+    if (run_->training == nullptr) return absl::FailedPreconditionError("the run has no model yet");
+    if (run_->life.over() && last_state == nullptr) return absl::OkStatus();
+  }
+  SyncReplicas* const replicas = run_->FindTraining()->sync();
+  const int64_t step = replicas->HoldForChange();
+  absl::Status status;
+  MutexLock one_at_a_time(&run_->change_mutex);
+  std::string why = reason;
+  {
+    MutexLock lock(&run_->mutex);
+    status = run_->life.CheckNotStopping();
+    // Who asked first is the reason, whoever carries it out.
+    if (run_->life.end_wish()->wanted()) why = run_->life.end_wish()->reason();
+  }
+  const bool early = step < replicas->total_steps() || run_->history.in_doubt();
+  const std::string recorded = ToUtf8(why, kMaxReasonBytes);
+  if (status.ok() && early) status = run_->history.CheckOwned();
+  if (status.ok() && early) status = run_->history.EndAt(step, recorded);
+  // An end that may be on record is kept to: before the last step is saved, Training::RecordEnd writes it again.
+  const bool ends = status.ok() || absl::IsUnknown(status);
+  if (ends && last_state != nullptr) {
+    run_->FindTraining()->log()->SetState(last_state->step(), {last_state->hook().begin(), last_state->hook().end()});
+  }
+  if (ends) replicas->EndAt(step);
+  replicas->ReleaseAfterChange();
+  if (status.ok() && early) run_->OnEvent({RunEvent::kEndRecorded, step, "", recorded});
+  if (!status.ok() && ends) LOG(WARNING) << status.message();
+  return status;
+}
+
+absl::Status RunEnds::FinishRun(Training* training) {
+  absl::Status status;
+  {
+    MutexLock lock(&run_->mutex);
+    status = run_->life.failure();
+  }
+  if (status.ok()) {
+    status = training->Save();
+    MutexLock lock(&run_->mutex);
+    if (!run_->life.lost_logdir().ok()) return run_->life.lost_logdir();
+    if (!status.ok()) {
+      status = absl::Status(status.code(),
+                            absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
+    }
+  }
+  {
+    MutexLock lock(&run_->mutex);
+    run_->life.End(status);
+  }
+  training->sync()->Finish(std::string(status.message()));
+  AwaitGoodbyes(*training->sync());
+  training->EndEvents();
+  if (status.ok() && Linger()) AwaitGoodbyes(*training->sync());
+  if (status.ok()) NoteFinished();
+  return status;
+}
+
+void RunEnds::EndFollowersEvents() {
+  Training* training = nullptr;
+  {
+    MutexLock lock(&run_->mutex);
+    if (!run_->life.lost_logdir().ok()) return;
+    training = run_->training.get();
+  }
+  if (training != nullptr) training->EndFollowersEvents();
+}
+
+void RunEnds::NoteFinished() {
+  absl::Status status = run_->history.CheckOwned();
+  if (status.ok()) status = run_->history.Update([](v1::RunRecord* record) { record->set_finished(true); });
+  LOG_IF(ERROR, !status.ok()) << "that the run is over could not be recorded: " << status.message();
+}
+
+bool RunEnds::Linger() {
+  const absl::Duration linger = absl::Seconds(run_->options.config.cluster().linger_seconds());
+  if (linger <= absl::ZeroDuration()) return false;
+  LOG(INFO) << "the run is over; workers that start within " << absl::FormatDuration(linger) << " still learn of it";
+  MutexLock lock(&run_->mutex);
+  const absl::Time deadline = run_->options.clock->Now() + linger;
+  while (!run_->life.stop_requested()) {
+    if (run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, deadline)) return true;
+  }
+  return false;
+}
+
+void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
+  MutexLock lock(&run_->mutex);
+  const absl::Time deadline = run_->options.clock->Now() + kGoodbyeLimit;
+  // Also notifies a worker that has just opened its session, and the first that looks for a run which was finished
+  // before.
+  while (!run_->sessions.AllHaveStreamed() || !replicas.idle()) {
+    if (run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, deadline)) return;
+  }
+}
+
+absl::Status RunEnds::Wait() {
+  bool over = false;
+  Training* training = nullptr;
+  absl::Status lost;
+  {
+    MutexLock lock(&run_->mutex);
+    while (!run_->life.over() && !run_->life.stop_requested()) {
+      EndWish* const wish = run_->life.end_wish();
+      if (!wish->wanted()) {
+        run_->changed.Wait(&run_->mutex);
+        continue;
+      }
+      if (run_->options.clock->Now() < wish->due()) {
+        run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, wish->due());
+        continue;
+      }
+      const std::string reason = wish->reason();
+      run_->mutex.Unlock();
+      const absl::Status ended = End(reason);
+      run_->mutex.Lock();
+      const bool again = wish->OnTried(ended, run_->options.clock->Now());
+      if (ended.ok() || absl::IsUnknown(ended)) continue;
+      run_->mutex.Unlock();  // nothing is logged under a lock
+      LOG(ERROR) << "the run goes on, its end could not be recorded" << (again ? " yet" : "") << ": "
+                 << ended.message();
+      run_->mutex.Lock();
+    }
+    lost = run_->life.lost_logdir();
+    over = run_->life.over();
+    training = run_->training.get();
+  }
+  if (!lost.ok()) {
+    // Workers are not notified: they look for the chief and find its successor.
+    if (training != nullptr) training->Abandon(lost);
+    return lost;
+  }
+  if (over) return FinishRun(training);
+  if (training == nullptr) return absl::CancelledError("stopped before a model was declared");
+  return training->Stop();
+}
+
+void RunEnds::RequestStop() {
+  MutexLock lock(&run_->mutex);
+  const absl::Duration limit = absl::Seconds(run_->options.config.checkpoint().stop_seconds());
+  if (!run_->life.RequestStop(run_->options.clock->Now() + limit)) return;
+  if (run_->training != nullptr) run_->training->LimitSaves(run_->life.stop_deadline());
+  run_->changed.SignalAll();
+}
+
+}  // namespace lockstep

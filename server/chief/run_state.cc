@@ -1,0 +1,126 @@
+#include "lockstep/server/chief/run_state.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/compression.h"
+#include "lockstep/server/chief/checkpoint/restore.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+namespace {
+
+// Null when nothing is to be shared, or the system has no memory of that kind.
+std::unique_ptr<SharedMemory> NewSharedMemory(const ChiefOptions& options) {
+  if (!options.share_memory || CompressionOf(options.config.compression()).any()) return nullptr;
+  auto memory = SharedMemory::Create(1);
+  if (memory.ok()) return *std::move(memory);
+  LOG(WARNING) << memory.status().message();
+  return nullptr;
+}
+
+}  // namespace
+
+RunState::RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory)
+    : options(std::move(chief_options)),
+      settings(options.config),
+      history(std::move(directory), options.clock->WallTime(), this),
+      shared_memory(NewSharedMemory(options)),
+      sessions(history.generation()) {}
+
+absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_ptr<const RunContract>* declared,
+                                                                   bool changes_settings) {
+  RestoreOptions restore;
+  restore.fs = options.fs;
+  restore.executor = options.machine.executor;
+  restore.logdir = options.logdir;
+  restore.config = options.config;
+  restore.share_memory = shared_memory != nullptr;
+  restore.initialize = options.initialize;
+  ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
+  history.ResolveTarget(options.config.training(), restored.store->step());
+  if (history.Continue(restored.store->step(), restored.session_state.assignments(), changes_settings)) {
+    *declared = std::make_shared<const RunContract>(history.record());
+  }
+  const v1::RunRecord record = history.record();
+  const config::v1::RunSpec spec = changes_settings ? options.config : WithChanges(record, options.config);
+  RETURN_IF_ERROR(restored.store->SetOptimizer(spec.optimizer()));
+  settings.Set(spec, record.change_size());
+  RETURN_IF_ERROR(WriteRecord(**declared));
+  Training::Options parts;
+  parts.chief = &options;
+  parts.config = spec;
+  parts.history = &history;
+  parts.events = this;
+  return Training::Create(std::move(parts), std::move(restored));
+}
+
+absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, bool changes_settings) {
+  {
+    MutexLock lock(&mutex);
+    life.BeginStart();
+  }
+  absl::StatusOr<std::unique_ptr<Training>> created = CreateTraining(&declared, changes_settings);
+  if (!created.ok()) {
+    MutexLock lock(&mutex);
+    life.AbandonStart();
+    return created.status();
+  }
+  const bool finished = (*created)->finished();
+  LOG_IF(INFO, finished) << "the run is finished: step " << (*created)->sync()->step() << " of "
+                         << (*created)->sync()->total_steps();
+  MutexLock lock(&mutex);
+  contract = std::move(declared);
+  training = *std::move(created);
+  // A stop may have been requested meanwhile.
+  training->LimitSaves(life.stop_deadline());
+  if (finished) {
+    life.Finish();
+  } else {
+    life.Train();
+  }
+  changed.SignalAll();
+  return absl::OkStatus();
+}
+
+Training* RunState::FindTraining() const {
+  MutexLock lock(&mutex);
+  return training.get();
+}
+
+absl::Status RunState::WriteRecord(const RunContract& declared) {
+  return history.Update([&](v1::RunRecord* record) {
+    v1::RunRecord written;
+    *written.mutable_config() = settings.spec();
+    declared.FillRecord(&written);
+    *written.mutable_build() = options.machine.build;
+    written.set_program(options.program);
+    *written.mutable_change() = record->change();
+    *written.mutable_assignment() = record->assignment();
+    // A worker may declare something after the end.
+    written.set_finished(record->finished());
+    *record = std::move(written);
+  });
+}
+
+void RunState::ExpireSessions(absl::Time now) {
+  for (const uint64_t id : sessions.Idle(now)) {
+    if (!training->sync()->connected(id)) sessions.Remove(id);
+  }
+}
+
+void RunState::OnEvent(const RunEvent& event) {
+  Log(event);
+  const RunEvent::Kind kind = event.kind;
+  const bool ends = kind == RunEvent::kFinished || kind == RunEvent::kFailed || kind == RunEvent::kLogdirLost;
+  const bool idle = kind == RunEvent::kLeft && event.count == 0;
+  if (!ends && !idle) return;
+  MutexLock lock(&mutex);
+  if (kind == RunEvent::kFinished) life.Finish();
+  if (kind == RunEvent::kFailed) life.Fail(event.status);
+  if (kind == RunEvent::kLogdirLost) life.LoseLogdir(event.status);
+  changed.SignalAll();
+}
+
+}  // namespace lockstep

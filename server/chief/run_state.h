@@ -1,0 +1,66 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_RUN_STATE_H_
+#define LOCKSTEP_SERVER_CHIEF_RUN_STATE_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/memory/shared_memory.h"
+#include "lockstep/server/chief/chief_options.h"
+#include "lockstep/server/chief/run/run_contract.h"
+#include "lockstep/server/chief/run/run_directory.h"
+#include "lockstep/server/chief/run/run_history.h"
+#include "lockstep/server/chief/run/run_life.h"
+#include "lockstep/server/chief/run/run_settings.h"
+#include "lockstep/server/chief/session_table.h"
+#include "lockstep/server/chief/training.h"
+#include "lockstep/server/sync/run_events.h"
+
+namespace lockstep {
+
+// The state of one run, which the parts of a chief share: its settings and record, its phase and sessions, and, once
+// the model is known, its training. Receives the events of the run. Its parts (Sessions, RunEnds, RunChanges) lock the
+// mutex themselves. Lock order: change_mutex, mutex. Thread-safe.
+struct RunState : public RunEvents {
+  // `directory` is null without a logdir.
+  RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory);
+
+  // Makes `training` for a model, from the newest checkpoint or from the seed, and writes the record. After an error
+  // another worker may declare another model.
+  absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
+      ABSL_LOCKS_EXCLUDED(mutex);
+  absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
+  // Null before the model is known; then always the same.
+  Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
+  // Forgets sessions that have no stream and were not used for long.
+  void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Writes the event into the log; an end wakes the threads that wait for `changed`.
+  void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex);
+
+  const ChiefOptions options;
+  RunSettings settings;
+  RunHistory history;
+  // For workers to find out whether they can map the chief's memory; null when none is shared.
+  const std::unique_ptr<SharedMemory> shared_memory;
+
+  // The record has assignments, changes and ends in the order in which they are made.
+  Mutex change_mutex;
+  mutable Mutex mutex;
+  CondVar changed;
+  RunLife life ABSL_GUARDED_BY(mutex);
+  SessionTable sessions ABSL_GUARDED_BY(mutex);
+  // Null before the model is known, as `training` is.
+  std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
+  std::unique_ptr<Training> training ABSL_GUARDED_BY(mutex);
+
+ private:
+  // `contract` is replaced where the workers' part of it holds no more.
+  absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
+                                                           bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_RUN_STATE_H_

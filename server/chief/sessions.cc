@@ -1,0 +1,232 @@
+#include "lockstep/server/chief/sessions.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/contract/canary_values.h"
+
+namespace lockstep {
+namespace {
+
+// The bytes of each string that a session keeps.
+constexpr size_t kMaxName = 256;
+// Of a reply with values for the canary.
+constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
+constexpr int kMaxCanaryPieces = 4096;
+
+absl::Status CheckName(const char* what, const std::string& name) {
+  if (name.size() <= kMaxName) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the worker's ", what, " has ", name.size(), " bytes; at most ", kMaxName, " are allowed"));
+}
+
+absl::Status CheckNames(const v1::OpenSessionRequest& request) {
+  RETURN_IF_ERROR(CheckName("name", request.worker()));
+  RETURN_IF_ERROR(CheckName("host", request.host()));
+  const v1::BuildInfo& build = request.build();
+  RETURN_IF_ERROR(CheckName("version", build.version()));
+  RETURN_IF_ERROR(CheckName("revision", build.revision()));
+  RETURN_IF_ERROR(CheckName("compiler", build.compiler()));
+  return CheckName("instruction set", build.instruction_set());
+}
+
+}  // namespace
+
+v1::GetRunSpecReply Sessions::GetRunSpec() const {
+  v1::GetRunSpecReply reply;
+  run_->settings.Fill(&reply);
+  reply.set_generation(run_->history.generation());
+  return reply;
+}
+
+absl::Status Sessions::CheckOwnedForWorker() {
+  const absl::Status owned = run_->history.CheckOwned();
+  return absl::IsFailedPrecondition(owned) ? absl::UnavailableError(owned.message()) : owned;
+}
+
+absl::Status Sessions::Declare(const RunContract* known, const v1::OpenSessionRequest& request) {
+  if (known == nullptr) {
+    auto contract = std::make_shared<const RunContract>(request);
+    RETURN_IF_ERROR(contract->Check(request));  // its canary, which no other is there to be held against
+    RETURN_IF_ERROR(CheckOwnedForWorker());
+    RETURN_IF_ERROR(run_->StartModel(std::move(contract)));
+    RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
+    declared.count = request.model().variables_size();
+    run_->OnEvent(declared);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(known->Check(request));
+  auto contract = std::make_shared<const RunContract>(*known, request);
+  RETURN_IF_ERROR(CheckOwnedForWorker());
+  RETURN_IF_ERROR(run_->WriteRecord(*contract));
+  MutexLock lock(&run_->mutex);
+  run_->contract = std::move(contract);
+  return absl::OkStatus();
+}
+
+absl::Status Sessions::Agree(const v1::OpenSessionRequest& request) {
+  std::shared_ptr<const RunContract> contract;
+  bool declares = false;
+  {
+    MutexLock lock(&run_->mutex);
+    contract = run_->contract;
+    declares = contract == nullptr || contract->Lacks(request);
+    RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
+  }
+  if (!declares) return contract->Check(request);
+  const absl::Status status = Declare(contract.get(), request);
+  MutexLock lock(&run_->mutex);
+  run_->life.EndDeclaration();
+  run_->changed.SignalAll();
+  return status;
+}
+
+void Sessions::Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) {
+  run_->OnEvent({RunEvent::kRefused, 0, IdentityOf(request).ToString(), "", why});
+  MutexLock lock(&run_->mutex);
+  const auto id = run_->sessions.Find(request.worker(), request.incarnation());
+  if (id && !run_->training->sync()->connected(*id)) run_->sessions.Remove(*id);
+}
+
+bool Sessions::RemoveOldestSession() {
+  for (const uint64_t id : run_->sessions.OldestFirst()) {
+    if (!run_->training->sync()->connected(id)) return run_->sessions.Remove(id);
+  }
+  return false;
+}
+
+absl::StatusOr<uint64_t> Sessions::FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes) {
+  while (true) {
+    const uint64_t fresh_id = run_->options.machine.draw_session_id();
+    SessionTable::Opened session;
+    {
+      MutexLock lock(&run_->mutex);
+      if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
+      session = run_->sessions.Open(IdentityOf(request), request.incarnation(), fresh_id, run_->options.clock->Now());
+      if (session.outcome == SessionTable::Outcome::kFull && !RemoveOldestSession()) {
+        return absl::UnavailableError(absl::StrCat("all of ", run_->sessions.size(), " sessions are in use"));
+      }
+      run_->changed.SignalAll();
+    }
+    if (session.outcome == SessionTable::Outcome::kAdded) {
+      run_->OnEvent(
+          {RunEvent::kJoined, 0, absl::CHexEscape(request.worker()), absl::StrCat(ShortSessionId(session.id))});
+    }
+    if (session.id != 0) return session.id;
+  }
+}
+
+absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSessionRequest& request) {
+  RETURN_IF_ERROR(CheckNames(request));
+  const int64_t changes = run_->settings.changes();
+  if (request.has_changes() && request.changes() != changes) {
+    return absl::AbortedError(absl::StrCat("settings of the run were changed: the worker has those after ",
+                                           request.changes(), " changes, the run had ", changes));
+  }
+  absl::Status agreed = CheckVersions(request, run_->options.machine.host);
+  if (agreed.ok()) agreed = Agree(request);
+  // Settings that were changed since have another contract, and the worker asks for them.
+  if (!agreed.ok() && changes != run_->settings.changes())
+    return absl::AbortedError("settings of the run were changed");
+  if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed);
+  RETURN_IF_ERROR(agreed);
+  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes));
+  v1::OpenSessionReply reply;
+  {
+    MutexLock lock(&run_->mutex);
+    // Who comes to the end computes nothing more.
+    if (request.canary_digest_size() > 0 || run_->life.over()) run_->sessions.MarkChecked(id);
+    reply.set_canary_wanted(!run_->sessions.IsChecked(id));
+  }
+  reply.set_session_id(id);
+  reply.set_generation(run_->history.generation());
+  reply.set_global_step(run_->FindTraining()->sync()->step());
+  reply.set_piece_elements(ParameterLayout::kSegmentElements);
+  reply.set_lease_seconds(run_->options.config.cluster().lease_seconds());
+  if (run_->shared_memory != nullptr) *reply.mutable_shared_memory() = run_->shared_memory->handle();
+  return reply;
+}
+
+absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::GetCanaryValuesRequest& request) {
+  RETURN_IF_ERROR(CheckSession(request.session_id(), request.generation()));
+  const ParameterLayout& layout = run_->FindTraining()->layout();
+  const auto segments = static_cast<int64_t>(layout.segments().size());
+  if (request.first_segment() < 0 || request.first_segment() >= segments) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("values from segment ", request.first_segment(), " on; the model has ", segments));
+  }
+  v1::GetCanaryValuesReply reply;
+  std::vector<float> values;
+  int64_t elements = 0;
+  for (int64_t i = request.first_segment(); i < segments; ++i) {
+    const ParameterLayout::Segment& segment = layout.segments()[i];
+    elements += segment.elements;
+    if (elements > kMaxCanaryElements || reply.value_size() == kMaxCanaryPieces) break;
+    values.resize(static_cast<size_t>(segment.elements));
+    FillCanaryValues(run_->options.config.training().seed(), layout.variables()[segment.variable], segment.offset,
+                     absl::MakeSpan(values));
+    v1::TensorPiece* const piece = reply.add_value();
+    piece->set_variable(static_cast<uint32_t>(segment.variable));
+    piece->set_offset(static_cast<uint64_t>(segment.offset));
+    piece->set_content(values.data(), values.size() * sizeof(float));
+  }
+  return reply;
+}
+
+absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatRequest& request) {
+  SyncReplicas* replicas = nullptr;
+  v1::HeartbeatReply reply;
+  {
+    MutexLock lock(&run_->mutex);
+    RETURN_IF_ERROR(run_->sessions.Use(request.session_id(), request.generation(), run_->options.clock->Now()));
+    replicas = run_->training->sync();
+    reply.set_finished(run_->life.over());
+    if (run_->life.ended()) reply.set_ended(std::string(run_->life.ended()->message()));
+  }
+  // A lease is for one who computes.
+  if (!request.paused()) replicas->Heartbeat(request.session_id());
+  reply.set_global_step(replicas->step());
+  return reply;
+}
+
+absl::StatusOr<v1::RequestEndReply> Sessions::RequestEnd(const v1::RequestEndRequest& request) {
+  RETURN_IF_ERROR(CheckName("reason", request.reason()));
+  MutexLock lock(&run_->mutex);
+  RETURN_IF_ERROR(run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now()));
+  const std::string& worker = run_->sessions.WorkerOf(request.session_id()).ToString();
+  run_->life.WantEnd(absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
+  run_->changed.SignalAll();
+  return v1::RequestEndReply();
+}
+
+absl::Status Sessions::CheckSession(uint64_t session_id, int64_t generation) {
+  MutexLock lock(&run_->mutex);
+  return run_->sessions.Use(session_id, generation, run_->options.clock->Now());
+}
+
+absl::StatusOr<std::shared_ptr<StepConnection>> Sessions::OpenStep(uint64_t session_id, int64_t generation,
+                                                                   ValuePath value_path,
+                                                                   std::shared_ptr<StepListener> listener) {
+  WorkerIdentity worker;
+  Training* const training = run_->FindTraining();
+  // Before the session is looked up: a change that comes later ends the session, or closes the stream.
+  const int64_t settings = training == nullptr ? 0 : training->sync()->settings();
+  {
+    MutexLock lock(&run_->mutex);
+    const absl::Time now = run_->options.clock->Now();
+    RETURN_IF_ERROR(run_->sessions.Use(session_id, generation, now));
+    if (run_->life.stop_requested()) return absl::UnavailableError("the chief is stopping");
+    RETURN_IF_ERROR(run_->sessions.UseChecked(session_id, generation, now));
+    RETURN_IF_ERROR(run_->sessions.MarkStreamed(session_id, generation, now));
+    worker = run_->sessions.WorkerOf(session_id);
+  }
+  auto connection = training->sync()->Connect(session_id, worker, value_path, std::move(listener), settings);
+  if (connection == nullptr) return absl::AbortedError("settings of the run were changed");
+  return connection;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_SESSIONS_H_
+#define LOCKSTEP_SERVER_CHIEF_SESSIONS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/server/chief/run/run_contract.h"
+#include "lockstep/server/chief/run_state.h"
+#include "lockstep/server/sync/step_connection.h"
+#include "lockstep/v1/chief.pb.h"
+
+namespace lockstep {
+
+// The calls of workers: what they declare, their sessions and their streams. Thread-safe.
+class Sessions {
+ public:
+  // `run` must outlive this.
+  explicit Sessions(RunState* run) : run_(run) {}
+
+  // The calls of proto/lockstep/v1/chief.proto.
+  v1::GetRunSpecReply GetRunSpec() const;
+  // May take long the first time (initial values, restore); concurrent callers get Unavailable meanwhile.
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Wait carries it out. FailedPrecondition for a session whose worker has not computed the canary.
+  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Makes the session one that was just used. Errors: Aborted for an unknown session or an old generation.
+  absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Returns whether ValuePath::kShared is possible.
+  bool shares_memory() const { return run_->shared_memory != nullptr; }
+  // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
+  // generation; FailedPrecondition when its worker has not computed the canary.
+  absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t generation,
+                                                           ValuePath value_path, std::shared_ptr<StepListener> listener)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+
+ private:
+  // What the caller computes with is the run's, or becomes so when it is the first. Compares without a lock: a model
+  // may be large.
+  absl::Status Agree(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // What is not known of the run becomes that of the request.
+  absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // The caller's session is not wanted.
+  void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:
+  // the worker did nothing wrong, and will find the chief that has the logdir.
+  absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // The caller's session, a new one if need be. Unavailable when there are too many.
+  // Aborted when settings were changed since there were `changes` changes.
+  absl::StatusOr<uint64_t> FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Makes room for a session; false when all have a stream.
+  bool RemoveOldestSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
+
+  RunState* const run_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_SESSIONS_H_

@@ -1,0 +1,437 @@
+#include "lockstep/server/chief/sessions.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/contract/testing/declaration.h"
+#include "lockstep/common/io/testing/faulty_file_system.h"
+#include "lockstep/server/chief/testing/chief_fixture.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/v1/run_record.pb.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+using SessionsTest = ChiefFixture;
+
+v1::DataDigest Data(int64_t examples, uint32_t crc32c) {
+  v1::DataDigest data;
+  data.set_examples(examples);
+  data.set_crc32c(crc32c);
+  return data;
+}
+
+TEST_F(SessionsTest, ASessionIsNamedByWorkerAndIncarnation) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t first = OpenSession("a")->session_id();
+  EXPECT_EQ(OpenSession("a")->session_id(), first);
+  EXPECT_NE(OpenSession("a", FrameModel(), 2)->session_id(), first);
+  EXPECT_NE(OpenSession("b")->session_id(), first);
+}
+
+TEST_F(SessionsTest, ASessionCannotBeGuessed) {
+  draw_session_id_ = Chief::Options().machine.draw_session_id;
+  ASSERT_TRUE(Start().ok());
+  uint64_t first = 0, varies = 0;
+  for (uint64_t incarnation = 0; incarnation < 64; ++incarnation) {
+    const uint64_t id = OpenSession("a", FrameModel(), incarnation)->session_id();
+    if (incarnation == 0) first = id;
+    varies |= id ^ first;
+  }
+  EXPECT_EQ(varies, ~uint64_t{0}) << "every bit is drawn";
+  worker_ = Connect(first);
+  ASSERT_TRUE(worker_->Ask().ok());
+  ASSERT_EQ(chief_->GetStatus().worker_size(), 1);
+  EXPECT_EQ(chief_->GetStatus().worker(0).session_id(), first & 0xffff) << "not all of it is shown";
+}
+
+TEST_F(SessionsTest, EverySessionHasAnIdOfItsOwn) {
+  std::vector<uint64_t> draws = {9, 7, 7, 0, 7};
+  draw_session_id_ = [&draws] {
+    const uint64_t id = draws.back();
+    draws.pop_back();
+    return id;
+  };
+  ASSERT_TRUE(Start().ok());
+  EXPECT_EQ(OpenSession("a")->session_id(), 7u);
+  EXPECT_EQ(OpenSession("b")->session_id(), 9u);
+}
+
+TEST_F(SessionsTest, OffersItsMemoryWhenItIsToBeSharedAndValuesAreNotCompressed) {
+  ASSERT_TRUE(Start().ok());
+  EXPECT_FALSE(OpenSession("a")->has_shared_memory());
+  share_memory_ = true;
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(chief_->sessions()->shares_memory());
+  EXPECT_TRUE(OpenSession("a")->has_shared_memory());
+  chief_.reset();
+  logdir_ = "another";
+  config_.mutable_compression()->set_values(config::v1::CompressionConfig::BFLOAT16);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_FALSE(OpenSession("a")->has_shared_memory());
+}
+
+TEST_F(SessionsTest, AnotherModelIsRefusedWithTheFirstDifference) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  v1::ModelSpec other = FrameModel();
+  other.mutable_variables(2)->set_shape(0, 65541);
+  const auto status = OpenSession("b", other).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("variables[2].shape[0]: 65540 -> 65541"));
+}
+
+TEST_F(SessionsTest, OtherDataAreRefusedWithBothDigests) {
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  EXPECT_TRUE(OpenSession("b").ok());
+  for (const v1::DataDigest& other : {Data(101, 0xabc), Data(100, 0xdef)}) {
+    data_ = other;
+    const auto status = OpenSession("c@host").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("c@host reads ", other.examples(), " examples with CRC32C 00000",
+                                       absl::Hex(other.crc32c()), ", the run 100 examples with CRC32C 00000abc")));
+  }
+  data_.reset();
+  EXPECT_THAT(std::string(OpenSession("d").status().message()), HasSubstr("d reads none, the run 100 examples"));
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::TRAINING);
+}
+
+TEST_F(SessionsTest, ARunWithoutDataRefusesThem) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  EXPECT_TRUE(OpenSession("b").ok());
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      data_.reset();
+      ASSERT_TRUE(Restart().ok());
+    }
+    data_ = Data(1, 2);
+    const auto status = OpenSession("c").status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("c reads 1 examples with CRC32C 00000002, the run none"));
+  }
+}
+
+TEST_F(SessionsTest, ARestartedChiefKnowsTheRunsData) {
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  ASSERT_TRUE(Restart().ok());
+  data_ = Data(100, 0xdef);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a").status()));
+  data_ = Data(100, 0xabc);
+  EXPECT_TRUE(OpenSession("a").ok());
+}
+
+TEST_F(SessionsTest, TheFirstCanaryHasAsManyDigestsAsTheModelHasResults) {
+  ASSERT_TRUE(Start().ok());
+  v1::OpenSessionRequest request;
+  request.set_worker("a");
+  *request.mutable_model() = FrameModel();
+  CompleteDeclaration(&request);
+  request.add_canary_digest(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(chief_->sessions()->OpenSession(request).status()));
+  request.mutable_canary_digest()->RemoveLast();
+  EXPECT_TRUE(chief_->sessions()->OpenSession(request).ok());
+}
+
+TEST_F(SessionsTest, AStreamIsForAWorkerThatHasComputedTheCanary) {
+  ASSERT_TRUE(Start().ok());
+  const auto session = OpenSession("a", FrameModel(), 1, /*canary=*/0).value();
+  EXPECT_TRUE(session.canary_wanted());
+  const auto open = [&] {
+    return chief_->sessions()
+        ->OpenStep(session.session_id(), chief_->generation(), ValuePath::kStreamed, nullptr)
+        .status();
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(open()));
+  const auto checked = OpenSession("a").value();
+  EXPECT_EQ(checked.session_id(), session.session_id());
+  EXPECT_FALSE(checked.canary_wanted());
+  EXPECT_FALSE(OpenSession("a", FrameModel(), 1, /*canary=*/0)->canary_wanted()) << "once for each session";
+  Connect(session.session_id());
+}
+
+TEST_F(SessionsTest, OnlyACheckedSessionMayEndTheRun) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  const auto session = OpenSession("stranger", FrameModel(), 1, /*canary=*/0).value();
+  v1::RequestEndRequest request;
+  request.set_session_id(session.session_id());
+  request.set_generation(session.generation());
+  const absl::Status refused = chief_->sessions()->RequestEnd(request).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  TrainTo(4);
+  EXPECT_EQ(chief_->GetStatus().global_step(), 4) << "the run continues";
+  ASSERT_TRUE(OpenSession("stranger").ok());
+  EXPECT_TRUE(chief_->sessions()->RequestEnd(request).ok());
+}
+
+TEST_F(SessionsTest, TheFirstCanaryIsTheRunsAlsoAfterARestart) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a", FrameModel(), 1, /*canary=*/0).ok());
+  EXPECT_FALSE(Record().has_canary());
+  ASSERT_TRUE(OpenSession("a", FrameModel(), 1, /*canary=*/5).ok());
+  EXPECT_EQ(Record().canary().result(0).digest(), 5u);
+  ASSERT_TRUE(Restart().ok());
+  const absl::Status status = OpenSession("b", FrameModel(), 1, /*canary=*/6).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of b differs from that of a"));
+  EXPECT_TRUE(OpenSession("b", FrameModel(), 2, /*canary=*/5).ok());
+}
+
+TEST_F(SessionsTest, GivesTheValuesOfTheCanaryPieceByPiece) {
+  v1::ModelSpec model;
+  v1::VariableSpec* const large = model.add_variables();
+  large->set_name("large");
+  large->set_dtype(v1::DT_FLOAT);
+  large->add_shape(600000);
+  large->set_trainable(true);
+  ASSERT_TRUE(Start().ok());
+  const auto session = OpenSession("a", model).value();
+  v1::GetCanaryValuesRequest request;
+  request.set_session_id(session.session_id());
+  request.set_generation(session.generation());
+  std::string values;
+  int calls = 0;
+  for (; values.size() < 600000 * sizeof(float); ++calls) {
+    const auto reply = chief_->sessions()->GetCanaryValues(request);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    for (const v1::TensorPiece& piece : reply->value()) {
+      EXPECT_EQ(piece.offset() * sizeof(float), values.size());
+      values += piece.content();
+    }
+    request.set_first_segment(request.first_segment() + reply->value_size());
+  }
+  EXPECT_EQ(calls, 3) << "1 MiB each";
+  EXPECT_TRUE(absl::IsInvalidArgument(chief_->sessions()->GetCanaryValues(request).status()))
+      << "there is no further segment";
+  request.set_session_id(request.session_id() + 1);
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->GetCanaryValues(request).status()));
+}
+
+TEST_F(SessionsTest, RefusesAWorkerOfAnotherWireVersion) {
+  ASSERT_TRUE(Start().ok());
+  v1::OpenSessionRequest request;
+  request.set_worker("old");
+  *request.mutable_model() = FrameModel();
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->sessions()->OpenSession(request).status()));
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL) << "it declares nothing";
+}
+
+TEST_F(SessionsTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
+  config_.mutable_input()->add_split()->set_name("train");
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  worker_.reset();
+  chief_.reset();
+  v1::RunRecord record;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(*ReadFile(&memory_, "logdir/lockstep.textproto"), &record));
+  EXPECT_EQ(record.data().examples(), 100);
+  EXPECT_EQ(record.data().crc32c(), 0xabcu);
+  record.clear_data();
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(record, &text);
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
+  ASSERT_TRUE(Start().ok());
+
+  // Whose model is another has no say, and what cannot be written down does not count.
+  v1::ModelSpec other = FrameModel();
+  other.mutable_variables(2)->set_shape(0, 65541);
+  data_ = Data(1, 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a", other).status()));
+  fs_.FailMatching(FaultyFileSystem::Operation::kRename, "lockstep.textproto",
+                   absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a").status()));
+  fs_.Heal();
+  data_ = Data(100, 0xdef);
+  ASSERT_TRUE(OpenSession("a").ok());
+  data_ = Data(100, 0xabc);
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b").status()));
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b").status()));
+  data_ = Data(100, 0xdef);
+  EXPECT_TRUE(OpenSession("b").ok());
+}
+
+TEST_F(SessionsTest, ADeclarationAfterTheEndKeepsTheEndOnRecord) {
+  config_.mutable_input()->add_split()->set_name("train");
+  data_ = Data(100, 0xabc);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  EXPECT_TRUE(Record().finished());
+  v1::RunRecord record = Record();
+  record.clear_data();
+  WriteRecord(record);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_FALSE(Record().finished()) << "this life has its own end";
+  std::thread time([&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(absl::Seconds(2));
+  });
+  EXPECT_TRUE(chief_->ends()->Wait().ok());
+  time.join();
+  EXPECT_TRUE(Record().finished());
+  ASSERT_TRUE(OpenSession("late").ok());
+  EXPECT_EQ(Record().data().examples(), 100);
+  EXPECT_TRUE(Record().finished());
+}
+
+TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
+  ASSERT_TRUE(Start().ok());
+  v1::ModelSpec wrong = FrameModel();
+  wrong.mutable_variables(0)->set_shape(0, 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(OpenSession("a", wrong).status()));
+  wrong.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
+  EXPECT_TRUE(absl::IsResourceExhausted(OpenSession("a", wrong).status()));
+  EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL);
+  EXPECT_TRUE(OpenSession("b").ok());
+}
+
+TEST_F(SessionsTest, AModelThatTheControlGroupCannotHoldIsRefusedWithBothNumbers) {
+  // Enough for two versions of variables and optimizer state, not for the third while one is saved.
+  for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
+    ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
+  }
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/proc/self/cgroup", "0::/run\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "2000000\n").ok());
+  ASSERT_TRUE(Start().ok());
+  const absl::Status status = OpenSession("a").status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::ContainsRegex("need 2[0-9]{6} bytes of memory, "
+                                                                      "/sys/fs/cgroup/run/memory.max has 2000000"));
+  logdir_.clear();
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(OpenSession("a").ok());
+}
+
+TEST_F(SessionsTest, AStartThatFailedInTheMiddleIsMadeAnew) {
+  ASSERT_TRUE(Start().ok());
+  const int64_t before = fs_.operations();
+  ASSERT_TRUE(OpenSession("a").ok());
+  ASSERT_TRUE(chief_->Save().ok());
+  const int64_t operations = fs_.operations() - before;
+  for (int64_t n = 1; n <= operations; ++n) {
+    logdir_ = absl::StrCat("logdir-", n);
+    chief_.reset();
+    ASSERT_TRUE(Start().ok());
+    fs_.FailOperation(n, absl::ResourceExhaustedError("the disk is full"));
+    const auto first = OpenSession("a");
+    fs_.Heal();
+    const auto second = OpenSession("a");
+    ASSERT_TRUE(second.ok()) << "operation " << n << ": " << second.status();
+    EXPECT_TRUE(first.ok() || absl::IsResourceExhausted(first.status())) << first.status();
+    ASSERT_TRUE(chief_->Save().ok()) << "operation " << n;
+    EXPECT_EQ(chief_->GetStatus().checkpoint(), logdir_ + "/model.ckpt-0");
+  }
+}
+
+// ERR-01
+TEST_F(SessionsTest, CallsOfAnOlderGenerationAreAborted) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t session = OpenSession("a")->session_id();
+  ASSERT_TRUE(Restart().ok());
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_session_id(session);
+  heartbeat.set_generation(1);
+  const auto status = chief_->sessions()->Heartbeat(heartbeat).status();
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of generation 1 is unknown; the chief's generation is 2"));
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->OpenStep(session, 1, ValuePath::kStreamed, nullptr).status()));
+  heartbeat.set_generation(2);
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->Heartbeat(heartbeat).status()))
+      << "the session is of the life before";
+}
+
+// ERR-05
+TEST_F(SessionsTest, AWorkerThatWasKilledAndStartedAgainGoesOnAtThePresentStep) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(3);
+  worker_.reset();
+  const auto session = OpenSession("worker-0", FrameModel(), /*incarnation=*/2);
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(session->global_step(), 3);
+  worker_ = Connect(session->session_id());
+  ASSERT_TRUE(worker_->Ask().ok());
+  EXPECT_EQ(worker_->token()->step(), 3);
+  EXPECT_EQ(worker_->values_step(), 3);
+}
+
+TEST_F(SessionsTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
+  for (const bool first : {true, false}) {
+    ASSERT_TRUE(Restart().ok());
+    // The record has no canary yet, so the next worker declares one.
+    if (!first) {
+      ASSERT_TRUE(OpenSession("a", FrameModel(), /*incarnation=*/1, /*canary=*/0).ok());
+    }
+    ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "7\n").ok());
+    const auto opened = OpenSession("b");
+    EXPECT_TRUE(absl::IsUnavailable(opened.status())) << opened.status();
+    if (first) {
+      EXPECT_FALSE(ReadRunRecord(&memory_, "logdir").value().has_value());
+    } else {
+      EXPECT_EQ(Record().canary().result_size(), 0);
+    }
+  }
+}
+
+TEST_F(SessionsTest, SessionsWithoutAStreamExpire) {
+  ASSERT_TRUE(Start().ok());
+  const uint64_t silent = OpenSession("silent")->session_id();
+  const uint64_t beating = OpenSession("beating")->session_id();
+  TrainTo(1);
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_generation(1);
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(absl::Seconds(30));
+    chief_->Housekeep();
+    heartbeat.set_session_id(beating);
+    EXPECT_TRUE(chief_->sessions()->Heartbeat(heartbeat).ok());
+  }
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->OpenStep(silent, 1, ValuePath::kStreamed, nullptr).status()));
+  EXPECT_TRUE(worker_->Push().ok()) << "a session with a stream stays";
+  EXPECT_NE(OpenSession("silent")->session_id(), silent);
+}
+
+TEST_F(SessionsTest, AFloodOfSessionsDoesNotGrowForEver) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(1);
+  const uint64_t first = OpenSession("flood", FrameModel(), 2)->session_id();
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    clock_.Advance(absl::Microseconds(1));
+    last = OpenSession("flood", FrameModel(), 10 + i)->session_id();
+  }
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_generation(1);
+  heartbeat.set_session_id(first);
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->Heartbeat(heartbeat).status()))
+      << "the one that was not used for longest went";
+  heartbeat.set_session_id(last);
+  EXPECT_TRUE(chief_->sessions()->Heartbeat(heartbeat).ok());
+  EXPECT_TRUE(worker_->Push().ok());
+}
+
+TEST_F(SessionsTest, AGiantNameIsRefused) {
+  ASSERT_TRUE(Start().ok());
+  const auto status = OpenSession(std::string(1 << 20, 'x')).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1048576 bytes; at most 256"));
+}
+
+}  // namespace
+}  // namespace lockstep
