@@ -171,7 +171,6 @@ MOVED_HEADERS = {
     "train/cluster_flags.h": "train/program/cluster_flags.h",
     "train/held_session.h": "train/session/held_session.h",
     "train/hook.h": "train/hooks/base/hook.h",
-    "train/hook_registry.h": "train/hooks/base/hook_registry.h",
     "train/hooked_session.h": "train/hooks/base/hooked_session.h",
     "train/hooks/best_metric.h": "train/hooks/stop/best_metric.h",
     "train/hooks/early_stopping_hook.h": "train/hooks/stop/early_stopping_hook.h",

@@ -42,10 +42,10 @@ class RunContext {
   std::string stop_reason_;
 };
 
-// What came of it.
+// The outcome of one run.
 struct RunValues {
   StepResult result;
-  // What hooks have fetched, by name, and the global step of it.
+  // The values that hooks fetched, by name, and their global step.
   std::map<std::string, NamedTensor> fetched;
   int64_t fetched_step = 0;
 };
@@ -78,8 +78,9 @@ class Hook {
   // behind by up to 64 steps. A function of the step alone.
   virtual bool GatesAt(int64_t step) const { return true; }
 
-  // What the hook has come to after AfterRun. It is in every checkpoint, and given back before AfterCreateSession of
-  // the life that continues from it. Empty: nothing is kept. All hooks together may have 1 GiB.
+  // Returns the hook's state after AfterRun. Every checkpoint holds it, and SetState restores it before
+  // AfterCreateSession of the life that continues from there. If empty, nothing is kept. All hooks together may have
+  // 1 GiB.
   virtual std::string State() const { return ""; }
   virtual absl::Status SetState(absl::string_view state) { return absl::OkStatus(); }
 };
