@@ -207,7 +207,7 @@ MOVED_HEADERS = {
     "train/supervisor.h": "train/supervisor/supervisor.h",
     "train/train_op.h": "train/session/train_op.h",
     "train/worker_session.h": "train/session/worker_session.h",
-    "train/worker_threads.h": "train/session/worker_threads.h",
+    "train/worker_threads.h": "train/session/local_workers.h",
     "worker/data/dataset_options.h": "worker/data/registry/dataset_options.h",
     "worker/data/dataset_registry.h": "worker/data/registry/dataset_registry.h",
     "worker/nn/kernels/activation.h": "worker/nn/compute/activation.h",

@@ -2,67 +2,50 @@
 
 #include <cstdlib>
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/process/chief_process.h"
-#include "lockstep/train/session/worker_threads.h"
-#include "lockstep/worker/session/training_worker.h"
-#include "lockstep/worker/session/workload/configured_workload.h"
+#include "lockstep/train/session/local_workers.h"
+#include "lockstep/train/session/session_options.h"
 
 namespace lockstep {
 namespace {
 
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 
-std::unique_ptr<TrainingWorker> NewWorker(int index, const LocalRunOptions& options, ChiefClient* client) {
-  TrainingWorker::Options worker;
-  worker.name = absl::StrCat("worker-", index);
-  worker.clock = Clock::Real();
-  worker.chief_address = "this process";
-  worker.make_workload = [threads = options.compute_threads,
-                          logdir = options.logdir](const config::v1::RunSpec& config) {
-    WorkloadOptions task;
-    if (!logdir.empty()) task.index_directory = JoinPath(logdir, "index");
-    task.compute_threads = threads;
-    return LoadWorkload(config, task);
-  };
-  return std::make_unique<TrainingWorker>(std::move(worker), client);
-}
-
-// Runs the workers until the chief has ended; a worker that fails for good ends it. Returns that worker's failure, else
-// how the chief has ended.
+// Runs the workers until the chief has ended; a worker that fails permanently stops it. Returns the first such failure,
+// else the result of the chief.
 absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefProcess* process) {
-  std::vector<std::unique_ptr<TrainingWorker>> workers;
-  for (int i = 0; i < options.workers; ++i) workers.push_back(NewWorker(i, options, client));
-  std::vector<absl::Status> statuses(workers.size());
-  train::WorkerThreads threads(Clock::Real());
-  for (size_t i = 0; i < workers.size(); ++i) {
-    threads.Start(absl::StrCat("worker-", i), [&, i] {
-      statuses[i] = workers[i]->Run();
-      if (!statuses[i].ok()) process->chief()->ends()->RequestStop();
-    });
-  }
+  train::SessionOptions session;
+  session.logdir = options.logdir;
+  session.local_workers = options.workers;
+  session.compute_threads = options.compute_threads;
+  Mutex mutex;
+  absl::Status failure;  // guarded by mutex until the workers have ended
+  auto workers = std::make_unique<train::LocalWorkers>(
+      session, [](int i) { return absl::StrCat("worker-", i); }, client,
+      [&](const absl::Status& why) {
+        {
+          MutexLock lock(&mutex);
+          failure.Update(why);
+        }
+        process->chief()->ends()->RequestStop();
+      });
   const absl::Status chief_status = process->Wait();
-  // Those that are done have ended. One that still opened its data would look for the chief, which answers no more.
-  for (const auto& worker : workers) worker->RequestStop();
-  if (absl::IsCancelled(chief_status) && !threads.AwaitEnd(train::kHungWorkerLimit)) {
+  if (absl::IsCancelled(chief_status) && !workers->StopWithin(train::kHungWorkerLimit)) {
     LOG(ERROR) << "the last step is saved; a worker of this process hangs, which ends without it";
     std::_Exit(process->ExitCode(chief_status));
   }
-  threads.Join();
-  for (const absl::Status& status : statuses) {
-    if (!status.ok() && !absl::IsCancelled(status)) return status;
-  }
-  return chief_status;
+  workers.reset();
+  return failure.ok() ? chief_status : failure;
 }
 
 ChiefProcess::Options ProcessOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {

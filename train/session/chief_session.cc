@@ -123,7 +123,8 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
   });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
-  workers_ = std::make_unique<LocalWorkers>(options_, client_.get(),
+  const auto name = [only = options_.local_workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
+  workers_ = std::make_unique<LocalWorkers>(options_, name, client_.get(),
                                             [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
   RETURN_IF_ERROR(ending_.Explain(process_.chief()->AwaitModel()));
   SeekTo(training()->sync()->step());

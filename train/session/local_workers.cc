@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
@@ -31,33 +30,44 @@ WorkloadFactory WorkloadFactoryOf(const SessionOptions& options) {
   };
 }
 
-LocalWorkers::LocalWorkers(const SessionOptions& options, ChiefClient* client,
-                           std::function<void(absl::Status)> on_failure)
-    : threads_(options.clock) {
+LocalWorkers::LocalWorkers(const SessionOptions& options, const std::function<std::string(int index)>& name,
+                           ChiefClient* client, std::function<void(absl::Status)> on_failure)
+    : clock_(options.clock), running_(options.local_workers) {
   for (int i = 0; i < options.local_workers; ++i) {
     TrainingWorker::Options worker;
-    worker.name = options.local_workers == 1 ? "chief" : absl::StrCat("chief-", i);
-    worker.clock = options.clock;
+    worker.name = name(i);
+    worker.clock = clock_;
     worker.chief_address = "this process";
     worker.make_workload = WorkloadFactoryOf(options);
     workers_.push_back(std::make_unique<TrainingWorker>(worker, client));
   }
-  for (const auto& worker : workers_) {
-    threads_.Start("worker", [worker = worker.get(), on_failure] {
-      const absl::Status status = worker->Run();
-      if (!status.ok() && !absl::IsCancelled(status)) on_failure(status);
-    });
+  for (int i = 0; i < options.local_workers; ++i) {
+    threads_.push_back(Executor::Threads()->Start(
+        name(i), [this, worker = workers_[i].get(), on_failure] { Run(worker, on_failure); }));
   }
 }
 
 LocalWorkers::~LocalWorkers() {
   for (const auto& worker : workers_) worker->RequestStop();
-  threads_.Join();
+  threads_.clear();
+}
+
+void LocalWorkers::Run(TrainingWorker* worker, const std::function<void(absl::Status)>& on_failure) {
+  const absl::Status status = worker->Run();
+  if (!status.ok() && !absl::IsCancelled(status)) on_failure(status);
+  MutexLock lock(&mutex_);
+  --running_;
+  ended_.SignalAll();
 }
 
 bool LocalWorkers::StopWithin(absl::Duration limit) {
   for (const auto& worker : workers_) worker->RequestStop();
-  return threads_.AwaitEnd(limit);
+  const absl::Time deadline = clock_->Now() + limit;
+  MutexLock lock(&mutex_);
+  while (running_ > 0) {
+    if (clock_->WaitUntil(&ended_, &mutex_, deadline)) return running_ == 0;
+  }
+  return true;
 }
 
 }  // namespace lockstep::train

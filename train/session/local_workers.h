@@ -3,35 +3,49 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/train/session/session_options.h"
-#include "lockstep/train/session/worker_threads.h"
 #include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep::train {
 
+// The time for which a process that was stopped, and has saved, waits for a worker of its own that hangs in a block.
+constexpr absl::Duration kHungWorkerLimit = absl::Seconds(2);
+
 // Model and input as `options` describe them, for a worker.
 WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 
-// The workers of the chief's process, each in a thread. Life: construct, StopWithin, destroy,
-// which waits for all. Not thread-safe.
+// The workers of the chief's process, each in a thread. Life: construct, StopWithin, destroy, which waits for all.
+// Not thread-safe.
 class LocalWorkers {
  public:
-  // `client` must outlive this. `on_failure` is called by a worker's thread that cannot go on.
-  LocalWorkers(const SessionOptions& options, ChiefClient* client, std::function<void(absl::Status)> on_failure);
+  // Starts SessionOptions::local_workers workers. `name` returns the name of each; `client` must outlive this. Calls
+  // `on_failure` in the thread of a worker that cannot continue.
+  LocalWorkers(const SessionOptions& options, const std::function<std::string(int index)>& name, ChiefClient* client,
+               std::function<void(absl::Status)> on_failure);
   ~LocalWorkers();
 
-  // Ends those that have not ended by themselves, and waits for all, for at most `limit`. Returns whether all have
-  // ended: one may hang in a block.
-  bool StopWithin(absl::Duration limit);
+  // Stops the workers that still run, and waits for all, for at most `limit`. Returns true if all have ended: one may
+  // hang in a block.
+  bool StopWithin(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void Run(TrainingWorker* worker, const std::function<void(absl::Status)>& on_failure) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Clock* const clock_;
   std::vector<std::unique_ptr<TrainingWorker>> workers_;
-  WorkerThreads threads_;
+  Mutex mutex_;
+  CondVar ended_;
+  int running_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Thread>> threads_;
 };
 
 }  // namespace lockstep::train
