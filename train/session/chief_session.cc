@@ -27,17 +27,6 @@ absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options, const 
   return AddressFile::Create(std::move(file));
 }
 
-class GrpcServedChief : public ServedChief {
- public:
-  explicit GrpcServedChief(std::unique_ptr<ChiefServer> server) : server_(std::move(server)) {}
-  std::string address() const override { return server_->address(); }
-  int port() const override { return server_->port(); }
-  std::string listening() const override { return server_->listening(); }
-
- private:
-  const std::unique_ptr<ChiefServer> server_;
-};
-
 ChiefProcess::Options ProcessOptions(const SessionOptions& options, const SessionMachine& machine,
                                      const std::unique_ptr<AddressFile>* address_file) {
   ChiefProcess::Options process;
@@ -75,11 +64,13 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const Sessio
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief) {
+absl::StatusOr<ServedChief> ServeOverGrpc(const std::string& listen, Chief* chief) {
   ChiefServer::Options options;
   options.address = listen;
   ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
-  return std::unique_ptr<ServedChief>(new GrpcServedChief(std::move(server)));
+  ServedChief served{server->address(), server->port(), server->listening(), nullptr};
+  served.server = std::move(server);
+  return served;
 }
 
 absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options,
@@ -93,11 +84,11 @@ ChiefSession::ChiefSession(SessionOptions options, const SessionMachine& machine
     : options_(std::move(options)), process_(ProcessOptions(options_, machine, &address_file_)) {}
 
 absl::Status ChiefSession::Serve(const SessionMachine& machine) {
-  ASSIGN_OR_RETURN(server_, machine.serve(options_.listen, process_.chief()));
-  LOG(INFO) << "chief: listening on " << server_->address();
-  RETURN_IF_ERROR(address_file_->Write(server_->address()));
+  ASSIGN_OR_RETURN(served_, machine.serve(options_.listen, process_.chief()));
+  LOG(INFO) << "chief: listening on " << served_.address;
+  RETURN_IF_ERROR(address_file_->Write(served_.address));
   if (options_.port_file.empty()) return absl::OkStatus();
-  return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(server_->port(), "\n"));
+  return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(served_.port, "\n"));
 }
 
 absl::Status ChiefSession::Create() {
@@ -141,7 +132,7 @@ ChiefSession::~ChiefSession() {
   if (address_file_ != nullptr) LogIfNot(address_file_->PutBack());
   EndIfWorkerHangs();
   workers_.reset();
-  server_.reset();
+  served_.server.reset();
 }
 
 void ChiefSession::EndIfWorkerHangs() {

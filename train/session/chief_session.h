@@ -23,25 +23,23 @@
 
 namespace lockstep::train {
 
-// Serves a chief to other processes until it is destroyed.
-class ServedChief {
- public:
-  virtual ~ServedChief() = default;
-  // What workers connect to.
-  virtual std::string address() const = 0;
-  virtual int port() const = 0;
+// A chief that other processes reach until `server` is destroyed.
+struct ServedChief {
+  // The address that workers connect to.
+  std::string address;
+  int port = 0;
   // `listen` with that port in it.
-  virtual std::string listening() const = 0;
+  std::string listening;
+  std::shared_ptr<void> server;
 };
 
 // Over gRPC at `listen`. Errors: Unavailable when an address cannot be bound.
-absl::StatusOr<std::unique_ptr<ServedChief>> ServeOverGrpc(const std::string& listen, Chief* chief);
+absl::StatusOr<ServedChief> ServeOverGrpc(const std::string& listen, Chief* chief);
 
 // A chief's machine and its way to serve other processes; the simulation has another.
 struct SessionMachine : ChiefMachine {
   // Called with SessionOptions::listen, unless that is empty.
-  std::function<absl::StatusOr<std::unique_ptr<ServedChief>>(const std::string& listen, Chief* chief)> serve =
-      ServeOverGrpc;
+  std::function<absl::StatusOr<ServedChief>(const std::string& listen, Chief* chief)> serve = ServeOverGrpc;
 };
 
 // The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
@@ -82,9 +80,9 @@ class ChiefSession : public Session, public StepGate {
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Where workers connect; empty without a socket.
-  std::string address() const { return server_ == nullptr ? "" : server_->address(); }
+  std::string address() const { return served_.address; }
   // SessionOptions::listen with the port that was taken, so that the next session in this process takes the same.
-  std::string listening() const { return server_ == nullptr ? "" : server_->listening(); }
+  std::string listening() const { return served_.listening; }
   Chief* chief() const { return process_.chief(); }
 
  private:
@@ -111,7 +109,8 @@ class ChiefSession : public Session, public StepGate {
   std::unique_ptr<AddressFile> address_file_;
   ChiefProcess process_;
   int64_t stop_listener_ = StopSignal::kNone;
-  std::unique_ptr<ServedChief> server_;
+  // Empty without a socket.
+  ServedChief served_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
   mutable Mutex mutex_;

@@ -187,24 +187,6 @@ class ChangingHook : public train::Hook {
   const ProgramRole& role_;
 };
 
-class ServedSimulatedChief : public train::ServedChief {
- public:
-  ServedSimulatedChief(Process* process, Chief* chief, const std::string& address, const ReplyObserver* observer,
-                       absl::optional<int64_t>* last_step)
-      : chief_(chief), address_(address), server_(process, chief, address, observer), last_step_(last_step) {}
-  ~ServedSimulatedChief() override { *last_step_ = LastStepOf(*chief_); }
-  bool listens() const { return server_.listens(); }
-  std::string address() const override { return address_; }
-  int port() const override { return 0; }
-  std::string listening() const override { return address_; }
-
- private:
-  Chief* const chief_;
-  const std::string address_;
-  SimulatedChiefServer server_;
-  absl::optional<int64_t>* const last_step_;
-};
-
 // A session that other threads of the program share. The destructor waits until they no longer use it.
 class SharedSession : public train::SessionDecorator {
  public:
@@ -324,13 +306,18 @@ class RunningProgram {
     machine.executor = process_->executor();
     machine.old_version_bytes = role_.chief.old_version_bytes;
     machine.draw_session_id = [this] { return process_->world()->random()->Next(); };
-    machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<std::unique_ptr<train::ServedChief>> {
+    machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<train::ServedChief> {
       const std::string& listen = role_.chief.listen;
       const int64_t first_step = LastStepOf(*chief);
-      auto served = std::make_unique<ServedSimulatedChief>(process_, chief, listen, &role_.chief.observer, &last_step_);
-      if (!served->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", listen));
+      const std::shared_ptr<SimulatedChiefServer> server(
+          new SimulatedChiefServer(process_, chief, listen, &role_.chief.observer),
+          [this, chief](SimulatedChiefServer* ended) {
+            last_step_ = LastStepOf(*chief);
+            delete ended;
+          });
+      if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", listen));
       if (!process_->ghost()) role_.chief.on_serving(process_, chief->generation(), first_step);
-      return std::unique_ptr<train::ServedChief>(std::move(served));
+      return train::ServedChief{listen, 0, listen, server};
     };
     ASSIGN_OR_RETURN(auto session, train::ChiefSession::Open(options, machine));
     train::HeldSession held;
