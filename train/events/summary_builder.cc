@@ -65,11 +65,15 @@ absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values)
   return histogram;
 }
 
-void SummaryBuilder::AddScalar(absl::string_view tag, float value) {
-  v1::Summary::Value* const scalar = summary_.add_value();
+v1::Summary ScalarSummary(absl::string_view tag, double value) {
+  v1::Summary summary;
+  v1::Summary::Value* const scalar = summary.add_value();
   scalar->set_tag(std::string(tag));
-  scalar->set_simple_value(value);
+  scalar->set_simple_value(static_cast<float>(value));
+  return summary;
 }
+
+void SummaryBuilder::AddScalar(absl::string_view tag, float value) { summary_.MergeFrom(ScalarSummary(tag, value)); }
 
 absl::Status SummaryBuilder::AddHistogram(absl::string_view tag, absl::Span<const float> values) {
   auto histogram = MakeHistogram(values);

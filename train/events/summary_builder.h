@@ -17,6 +17,9 @@ namespace lockstep {
 // empty buckets become one. InvalidArgument, with the index, for a value that is not finite.
 absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values);
 
+// Returns a summary of one number.
+v1::Summary ScalarSummary(absl::string_view tag, double value);
+
 // Collects the values of one step. Not thread-safe.
 class SummaryBuilder {
  public:

@@ -1,18 +1,14 @@
 #include "lockstep/train/hooks/checkpoint_saver_hook.h"
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep::train {
 
 absl::StatusOr<std::unique_ptr<CheckpointSaverHook>> CheckpointSaverHook::Create(
     const CheckpointSaverOptions& options) {
-  const auto timer = SecondOrStepTimer::Create(options.period, options.clock);
-  if (!timer.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("CheckpointSaverHook: ", timer.status().message()));
-  }
-  return absl::WrapUnique(new CheckpointSaverHook(options, *timer));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(options.period, options.clock, "CheckpointSaverHook: "));
+  return absl::WrapUnique(new CheckpointSaverHook(options, timer));
 }
 
 absl::Status CheckpointSaverHook::Begin() {

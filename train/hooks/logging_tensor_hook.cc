@@ -37,12 +37,8 @@ absl::StatusOr<std::unique_ptr<LoggingTensorHook>> LoggingTensorHook::Create(con
   }
   absl::optional<SecondOrStepTimer> timer;
   if (options.every_n_iter || options.every_n_secs || !options.at_end) {
-    auto made = SecondOrStepTimer::Create({options.every_n_iter, options.every_n_secs}, options.clock);
-    if (!made.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("LoggingTensorHook's every_n_iter and every_n_secs: ", made.status().message()));
-    }
-    timer = *made;
+    ASSIGN_OR_RETURN(timer, SecondOrStepTimer::Create({options.every_n_iter, options.every_n_secs}, options.clock,
+                                                      "LoggingTensorHook's every_n_iter and every_n_secs: "));
   }
   return absl::WrapUnique(new LoggingTensorHook(options, timer));
 }

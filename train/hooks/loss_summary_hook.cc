@@ -1,15 +1,14 @@
 #include "lockstep/train/hooks/loss_summary_hook.h"
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
-#include "lockstep/v1/event.pb.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/events/summary_builder.h"
 
 namespace lockstep::train {
 
 absl::StatusOr<std::unique_ptr<LossSummaryHook>> LossSummaryHook::Create(const LossSummaryOptions& options) {
-  const auto timer = SecondOrStepTimer::Create(options.period, options.clock);
-  if (!timer.ok()) return absl::InvalidArgumentError(absl::StrCat("LossSummaryHook: ", timer.status().message()));
-  return absl::WrapUnique(new LossSummaryHook(*timer));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(options.period, options.clock, "LossSummaryHook: "));
+  return absl::WrapUnique(new LossSummaryHook(timer));
 }
 
 absl::Status LossSummaryHook::Begin() {
@@ -21,11 +20,7 @@ absl::Status LossSummaryHook::AfterRun(RunContext& context, const RunValues& val
   const int64_t step = values.result.global_step;
   if (!timer_.ShouldTrigger(step)) return absl::OkStatus();
   timer_.Update(step);
-  v1::Summary summary;
-  v1::Summary::Value* value = summary.add_value();
-  value->set_tag("loss");
-  value->set_simple_value(static_cast<float>(values.result.loss));
-  return context.session().AddSummary(summary, step);
+  return context.session().AddSummary(ScalarSummary("loss", values.result.loss), step);
 }
 
 }  // namespace lockstep::train

@@ -21,12 +21,11 @@ std::string Event(absl::string_view name, absl::Duration begin, absl::Duration l
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ProfilerHook>> ProfilerHook::Create(const ProfilerOptions& options) {
-  const auto timer = SecondOrStepTimer::Create(options.period, options.clock);
-  if (!timer.ok()) return absl::InvalidArgumentError(absl::StrCat("ProfilerHook: ", timer.status().message()));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(options.period, options.clock, "ProfilerHook: "));
   if (options.output_directory.empty()) {
     return absl::InvalidArgumentError("ProfilerHook's output_directory is empty: give the directory of the timelines");
   }
-  return absl::WrapUnique(new ProfilerHook(options, *timer));
+  return absl::WrapUnique(new ProfilerHook(options, timer));
 }
 
 absl::Status ProfilerHook::Begin() {

@@ -1,16 +1,15 @@
 #include "lockstep/train/hooks/step_counter_hook.h"
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/v1/event.pb.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/events/summary_builder.h"
 
 namespace lockstep::train {
 
 absl::StatusOr<std::unique_ptr<StepCounterHook>> StepCounterHook::Create(const StepCounterOptions& options) {
-  const auto timer = SecondOrStepTimer::Create(options.period, options.clock);
-  if (!timer.ok()) return absl::InvalidArgumentError(absl::StrCat("StepCounterHook: ", timer.status().message()));
-  return absl::WrapUnique(new StepCounterHook(*timer));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(options.period, options.clock, "StepCounterHook: "));
+  return absl::WrapUnique(new StepCounterHook(timer));
 }
 
 absl::Status StepCounterHook::Begin() {
@@ -27,11 +26,7 @@ absl::Status StepCounterHook::AfterRun(RunContext& context, const RunValues& val
   const double rate = static_cast<double>(elapsed->steps) / absl::ToDoubleSeconds(elapsed->time);
   LOG(INFO) << "global_step/sec: " << rate;
   if (!context.session().is_chief()) return absl::OkStatus();
-  v1::Summary summary;
-  v1::Summary::Value* value = summary.add_value();
-  value->set_tag("global_step/sec");
-  value->set_simple_value(static_cast<float>(rate));
-  return context.session().AddSummary(summary, step);
+  return context.session().AddSummary(ScalarSummary("global_step/sec", rate), step);
 }
 
 }  // namespace lockstep::train

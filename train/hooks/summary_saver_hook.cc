@@ -1,18 +1,16 @@
 #include "lockstep/train/hooks/summary_saver_hook.h"
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep::train {
 
 absl::StatusOr<std::unique_ptr<SummarySaverHook>> SummarySaverHook::Create(const SummarySaverOptions& options) {
-  const auto timer = SecondOrStepTimer::Create(options.period, options.clock);
-  if (!timer.ok()) return absl::InvalidArgumentError(absl::StrCat("SummarySaverHook: ", timer.status().message()));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(options.period, options.clock, "SummarySaverHook: "));
   if (!options.provider) {
     return absl::InvalidArgumentError("SummarySaverHook has no provider: give the function that makes the summary");
   }
-  return absl::WrapUnique(new SummarySaverHook(options, *timer));
+  return absl::WrapUnique(new SummarySaverHook(options, timer));
 }
 
 absl::Status SummarySaverHook::Begin() {

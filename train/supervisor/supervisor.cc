@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/session/end/pause.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/stop_limit.h"
@@ -54,14 +55,6 @@ Coordinator::Options CoordinatorOptions(const SupervisorOptions& options) {
   coordinator.clock = options.session.clock;
   coordinator.executor = options.executor;
   return coordinator;
-}
-
-v1::Summary ScalarSummary(absl::string_view tag, double value) {
-  v1::Summary summary;
-  v1::Summary::Value* scalar = summary.add_value();
-  scalar->set_tag(std::string(tag));
-  scalar->set_simple_value(static_cast<float>(value));
-  return summary;
 }
 
 // Writes the loss of the last Run, once.

@@ -5,18 +5,19 @@
 
 namespace lockstep::train {
 
-absl::StatusOr<SecondOrStepTimer> SecondOrStepTimer::Create(const Period& period, Clock* clock) {
+absl::StatusOr<SecondOrStepTimer> SecondOrStepTimer::Create(const Period& period, Clock* clock,
+                                                            absl::string_view prefix) {
   if (period.steps.has_value() == period.time.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("a period has ", period.steps ? "both" : "neither",
+    return absl::InvalidArgumentError(absl::StrCat(prefix, "a period has ", period.steps ? "both" : "neither",
                                                    " steps and time where exactly one of them is expected"));
   }
   if (period.steps && *period.steps < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a period has ", *period.steps, " steps where at least 1 is expected"));
+        absl::StrCat(prefix, "a period has ", *period.steps, " steps where at least 1 is expected"));
   }
   if (period.time && *period.time <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a period is ", absl::FormatDuration(*period.time), " long where more than 0 is expected"));
+    return absl::InvalidArgumentError(absl::StrCat(prefix, "a period is ", absl::FormatDuration(*period.time),
+                                                   " long where more than 0 is expected"));
   }
   return SecondOrStepTimer(period, clock);
 }

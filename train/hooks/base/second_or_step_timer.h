@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
@@ -25,8 +26,9 @@ struct Period {
 // period has passed since the last one, never twice at a step. Not thread-safe.
 class SecondOrStepTimer {
  public:
-  // `clock` outlives the timer. InvalidArgument when both or neither is set, and for a value out of range.
-  static absl::StatusOr<SecondOrStepTimer> Create(const Period& period, Clock* clock);
+  // `clock` outlives the timer. InvalidArgument, with a message that begins with `prefix`, when both or neither is set,
+  // and for a value out of range.
+  static absl::StatusOr<SecondOrStepTimer> Create(const Period& period, Clock* clock, absl::string_view prefix = "");
 
   bool ShouldTrigger(int64_t step) const;
 

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/hooks/base/fetched_value.h"
 #include "lockstep/train/hooks/base/hook_state.h"
-#include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train {
 
@@ -42,11 +42,8 @@ absl::Status StopAtStepMonitor::SetState(absl::string_view text) {
 
 absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> CheckpointSaverMonitor::Create(const Period& period,
                                                                                        Clock* clock) {
-  const auto timer = SecondOrStepTimer::Create(period, clock);
-  if (!timer.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("CheckpointSaverMonitor: ", timer.status().message()));
-  }
-  return absl::WrapUnique(new CheckpointSaverMonitor(period, *timer));
+  ASSIGN_OR_RETURN(const auto timer, SecondOrStepTimer::Create(period, clock, "CheckpointSaverMonitor: "));
+  return absl::WrapUnique(new CheckpointSaverMonitor(period, timer));
 }
 
 absl::Status CheckpointSaverMonitor::Begin(absl::optional<int64_t> max_steps) {
@@ -74,12 +71,8 @@ absl::Status StepCounterMonitor::EveryNPostStep(int64_t step, Session& session) 
   const auto last = last_;
   last_ = {step, now};
   if (!last || now <= last->second || !session.is_chief()) return absl::OkStatus();
-  v1::Summary summary;
-  v1::Summary::Value* value = summary.add_value();
-  value->set_tag("global_step/sec");
   const double seconds = absl::ToDoubleSeconds(now - last->second);
-  value->set_simple_value(static_cast<float>(static_cast<double>(step - last->first) / seconds));
-  return session.AddSummary(summary, step);
+  return session.AddSummary(ScalarSummary("global_step/sec", static_cast<double>(step - last->first) / seconds), step);
 }
 
 absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> SummarySaverMonitor::Create(SummaryProvider provider,

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/hooks/base/hook_state.h"
-#include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train {
 
@@ -79,9 +79,7 @@ absl::Status ValidationMonitor::WriteSummary(Session& session, int64_t step) con
   if (!session.is_chief()) return absl::OkStatus();
   v1::Summary summary;
   for (const auto& [name, value] : metrics_) {
-    v1::Summary::Value* scalar = summary.add_value();
-    scalar->set_tag(absl::StrCat("validation/", name));
-    scalar->set_simple_value(static_cast<float>(value));
+    summary.MergeFrom(ScalarSummary(absl::StrCat("validation/", name), value));
   }
   return session.AddSummary(summary, step);
 }
