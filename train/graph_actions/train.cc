@@ -18,6 +18,7 @@
 #include "lockstep/train/monitored/monitored_session.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/local_workers.h"
+#include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train::graph_actions {
 namespace {
@@ -28,10 +29,6 @@ constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
 
 absl::Status Wrong(absl::string_view option, absl::string_view is, absl::string_view must_be) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", is, ", must be ", must_be));
-}
-
-absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
-  return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat(value), "0 or more");
 }
 
 // A model of the program's own brings its loss.
@@ -61,9 +58,7 @@ absl::Status CheckOptions(const TrainOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("log_every_steps", options.log_every_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_steps", options.save_summaries_steps));
-  if (options.save_model_period < absl::ZeroDuration()) {
-    return Wrong("save_model_period", absl::FormatDuration(options.save_model_period), "0 or more");
-  }
+  RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
   for (const Monitor* monitor : options.monitors) {
     if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
   }

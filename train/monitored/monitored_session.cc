@@ -2,19 +2,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/train/session/end/pause.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/stop_limit.h"
 
 namespace lockstep::train {
 namespace {
-
-absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
-  if (value >= absl::ZeroDuration()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", absl::FormatDuration(value), ", must be 0 or more"));
-}
 
 absl::Status CheckOptions(const MonitoredSessionOptions& options) {
   RETURN_IF_ERROR(CheckSessionOptions(options.session));
@@ -23,11 +16,7 @@ absl::Status CheckOptions(const MonitoredSessionOptions& options) {
   for (const auto* hooks : {&options.first_hooks, &options.hooks}) {
     if (absl::c_linear_search(*hooks, nullptr)) return absl::InvalidArgumentError("hooks: one of them is null");
   }
-  if (options.recovery.max_attempts < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recovery.max_attempts: ", options.recovery.max_attempts, ", must be 0 or more"));
-  }
-  return absl::OkStatus();
+  return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
 // The original's has no clean errors, either.
@@ -121,18 +110,9 @@ absl::Status MonitoredSession::CreateSessionWithRetries() {
 absl::Status MonitoredSession::Recover(absl::Status status) {
   while (options_.recover && RecoveryPolicy::Survives(status)) {
     const absl::Status abandoned = DropSession();
-    const absl::StatusOr<absl::Duration> wait = recovery_.OnFailure(status);
-    if (!wait.ok()) {
-      status = wait.status();
-      break;
-    }
-    LOG(WARNING) << "opening another session in " << absl::FormatDuration(*wait) << ": " << status.message();
-    status = Pause(*wait, options_.session.clock, options_.session.stop);
-    if (status.ok()) {
-      status = CreateSession();
-    } else if (!abandoned.ok()) {
-      status = abandoned;  // Told to stop, but the last step is not saved.
-    }
+    status = recovery_.AwaitNext(status, abandoned, options_.session.clock, options_.session.stop);
+    if (!status.ok()) break;
+    status = CreateSession();
     if (status.ok()) return status;
   }
   if (hooked_ == nullptr) lost_ = status;

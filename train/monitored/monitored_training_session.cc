@@ -3,29 +3,25 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/hooks/loss_summary_hook.h"
 #include "lockstep/train/hooks/step_counter_hook.h"
 #include "lockstep/train/hooks/summary_saver_hook.h"
+#include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train {
 namespace {
 
-absl::Status Wrong(absl::string_view option, absl::string_view value) {
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", value, ", must be 0 or more"));
-}
-
 absl::StatusOr<int64_t> StepsOf(absl::string_view option, const Choice<int64_t>& steps, int64_t default_value) {
   const int64_t value = steps.Or(default_value).value_or(0);
-  if (value < 0) return Wrong(option, absl::StrCat(value));
+  RETURN_IF_ERROR(CheckNotNegative(option, value));
   return value;
 }
 
 absl::StatusOr<absl::Duration> TimeOf(absl::string_view option, const Choice<absl::Duration>& time,
                                       absl::Duration default_value) {
   const absl::Duration value = time.Or(default_value).value_or(absl::ZeroDuration());
-  if (value < absl::ZeroDuration()) return Wrong(option, absl::FormatDuration(value));
+  RETURN_IF_ERROR(CheckNotNegative(option, value));
   return value;
 }
 

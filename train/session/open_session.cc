@@ -29,8 +29,7 @@ absl::Status CheckChief(const SessionOptions& options) {
   if (!options.advertise.empty() && options.address_file.empty()) {
     return Wrong("advertise", "is written to `address_file`, which is empty");
   }
-  if (options.local_workers < 0)
-    return Wrong("local_workers", absl::StrCat(options.local_workers, ", must be 0 or more"));
+  RETURN_IF_ERROR(CheckNotNegative("local_workers", options.local_workers));
   if (options.local_workers == 0 && options.listen.empty()) {
     return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
   }
@@ -49,10 +48,17 @@ absl::Status CheckWorker(const SessionOptions& options) {
 
 }  // namespace
 
+absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
+  return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat(value, ", must be 0 or more"));
+}
+
+absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
+  if (value >= absl::ZeroDuration()) return absl::OkStatus();
+  return Wrong(option, absl::StrCat(absl::FormatDuration(value), ", must be 0 or more"));
+}
+
 absl::Status CheckSessionOptions(const SessionOptions& options) {
-  if (options.compute_threads < 0) {
-    return Wrong("compute_threads", absl::StrCat(options.compute_threads, ", must be 0 or more"));
-  }
+  RETURN_IF_ERROR(CheckNotNegative("compute_threads", options.compute_threads));
   return options.is_chief ? CheckChief(options) : CheckWorker(options);
 }
 

@@ -1,9 +1,12 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_OPEN_SESSION_H_
 #define LOCKSTEP_TRAIN_SESSION_OPEN_SESSION_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
 
@@ -15,6 +18,10 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
 
 // InvalidArgument names the option that is wrong for what the process is.
 absl::Status CheckSessionOptions(const SessionOptions& options);
+
+// InvalidArgument names the option.
+absl::Status CheckNotNegative(absl::string_view option, int64_t value);
+absl::Status CheckNotNegative(absl::string_view option, absl::Duration value);
 
 }  // namespace lockstep::train
 

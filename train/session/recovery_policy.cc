@@ -1,6 +1,9 @@
 #include "lockstep/train/session/recovery_policy.h"
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/session/end/pause.h"
 
 namespace lockstep::train {
 namespace {
@@ -33,6 +36,15 @@ absl::StatusOr<absl::Duration> RecoveryPolicy::OnFailure(const absl::Status& sta
                                                     " further sessions without a step: ", status.message()));
   }
   return backoff_.Next();
+}
+
+absl::Status RecoveryPolicy::AwaitNext(const absl::Status& status, const absl::Status& abandoned, Clock* clock,
+                                       StopSignal* stop) {
+  ASSIGN_OR_RETURN(const absl::Duration wait, OnFailure(status));
+  LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
+  const absl::Status paused = Pause(wait, clock, stop);
+  // The caller of a process that is stopped learns whether the last step is saved.
+  return paused.ok() || abandoned.ok() ? paused : abandoned;
 }
 
 }  // namespace lockstep::train

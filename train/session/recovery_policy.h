@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/backoff.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/train/session/end/stop_signal.h"
 
 namespace lockstep::train {
 
@@ -19,7 +21,7 @@ struct RecoveryOptions {
   uint64_t seed = 0;
 };
 
-// Decides whether a session that was lost is followed by another. It does not wait itself. Not thread-safe.
+// Decides whether a session that was lost is followed by another. Not thread-safe.
 class RecoveryPolicy {
  public:
   explicit RecoveryPolicy(const RecoveryOptions& options);
@@ -32,6 +34,9 @@ class RecoveryPolicy {
   // A session was lost, or could not be made. Returns how long to wait before the next, or the error with which to give
   // up: `status` itself if nothing survives it, else one of its code that says how often it was tried.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status);
+  // Calls OnFailure, logs that another session follows, and waits. Returns OK when it is to be opened; otherwise the
+  // error of OnFailure or, when the process is to stop, `abandoned` (of Session::Abandon), or Cancelled if that is OK.
+  absl::Status AwaitNext(const absl::Status& status, const absl::Status& abandoned, Clock* clock, StopSignal* stop);
 
  private:
   const RecoveryOptions options_;

@@ -6,7 +6,6 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/events/summary_builder.h"
-#include "lockstep/train/session/end/pause.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/stop_limit.h"
 
@@ -15,21 +14,12 @@ namespace {
 
 constexpr int kLoggedRates = 10;
 
-absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
-  if (value >= absl::ZeroDuration()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", absl::FormatDuration(value), ", must be 0 or more"));
-}
-
 absl::Status CheckOptions(const SupervisorOptions& options) {
   RETURN_IF_ERROR(CheckSessionOptions(options.session));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_period", options.save_summaries_period));
   RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
   RETURN_IF_ERROR(CheckNotNegative("stop_grace", options.stop_grace));
-  if (options.recovery.max_attempts < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recovery.max_attempts: ", options.recovery.max_attempts, ", must be 0 or more"));
-  }
-  return absl::OkStatus();
+  return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
 // What only the chief may have.
@@ -266,11 +256,7 @@ absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session
     absl::Status abandoned;
     const absl::Status status = RunOnce(body, prepare, &abandoned);
     if (!prepare.recover || !RecoveryPolicy::Survives(status)) return status;
-    ASSIGN_OR_RETURN(const absl::Duration wait, recovery_.OnFailure(status));
-    LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
-    const absl::Status paused = Pause(wait, options_.session.clock, options_.session.stop);
-    // One who is told to stop hears whether the last step is saved.
-    if (!paused.ok()) return abandoned.ok() ? paused : abandoned;
+    RETURN_IF_ERROR(recovery_.AwaitNext(status, abandoned, options_.session.clock, options_.session.stop));
   }
 }
 
