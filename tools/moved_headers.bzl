@@ -203,7 +203,7 @@ MOVED_HEADERS = {
     "train/step_gate.h": "train/session/step_gate.h",
     "train/stop_limit.h": "train/session/stop_limit.h",
     "train/stop_signal.h": "train/session/end/stop_signal.h",
-    "train/supervised_session.h": "train/supervisor/supervised_session.h",
+    "train/supervised_session.h": "train/supervisor/supervisor.h",
     "train/supervisor.h": "train/supervisor/supervisor.h",
     "train/train_op.h": "train/session/train_op.h",
     "train/worker_session.h": "train/session/worker_session.h",

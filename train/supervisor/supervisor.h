@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/recovery_policy.h"
@@ -18,10 +19,11 @@
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/train/supervisor/coordinator.h"
 #include "lockstep/train/supervisor/session_manager.h"
-#include "lockstep/train/supervisor/supervised_session.h"
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train {
+
+class SupervisedSession;
 
 // What the summary service writes, with the global step of the moment.
 using SummaryFunction = std::function<absl::StatusOr<v1::Summary>(Session&)>;
