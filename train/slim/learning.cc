@@ -10,7 +10,10 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/train/slim/loop_session.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/base/hooked_session.h"
+#include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/session.h"
 
 namespace lockstep::train::slim {
 namespace {
@@ -98,6 +101,88 @@ InitFunction InitFunctionOf(const TrainOptions& options) {
     ASSIGN_OR_RETURN(InitialValues overrides, init_fn(model));
     return WithOverrides(std::move(values), std::move(overrides));
   };
+}
+
+// Gates the steps that are traced.
+class TracedSteps : public Hook {
+ public:
+  explicit TracedSteps(int64_t every_n_steps) : every_n_steps_(every_n_steps) {}
+
+  std::string name() const override { return "slim.TracedSteps"; }
+  bool GatesAt(int64_t step) const override { return step % every_n_steps_ == 0; }
+
+ private:
+  const int64_t every_n_steps_;
+};
+
+// The session of a loop that sees each global step, also one that is slower than the run: the run waits for it where it
+// is 64 steps behind. The first Run lets the first step through. Owns the session. Thread-safety: that of Session.
+class LoopSession : public SessionDecorator {
+ public:
+  struct Options {
+    // No step begins before the loop's next Run: it may stop, read and assign exactly.
+    bool gate_loop = false;
+    // The steps that are traced begin with the loop's Run, so that a trace has nothing but its step.
+    absl::optional<int64_t> trace_every_n_steps;
+    // Takes the summaries in place of the chief's event file; null: the chief.
+    SummaryWriter summary_writer;
+  };
+  LoopSession(HeldSession held, Options options)
+      : SessionDecorator(held.session.get()), held_(std::move(held)), options_(std::move(options)) {}
+
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
+  absl::StatusOr<int64_t> NextStep() override;
+  bool ShouldStop() override { return hooked_ != nullptr ? hooked_->ShouldStop() : SessionDecorator::ShouldStop(); }
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
+  absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
+
+ private:
+  absl::Status Start();
+
+  const HeldSession held_;
+  const Options options_;
+  std::unique_ptr<Hook> traced_steps_;
+  // Null before the first Run.
+  std::unique_ptr<HookedSession> hooked_;
+};
+
+absl::Status LoopSession::Start() {
+  if (hooked_ != nullptr) return absl::OkStatus();
+  HookedSession::Options options;
+  options.gate = held_.gate;
+  options.gate_loop = options_.gate_loop;
+  options.recover = true;
+  if (options_.trace_every_n_steps) {
+    traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
+    options.hooks.push_back(traced_steps_.get());
+  }
+  ASSIGN_OR_RETURN(const int64_t opened, held_.session->GlobalStep());
+  ASSIGN_OR_RETURN(hooked_, HookedSession::Open(held_.session.get(), std::move(options)));
+  // Steps that an earlier life has taken and not seen are none of this loop's.
+  while (held_.gate != nullptr) {
+    ASSIGN_OR_RETURN(const int64_t next, hooked_->NextStep());
+    if (next >= opened) break;
+    RETURN_IF_ERROR(hooked_->Run(TrainOp()).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> LoopSession::Run(const TrainOp& op) {
+  RETURN_IF_ERROR(Start());
+  return hooked_->Run(op);
+}
+
+absl::StatusOr<int64_t> LoopSession::NextStep() {
+  RETURN_IF_ERROR(Start());
+  return hooked_->NextStep();
+}
+
+absl::Status LoopSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  if (!options_.summary_writer) return SessionDecorator::AddSummary(summary, global_step);
+  if (!global_step) {
+    ASSIGN_OR_RETURN(global_step, GlobalStep());
+  }
+  return options_.summary_writer(summary, *global_step);
 }
 
 SessionOpener OpenerOf(const TrainOptions& options) {
