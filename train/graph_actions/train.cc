@@ -19,6 +19,8 @@
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/open_session.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep::train::graph_actions {
 namespace {
@@ -63,6 +65,28 @@ absl::Status CheckOptions(const TrainOptions& options) {
     if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
   }
   return absl::OkStatus();
+}
+
+class FedBatches : public BatchSource {
+ public:
+  FedBatches(const ExampleSpec& spec, FeedFunction feed) : spec_(spec), feed_(std::move(feed)) {}
+
+  const ExampleSpec& spec() const override { return spec_; }
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override { return feed_(step, slot); }
+
+ private:
+  const ExampleSpec spec_;
+  const FeedFunction feed_;
+};
+
+// Replaces the batches of the workload that `make` makes, which only say what examples look like.
+WorkloadFactory Fed(WorkloadFactory make, FeedFunction feed) {
+  return [make = std::move(make), feed = std::move(feed)](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
+    ASSIGN_OR_RETURN(Workload workload, make(spec));
+    workload.batches = std::make_unique<FedBatches>(workload.batches->spec(), feed);
+    workload.data = absl::nullopt;
+    return workload;
+  };
 }
 
 // What the session is to train.

@@ -9,13 +9,18 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/train/graph_actions/feed.h"
 #include "lockstep/train/hooks/monitors/monitor.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
+#include "lockstep/worker/data/batch.h"
 
 namespace lockstep::train::graph_actions {
+
+// The batch of a slot (0 to replicas_to_aggregate - 1) of the update from global step `step`: a function of the two
+// alone, the same in every process, called by several threads. OutOfRange: the input has ended, and the run ends before
+// the first step that lacks a batch.
+using FeedFunction = std::function<absl::StatusOr<Batch>(int64_t step, int64_t slot)>;
 
 struct TrainOptions {
   // What this process is (supervisor_is_chief, supervisor_master), where the chief keeps checkpoints and events
