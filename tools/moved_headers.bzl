@@ -89,7 +89,7 @@ MOVED_HEADERS = {
     "common/step/held_estimates.h": "common/client/values/held_estimates.h",
     "common/step/in_process_values.h": "common/client/values/in_process_values.h",
     "common/step/received_values.h": "common/client/values/received_values.h",
-    "common/step/sent_buffer.h": "common/client/values/sent_buffer.h",
+    "common/step/sent_buffer.h": "common/client/values/variable_buffers.h",
     "common/step/shared_values.h": "common/client/values/shared_values.h",
     "common/step/token_values.h": "common/client/values/token_values.h",
     "common/step/variable_buffers.h": "common/client/values/variable_buffers.h",

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/common/client/values/sent_buffer.h"
 #include "lockstep/common/client/values/variable_buffers.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lockstep/common/client/values/sent_buffer.h"
 #include "lockstep/common/client/values/variable_buffers.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/dtype.h"
