@@ -1,19 +1,61 @@
 #ifndef LOCKSTEP_COMMON_CLIENT_VALUES_TOKEN_VALUES_H_
 #define LOCKSTEP_COMMON_CLIENT_VALUES_TOKEN_VALUES_H_
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lockstep/common/client/values/in_process_values.h"
 #include "lockstep/common/client/values/received_values.h"
-#include "lockstep/common/client/values/shared_values.h"
 #include "lockstep/common/client/values/variable_buffers.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
+
+// The versions of the values that a worker reads in the chief's memory. The chief cycles through a few buffers, so
+// mappings are cached. Not thread-safe.
+class SharedValues {
+ public:
+  // `layout` must outlive this.
+  explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // Returns the address of each variable in the memory, which stays mapped until three other versions have been
+  // requested. Errors: InvalidArgument if the size does not match the model; Unavailable if the memory cannot be
+  // reached (any more).
+  absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle);
+
+ private:
+  struct Version {
+    std::unique_ptr<SharedMemory> memory;
+    std::vector<const float*> variables;
+  };
+
+  const ParameterLayout& layout_;
+  // Most recently requested version last.
+  std::vector<std::unique_ptr<Version>> versions_;
+};
+
+// The values of a chief in the same process, read from the chief's memory. Values rounded to 16 bits are decoded into
+// this object's memory, once per version. Not thread-safe.
+class InProcessValues {
+ public:
+  // `layout` must outlive this.
+  explicit InProcessValues(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // Returns the address of each variable, unchanged until the next Take.
+  const std::vector<const float*>* Take(const HandedOverValues& values);
+
+ private:
+  const ParameterLayout& layout_;
+  std::shared_ptr<const AlignedBuffer> version_;
+  AlignedBuffer decoded_;  // flat
+  std::vector<const float*> variables_;
+};
 
 // The values at the step of a worker's token, regardless of how they arrive: in the chief's replies, in the chief's
 // memory that this process maps, or in process. Not thread-safe.
