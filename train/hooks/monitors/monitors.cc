@@ -8,36 +8,24 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/hooks/base/fetched_value.h"
-#include "lockstep/train/hooks/base/hook_state.h"
 
 namespace lockstep::train {
 
 absl::StatusOr<std::unique_ptr<StopAtStepMonitor>> StopAtStepMonitor::Create(const StopAtStepOptions& options) {
-  RETURN_IF_ERROR(CheckStopAtStep("StopAtStepMonitor", options));
-  return absl::WrapUnique(new StopAtStepMonitor(options));
+  ASSIGN_OR_RETURN(const auto target, StopAtStepTarget::Create("StopAtStepMonitor", options));
+  return absl::WrapUnique(new StopAtStepMonitor(target));
 }
 
 absl::StatusOr<std::vector<std::string>> StopAtStepMonitor::StepBegin(int64_t step) {
   RETURN_IF_ERROR(Monitor::StepBegin(step).status());
-  if (!last_step_) last_step_ = step + *options_.num_steps - 1;
+  target_.CountFrom(step - 1);
   return std::vector<std::string>();
 }
 
 absl::StatusOr<bool> StopAtStepMonitor::StepEnd(int64_t step, const RunValues& values) {
   RETURN_IF_ERROR(Monitor::StepEnd(step, values).status());
-  reached_ = reached_ || step >= *last_step_;
-  return reached_;
-}
-
-std::string StopAtStepMonitor::State() const {
-  if (!options_.num_steps || !last_step_ || reached_) return "";
-  return StopAtStepState{*options_.num_steps, *last_step_}.Serialize();
-}
-
-absl::Status StopAtStepMonitor::SetState(absl::string_view text) {
-  ASSIGN_OR_RETURN(const StopAtStepState state, StopAtStepState::Parse(text));
-  if (options_.num_steps == state.num_steps) last_step_ = state.last_step;
-  return absl::OkStatus();
+  if (step >= *target_.last_step()) target_.set_reached();
+  return target_.reached();
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> CheckpointSaverMonitor::Create(const Period& period,

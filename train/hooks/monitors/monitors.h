@@ -36,17 +36,14 @@ class StopAtStepMonitor : public Monitor {
   bool run_on_all_workers() const override { return true; }
   absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step) override;
   absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values) override;
-  bool GatesAt(int64_t step) const override { return !last_step_ || step >= *last_step_; }
-  // With num_steps alone: as of StopAtStepHook.
-  std::string State() const override;
-  absl::Status SetState(absl::string_view state) override;
+  bool GatesAt(int64_t step) const override { return target_.GatesAt(step); }
+  std::string State() const override { return target_.State(); }
+  absl::Status SetState(absl::string_view state) override { return target_.SetState(state); }
 
  private:
-  explicit StopAtStepMonitor(const StopAtStepOptions& options) : options_(options), last_step_(options.last_step) {}
+  explicit StopAtStepMonitor(const StopAtStepTarget& target) : target_(target) {}
 
-  const StopAtStepOptions options_;
-  absl::optional<int64_t> last_step_;
-  bool reached_ = false;
+  StopAtStepTarget target_;
 };
 
 // Saves after the first step, with the period, and at the end if the last step is not saved.

@@ -22,16 +22,32 @@ struct StopAtStepOptions {
   absl::optional<int64_t> last_step;
 };
 
-// InvalidArgument, naming `owner`, for both or neither, and for numbers below 1.
-absl::Status CheckStopAtStep(absl::string_view owner, const StopAtStepOptions& options);
+// The step at which a hook or a monitor stops. A value.
+class StopAtStepTarget {
+ public:
+  // InvalidArgument, naming `owner`, for both or neither option, and for numbers below 1.
+  static absl::StatusOr<StopAtStepTarget> Create(absl::string_view owner, const StopAtStepOptions& options);
 
-// What has become of num_steps, for a program that continues with the same number. A value.
-struct StopAtStepState {
-  int64_t num_steps = 0;
-  int64_t last_step = 0;
+  // Counts num_steps from global step `step`, unless the target is known already.
+  void CountFrom(int64_t step) {
+    if (!last_step_) last_step_ = step + *options_.num_steps;
+  }
+  // nullopt before CountFrom, with num_steps.
+  const absl::optional<int64_t>& last_step() const { return last_step_; }
+  void set_reached() { reached_ = true; }
+  bool reached() const { return reached_; }
 
-  std::string Serialize() const;
-  static absl::StatusOr<StopAtStepState> Parse(absl::string_view text);
+  bool GatesAt(int64_t step) const { return !last_step_ || step >= *last_step_; }
+  // With num_steps alone, until they are reached: a later life then counts anew.
+  std::string State() const;
+  absl::Status SetState(absl::string_view state);
+
+ private:
+  explicit StopAtStepTarget(const StopAtStepOptions& options) : options_(options), last_step_(options.last_step) {}
+
+  StopAtStepOptions options_;
+  absl::optional<int64_t> last_step_;
+  bool reached_ = false;
 };
 
 // Stops when the global step is reached. At least one Run happens, also past it, as in the original: a program that is
@@ -45,18 +61,14 @@ class StopAtStepHook : public Hook {
   std::string name() const override { return "StopAtStepHook"; }
   absl::Status AfterCreateSession(Session& session) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
-  bool GatesAt(int64_t step) const override { return !last_step_ || step >= *last_step_; }
-  // With num_steps alone, until they are reached: a later life then counts anew.
-  std::string State() const override;
-  absl::Status SetState(absl::string_view state) override;
+  bool GatesAt(int64_t step) const override { return target_.GatesAt(step); }
+  std::string State() const override { return target_.State(); }
+  absl::Status SetState(absl::string_view state) override { return target_.SetState(state); }
 
  private:
-  explicit StopAtStepHook(const StopAtStepOptions& options) : options_(options), last_step_(options.last_step) {}
+  explicit StopAtStepHook(const StopAtStepTarget& target) : target_(target) {}
 
-  const StopAtStepOptions options_;
-  // Unknown before the first session, with num_steps.
-  absl::optional<int64_t> last_step_;
-  bool reached_ = false;
+  StopAtStepTarget target_;
 };
 
 }  // namespace lockstep::train
