@@ -10,17 +10,7 @@
 namespace lockstep {
 namespace {
 
-WorkerSession::Options SessionOptions(const TrainingWorker::Options& options, StepLoop* loop) {
-  WorkerSession::Options session;
-  session.name = options.name;
-  session.host = options.host;
-  session.build = options.build;
-  session.clock = options.clock;
-  session.executor = options.executor;
-  session.chief_address = options.chief_address;
-  session.chief_wait = options.chief_wait;
-  session.startup_delay_steps = options.startup_delay_steps;
-  session.draw_incarnation = options.draw_incarnation;
+WorkerSession::Options SessionOptions(WorkerSession::Options session, StepLoop* loop) {
   session.on_heartbeat = [loop](const absl::StatusOr<v1::HeartbeatReply>& reply) { return loop->OnHeartbeat(reply); };
   session.is_paused = [loop] { return loop->paused(); };
   return session;

@@ -3,19 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/base/clock.h"
-#include "lockstep/common/base/process/process.h"
-#include "lockstep/common/base/system_random.h"
-#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
-#include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/session/block/block_computer.h"
 #include "lockstep/worker/session/session.h"
@@ -29,17 +22,8 @@ namespace lockstep {
 // continues. Run is for one thread; RequestStop for any.
 class TrainingWorker {
  public:
-  struct Options {
-    // As in WorkerSession::Options.
-    std::string name;
-    std::string host = HostName();
-    v1::BuildInfo build = ThisBuildInfo();
-    Clock* clock = nullptr;
-    Executor* executor = Executor::Threads();
-    std::string chief_address;
-    absl::optional<absl::Duration> chief_wait;
-    absl::optional<int64_t> startup_delay_steps;
-    std::function<uint64_t()> draw_incarnation = SystemRandom64;
+  // The worker itself sets on_heartbeat and is_paused.
+  struct Options : WorkerSession::Options {
     WorkloadFactory make_workload;
     // Sees the blocks; null: nobody does. Must outlive the worker.
     BlockObserver* observer = nullptr;
