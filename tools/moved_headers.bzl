@@ -221,7 +221,7 @@ MOVED_HEADERS = {
     "worker/nn/kernels/workspace.h": "worker/nn/compute/workspace.h",
     "worker/nn/layers/batch_norm.h": "worker/nn/layers/normalization/batch_norm.h",
     "worker/nn/layers/conv2d.h": "worker/nn/layers/images/conv2d.h",
-    "worker/nn/layers/flatten.h": "worker/nn/layers/images/flatten.h",
+    "worker/nn/layers/flatten.h": "worker/nn/layers/reshape.h",
     "worker/nn/layers/global_average_pool.h": "worker/nn/layers/images/global_average_pool.h",
     "worker/nn/layers/layer_norm.h": "worker/nn/layers/normalization/layer_norm.h",
     "worker/nn/layers/pool.h": "worker/nn/layers/images/pool.h",

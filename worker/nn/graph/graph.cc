@@ -12,7 +12,6 @@
 #include "lockstep/worker/nn/layers/dropout.h"
 #include "lockstep/worker/nn/layers/embedding.h"
 #include "lockstep/worker/nn/layers/images/conv2d.h"
-#include "lockstep/worker/nn/layers/images/flatten.h"
 #include "lockstep/worker/nn/layers/images/global_average_pool.h"
 #include "lockstep/worker/nn/layers/images/pool.h"
 #include "lockstep/worker/nn/layers/normalization/batch_norm.h"

@@ -39,4 +39,9 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeReshape(LayerBuilder* builder) {
   return std::make_unique<ReshapeOp>(std::move(shape));
 }
 
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeFlatten(LayerBuilder* builder) {
+  ASSIGN_OR_RETURN(Shape shape, builder->OutputShape({builder->input_shape().num_elements()}));
+  return std::make_unique<ReshapeOp>(std::move(shape));
+}
+
 }  // namespace lockstep

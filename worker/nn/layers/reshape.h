@@ -12,6 +12,9 @@ namespace lockstep {
 // inferred. InvalidArgument if the elements of an example do not fit the shape.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeReshape(LayerBuilder* builder);
 
+// Reshapes [batch, ...] to [batch, elements of an example] in the same memory.
+absl::StatusOr<std::unique_ptr<LayerOp>> MakeFlatten(LayerBuilder* builder);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_WORKER_NN_LAYERS_RESHAPE_H_

@@ -39,5 +39,15 @@ TEST(ReshapeTest, AnotherNumberOfElementsIsAnError) {
   EXPECT_EQ(error("shape: -1 shape: -1"), "layer 'x': the output would have a dimension of -1");
 }
 
+TEST(FlattenTest, IsAViewOfAllElementsAsOneVector) {
+  for (const Shape& shape : {Shape{3, 4, 5}, Shape{60}, Shape{4, 15}}) {
+    const LayerRunner runner(MakeFlatten, "name: 'x' flatten {}", {shape}, {});
+    EXPECT_TRUE(runner.op().is_view());
+    EXPECT_EQ(runner.op().output_shape(), Shape{60});
+    EXPECT_EQ(runner.spec().variables_size(), 0);
+  }
+  EXPECT_EQ(LayerRunner(MakeFlatten, "name: 'x' flatten {}", {Shape{}}, {}).op().output_shape(), Shape{1});
+}
+
 }  // namespace
 }  // namespace lockstep
