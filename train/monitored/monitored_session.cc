@@ -81,9 +81,9 @@ absl::Status MonitoredSession::StopThreads() {
 absl::Status MonitoredSession::DropSession() {
   StopThreads().IgnoreError();  // What they say has been heard.
   hooked_.reset();
-  const absl::Status abandoned = held_.session == nullptr ? absl::OkStatus() : held_.session->Abandon();
+  const absl::Status saved = held_.session == nullptr ? absl::OkStatus() : held_.session->Stop();
   held_ = HeldSession();
-  return abandoned;
+  return saved;
 }
 
 absl::Status MonitoredSession::CreateSession() {
@@ -109,8 +109,8 @@ absl::Status MonitoredSession::CreateSessionWithRetries() {
 
 absl::Status MonitoredSession::Recover(absl::Status status) {
   while (options_.recover && RecoveryPolicy::Survives(status)) {
-    const absl::Status abandoned = DropSession();
-    status = recovery_.AwaitNext(status, abandoned, options_.session.clock, options_.session.stop);
+    const absl::Status saved = DropSession();
+    status = recovery_.AwaitNext(status, saved, options_.session.clock, options_.session.stop);
     if (!status.ok()) break;
     status = CreateSession();
     if (status.ok()) return status;

@@ -72,7 +72,7 @@ class StepContext {
 
 // A session with hooks that opens itself anew when its chief was restarted, or what it stands on failed for a moment.
 // Begin of the hooks is called once; AfterCreateSession for each session; the run that was interrupted is repeated.
-// Life: Create, Run until ShouldStop, Close. Destroying it without Close abandons it: End is not called, the chief
+// Life: Create, Run until ShouldStop, Close. Destroying it without Close stops it: End is not called, the chief
 // saves and its workers wait for a successor. For one thread; coordinator() for any.
 class MonitoredSession {
  public:
@@ -122,7 +122,7 @@ class MonitoredSession {
   absl::Status CreateSession();
   absl::Status CreateSessionWithRetries();
   absl::Status StopThreads();
-  // Session::Abandon.
+  // Session::Stop.
   absl::Status DropSession();
   // `status` was met: another session, or the error with which to go on.
   absl::Status Recover(absl::Status status);
@@ -148,7 +148,7 @@ class MonitoredSession {
 };
 
 // The counterpart of a with-block: calls `body` and closes the session. OutOfRange, of the session or of the body, is a
-// clean end; after any other error the session is abandoned. Returns the first error.
+// clean end; after any other error the session is stopped. Returns the first error.
 absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> session,
                          const std::function<absl::Status(MonitoredSession&)>& body);
 

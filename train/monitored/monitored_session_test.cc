@@ -228,7 +228,7 @@ TEST_F(MonitoredSessionTest, PassesOnTheErrorOfAHook) {
   EXPECT_TRUE(session->ShouldStop());
 }
 
-TEST_F(MonitoredSessionTest, AbandonsTheSessionAfterAnErrorOfTheLoop) {
+TEST_F(MonitoredSessionTest, StopsTheSessionAfterAnErrorOfTheLoop) {
   EXPECT_TRUE(absl::IsDataLoss(WithSession(Create(), [](MonitoredSession&) { return absl::DataLossError("x"); })));
   EXPECT_EQ(Count("h end"), 0);
   EXPECT_THAT(opener_.last().acts(), IsEmpty());
@@ -295,7 +295,7 @@ TEST_F(MonitoredSessionTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
   const auto session = Create();
   StepOfRun(session.get());
   opener_.last().FailNextRun(absl::UnavailableError("gone"));
-  opener_.last().set_on_abandon([&] {
+  opener_.last().set_on_stop([&] {
     stop.Request();
     return absl::DataLossError("the disk is full");
   });

@@ -124,7 +124,7 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
 
 ChiefSession::~ChiefSession() {
   if (finisher_ != nullptr) {
-    ChiefSession::Abandon().IgnoreError();
+    ChiefSession::Stop().IgnoreError();
     finisher_->Join();
   }
   if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
@@ -229,7 +229,7 @@ absl::Status ChiefSession::Close() {
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
 }
 
-absl::Status ChiefSession::Abandon() {
+absl::Status ChiefSession::Stop() {
   process_.chief()->ends()->RequestStop();
   const absl::Status ended = AwaitEnd();
   return absl::IsCancelled(ended) ? absl::OkStatus() : ended;

@@ -68,7 +68,7 @@ class ChiefSession : public Session, public StepGate {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RequestStop(const std::string& reason) override { return EndRun(reason, nullptr); }
   absl::Status Close() override;
-  absl::Status Abandon() override;
+  absl::Status Stop() override;
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;

@@ -38,13 +38,13 @@ absl::StatusOr<absl::Duration> RecoveryPolicy::OnFailure(const absl::Status& sta
   return backoff_.Next();
 }
 
-absl::Status RecoveryPolicy::AwaitNext(const absl::Status& status, const absl::Status& abandoned, Clock* clock,
+absl::Status RecoveryPolicy::AwaitNext(const absl::Status& status, const absl::Status& saved, Clock* clock,
                                        StopSignal* stop) {
   ASSIGN_OR_RETURN(const absl::Duration wait, OnFailure(status));
   LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
   const absl::Status paused = Pause(wait, clock, stop);
   // The caller of a process that is stopped learns whether the last step is saved.
-  return paused.ok() || abandoned.ok() ? paused : abandoned;
+  return paused.ok() || saved.ok() ? paused : saved;
 }
 
 }  // namespace lockstep::train

@@ -35,8 +35,8 @@ class RecoveryPolicy {
   // up: `status` itself if nothing survives it, else one of its code that says how often it was tried.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status);
   // Calls OnFailure, logs that another session follows, and waits. Returns OK when it is to be opened; otherwise the
-  // error of OnFailure or, when the process is to stop, `abandoned` (of Session::Abandon), or Cancelled if that is OK.
-  absl::Status AwaitNext(const absl::Status& status, const absl::Status& abandoned, Clock* clock, StopSignal* stop);
+  // error of OnFailure or, when the process is to stop, `saved` (of Session::Stop), or Cancelled if that is OK.
+  absl::Status AwaitNext(const absl::Status& status, const absl::Status& saved, Clock* clock, StopSignal* stop);
 
  private:
   const RecoveryOptions options_;

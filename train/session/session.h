@@ -110,8 +110,9 @@ class Session {
   // workers were told. Returns how the run ended.
   virtual absl::Status Close() = 0;
 
-  // Gives the session up, for another one to go on with the run. Errors: those of saving the chief's last step.
-  virtual absl::Status Abandon() { return absl::OkStatus(); }
+  // Leaves the run, which another session may continue: the chief saves, and its workers wait for a successor.
+  // (RequestStop, TensorFlow's name, ends the run.) Errors: those of saving the chief's last step.
+  virtual absl::Status Stop() { return absl::OkStatus(); }
 };
 
 // Forwards everything: the base of decorators.
@@ -135,7 +136,7 @@ class SessionDecorator : public Session {
   }
   absl::Status RequestStop(const std::string& reason) override { return session_->RequestStop(reason); }
   absl::Status Close() override { return session_->Close(); }
-  absl::Status Abandon() override { return session_->Abandon(); }
+  absl::Status Stop() override { return session_->Stop(); }
 
  private:
   Session* const session_;

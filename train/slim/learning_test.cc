@@ -339,7 +339,7 @@ TEST_F(LearningTest, OtherErrorsEndTheTraining) {
   };
   EXPECT_EQ(Run().status(), absl::InternalError("broken"));
   EXPECT_EQ(opener_.opened(), 1);
-  EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the session is abandoned";
+  EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the session is stopped";
 }
 
 // SLIM-10

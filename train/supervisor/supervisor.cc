@@ -250,7 +250,7 @@ absl::Status Supervisor::CloseSession() {
 }
 
 absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
-                                 absl::Status* abandoned) {
+                                 absl::Status* saved) {
   const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
   absl::Status status = prepared.status();
   if (status.ok()) status = body(**prepared);
@@ -268,7 +268,7 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
     // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
     const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
     const absl::Status closed = tells ? open->Close() : stopped;
-    if (!tells && open != nullptr) *abandoned = open->Abandon();
+    if (!tells && open != nullptr) *saved = open->Stop();
     SetSession(nullptr);
     return closed;
   }
@@ -280,10 +280,10 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
 absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session&)>& body,
                                         const PrepareOptions& prepare) {
   while (true) {
-    absl::Status abandoned;
-    const absl::Status status = RunOnce(body, prepare, &abandoned);
+    absl::Status saved;
+    const absl::Status status = RunOnce(body, prepare, &saved);
     if (!prepare.recover || !RecoveryPolicy::Survives(status)) return status;
-    RETURN_IF_ERROR(recovery_.AwaitNext(status, abandoned, options_.session.clock, options_.session.stop));
+    RETURN_IF_ERROR(recovery_.AwaitNext(status, saved, options_.session.clock, options_.session.stop));
   }
 }
 

@@ -79,11 +79,11 @@ class Supervisor {
 
   // InvalidArgument names the option that is wrong.
   static absl::StatusOr<std::unique_ptr<Supervisor>> Create(SupervisorOptions options);
-  // A session that is open is abandoned: the chief saves, and its workers wait for a successor.
+  // A session that is open is stopped: the chief saves, and its workers wait for a successor.
   ~Supervisor();
 
   // Opens the session, calls `body`, stops all threads and closes the session: the chief ends the run, if it is not
-  // over. After an error the session is abandoned instead. Returns the first error of session, body and threads, also
+  // over. After an error the session is stopped instead. Returns the first error of session, body and threads, also
   // one that came after a clean stop; Cancelled when the process was told to stop before the run was over.
   absl::Status ManagedSession(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare);
   absl::Status ManagedSession(const std::function<absl::Status(Session&)>& body) {
@@ -128,9 +128,9 @@ class Supervisor {
  private:
   Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager);
 
-  // One session. `abandoned`: what Session::Abandon said, where the run is to go on in another one.
+  // Runs one session. Where the run is to continue in another one, `saved` is the result of Session::Stop.
   absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
-                       absl::Status* abandoned);
+                       absl::Status* saved);
   absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartStepCounter(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartCheckpoints(const std::shared_ptr<SupervisedSession>& session);

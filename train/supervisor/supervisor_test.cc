@@ -109,7 +109,7 @@ TEST_F(SupervisorTest, RunsToTheEndAndCloses) {
 }
 
 // SUP-02, SUP-08
-TEST_F(SupervisorTest, ReturnsTheErrorOfTheBodyAndAbandonsTheSession) {
+TEST_F(SupervisorTest, ReturnsTheErrorOfTheBodyAndStopsTheSession) {
   const auto supervisor = Create();
   int runs = 0;
   const absl::Status status = supervisor->ManagedSession([&](Session& session) -> absl::Status {
@@ -533,19 +533,19 @@ TEST_F(SupervisorTest, StopsWhenTheProcessIsToldTo) {
 TEST_F(SupervisorTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
   Supervisor::PrepareOptions prepare;
   prepare.recover = true;
-  for (const absl::Status& abandoned : {absl::DataLossError("the disk is full"), absl::OkStatus()}) {
+  for (const absl::Status& saved : {absl::DataLossError("the disk is full"), absl::OkStatus()}) {
     StopSignal stop;
     options_.session.stop = &stop;
     const absl::Status status = Create()->ManagedSession(
         [&](Session&) {
-          opener_.last().set_on_abandon([&] {
+          opener_.last().set_on_stop([&] {
             stop.Request();
-            return abandoned;
+            return saved;
           });
           return absl::UnavailableError("gone");
         },
         prepare);
-    EXPECT_EQ(status.code(), abandoned.ok() ? absl::StatusCode::kCancelled : absl::StatusCode::kDataLoss) << status;
+    EXPECT_EQ(status.code(), saved.ok() ? absl::StatusCode::kCancelled : absl::StatusCode::kDataLoss) << status;
   }
 }
 

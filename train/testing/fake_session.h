@@ -57,7 +57,7 @@ class FakeSession : public Session, public StepGate {
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
   absl::Status RequestStop(const std::string& reason) override;
   absl::Status Close() override;
-  absl::Status Abandon() override { return on_abandon_(); }
+  absl::Status Stop() override { return on_stop_(); }
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
@@ -93,8 +93,8 @@ class FakeSession : public Session, public StepGate {
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
   // RequestStop says this, and ends the run nevertheless.
   void set_stop_status(absl::Status status) { stop_status_ = std::move(status); }
-  // What Abandon does.
-  void set_on_abandon(std::function<absl::Status()> on_abandon) { on_abandon_ = std::move(on_abandon); }
+  // What Stop does.
+  void set_on_stop(std::function<absl::Status()> on_stop) { on_stop_ = std::move(on_stop); }
   // GlobalStep returns these, one by one, before the true one.
   void set_polled_steps(std::deque<int64_t> steps) { polled_steps_ = std::move(steps); }
 
@@ -121,7 +121,7 @@ class FakeSession : public Session, public StepGate {
   absl::Status run_error_;
   absl::Status stop_status_;
   absl::Status read_error_;
-  std::function<absl::Status()> on_abandon_ = [] { return absl::OkStatus(); };
+  std::function<absl::Status()> on_stop_ = [] { return absl::OkStatus(); };
   std::deque<int64_t> polled_steps_;
 };
 

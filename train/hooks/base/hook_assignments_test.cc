@@ -76,8 +76,8 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     HalvingHook hook(std::get<Where>(GetParam()), [&](int64_t step) {
       if (end == End::kKilledInTheCallback) fs.KillAfter(0);
       if (end != End::kStoppedInTheCallback) return;
-      const absl::Status abandoned = chief->Abandon();
-      EXPECT_TRUE(abandoned.ok()) << abandoned;
+      const absl::Status stopped = chief->Stop();
+      EXPECT_TRUE(stopped.ok()) << stopped;
     });
     HookedSession::Options hooks;
     hooks.hooks = {&hook};
