@@ -466,6 +466,26 @@ TEST_F(SupervisorTest, UsesTheSessionManagerThatItIsGivenAndNotItsOwnFunctions) 
   EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
 }
 
+// Refuses a chief whose logdir has no checkpoint.
+class ResumingManager : public SessionManager {
+ public:
+  explicit ResumingManager(Options options) : SessionManager(std::move(options)) {}
+
+  absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare) override {
+    ASSIGN_OR_RETURN(Recovered recovered, RecoverSession(options, prepare));
+    if (!recovered.session) return absl::NotFoundError("nothing to resume");
+    return *std::move(recovered.session);
+  }
+};
+
+TEST_F(SupervisorTest, OpensSessionsByADerivedManager) {
+  SessionManager::Options manager_options;
+  manager_options.open = opener_.opener();
+  ResumingManager manager(manager_options);
+  options_.session_manager = &manager;
+  EXPECT_TRUE(absl::IsNotFound(Create()->PrepareOrWaitForSession().status()));
+}
+
 TEST_F(SupervisorTest, ReportsAnErrorForThreadsThatAreNotItsOwn) {
   const auto supervisor = Create();
   EXPECT_TRUE(supervisor->StopOnError([] { return absl::OkStatus(); }).ok());
