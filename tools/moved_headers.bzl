@@ -201,7 +201,7 @@ MOVED_HEADERS = {
     "train/session_manager.h": "train/supervisor/session_manager.h",
     "train/session_options.h": "train/session/session_options.h",
     "train/step_gate.h": "train/session/step_gate.h",
-    "train/stop_limit.h": "train/session/stop_limit.h",
+    "train/stop_limit.h": "train/session/open_session.h",
     "train/stop_signal.h": "train/session/end/stop_signal.h",
     "train/supervised_session.h": "train/supervisor/supervisor.h",
     "train/supervisor.h": "train/supervisor/supervisor.h",

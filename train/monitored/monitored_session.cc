@@ -4,7 +4,6 @@
 #include "absl/memory/memory.h"
 #include "glog/logging.h"
 #include "lockstep/train/session/open_session.h"
-#include "lockstep/train/session/stop_limit.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,8 +1,10 @@
 #include "lockstep/train/session/open_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/server/rpc/admission/listen_address.h"
@@ -47,6 +49,12 @@ absl::Status CheckWorker(const SessionOptions& options) {
 }
 
 }  // namespace
+
+void AllowStop(const SessionOptions& options, absl::Duration grace) {
+  if (options.stop == nullptr) return;
+  const absl::Duration save = absl::Seconds(options.op.spec.checkpoint().stop_seconds());
+  options.stop->Allow(std::max(grace, save) + kEndingLimit);
+}
 
 absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
   return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat(value, ", must be 0 or more"));

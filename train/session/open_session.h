@@ -19,6 +19,10 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
 // InvalidArgument names the option that is wrong for what the process is.
 absl::Status CheckSessionOptions(const SessionOptions& options);
 
+// Allows a stop of the process to take as long as the threads beside such a session, which have `grace`, or the save of
+// the chief, which begins immediately.
+void AllowStop(const SessionOptions& options, absl::Duration grace);
+
 // InvalidArgument names the option.
 absl::Status CheckNotNegative(absl::string_view option, int64_t value);
 absl::Status CheckNotNegative(absl::string_view option, absl::Duration value);

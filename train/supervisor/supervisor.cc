@@ -6,7 +6,6 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/session/open_session.h"
-#include "lockstep/train/session/stop_limit.h"
 
 namespace lockstep::train {
 
