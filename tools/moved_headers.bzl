@@ -195,7 +195,7 @@ MOVED_HEADERS = {
     "train/read_variables.h": "train/session/read_variables.h",
     "train/recovery_policy.h": "train/session/recovery_policy.h",
     "train/run_end_client.h": "train/session/end/run_end_client.h",
-    "train/run_ending.h": "train/session/end/run_ending.h",
+    "train/run_ending.h": "train/session/end/run_result.h",
     "train/scaffold.h": "train/monitored/scaffold.h",
     "train/session.h": "train/session/session.h",
     "train/session_manager.h": "train/supervisor/session_manager.h",

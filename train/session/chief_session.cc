@@ -110,14 +110,14 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
     const absl::Status ended = process_.Wait();
     // Also where the program does not end in time.
     if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
-    ending_.End(ended);
+    result_.Set(ended);
   });
   client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
   const auto name = [only = options_.local_workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
   workers_ = std::make_unique<LocalWorkers>(options_, name, client_.get(),
                                             [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
-  RETURN_IF_ERROR(ending_.Explain(process_.chief()->AwaitModel()));
+  RETURN_IF_ERROR(result_.Explain(process_.chief()->AwaitModel()));
   SeekTo(training()->sync()->step());
   return absl::OkStatus();
 }
@@ -137,7 +137,7 @@ ChiefSession::~ChiefSession() {
 
 void ChiefSession::EndIfWorkerHangs() {
   if (workers_ == nullptr || options_.stop == nullptr || !options_.stop->requested()) return;
-  const absl::Status ended = ending_.Explain(ending_.Await());
+  const absl::Status ended = result_.Explain(result_.Await());
   if (!ended.ok() && !absl::IsCancelled(ended)) return;
   if (workers_->StopWithin(kHungWorkerLimit)) return;
   LOG(ERROR) << "chief: the last step is saved; a worker of this process hangs, which ends without it";
@@ -145,13 +145,13 @@ void ChiefSession::EndIfWorkerHangs() {
 }
 
 void ChiefSession::OnWorkerFailure(absl::Status why) {
-  ending_.FailWorker(std::move(why));
+  result_.FailWorker(std::move(why));
   process_.chief()->ends()->RequestStop();
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
   const auto next = training()->log()->Await(last_seen(), absl::InfiniteFuture());
-  if (!next.ok()) return ending_.Explain(next.status());
+  if (!next.ok()) return result_.Explain(next.status());
   const v1::StepCommit& commit = *next;
   SeekTo(commit.step());
   StepResult result;
@@ -163,7 +163,7 @@ absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
 }
 
 bool ChiefSession::ShouldStop() {
-  if (ending_.stop_requested()) return true;
+  if (result_.finish_requested()) return true;
   // What is committed already is still to be seen.
   const absl::Status next = training()->log()->Await(last_seen(), absl::InfinitePast()).status();
   return !next.ok() && !absl::IsDeadlineExceeded(next);
@@ -206,12 +206,12 @@ void ChiefSession::TakeStop() {
 absl::Status ChiefSession::EndRun(const std::string& reason, const v1::SessionState* last_state) {
   TakeStop();
   absl::Status status = process_.chief()->ends()->End(reason, last_state);
-  if (status.ok() || absl::IsUnknown(status)) ending_.RequestStop();
+  if (status.ok() || absl::IsUnknown(status)) result_.RequestFinish();
   return status;
 }
 
 absl::Status ChiefSession::AwaitEnd() {
-  absl::Status ended = ending_.Await();
+  absl::Status ended = result_.Await();
   process_.chief()->ends()->EndFollowersEvents();
   // Once: later the file may be that of the next chief.
   if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
@@ -225,7 +225,7 @@ absl::Status ChiefSession::Close() {
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
   if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
-  const absl::Status status = ending_.Explain(AwaitEnd());
+  const absl::Status status = result_.Explain(AwaitEnd());
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
 }
 

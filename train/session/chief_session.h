@@ -14,7 +14,7 @@
 #include "lockstep/server/chief/chief_options.h"
 #include "lockstep/server/process/address_file.h"
 #include "lockstep/server/process/chief_process.h"
-#include "lockstep/train/session/end/run_ending.h"
+#include "lockstep/train/session/end/run_result.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
@@ -116,7 +116,7 @@ class ChiefSession : public Session, public StepGate {
   mutable Mutex mutex_;
   // The global step that the caller has had.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  RunEnding ending_;
+  RunResult result_;
   // Carries out the end of the run: waits for it, saves, tells the workers.
   std::unique_ptr<Thread> finisher_;
 };
