@@ -28,7 +28,7 @@ std::string LocalHost(const std::string& host) {
   return host;
 }
 
-Launcher::Outcome Terminated(absl::string_view message) {
+Launcher::Outcome Stopped(absl::string_view message) {
   Launcher::Outcome outcome;
   outcome.exit_code = kExitTerminated;
   outcome.message = std::string(message);
@@ -132,7 +132,7 @@ void Launcher::OnChiefEnd(const RestartPolicy::Decision& decision) {
       End({});
       return StopWorkersAt(now + kGrace);
     case RestartPolicy::Decision::kStopped:
-      End(Terminated("chief was asked to stop"));
+      End(Stopped("chief was asked to stop"));
       return StopWorkersAt(now);
     default:
       return Fail(chief_, decision.exit_code, decision.text);
@@ -164,7 +164,7 @@ void Launcher::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decisio
     case RestartPolicy::Decision::kStopped:
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run continues without it"));
       if (AnyWorkerLeft()) return;
-      End(Terminated("no worker is left"));
+      End(Stopped("no worker is left"));
       return StopChiefAt(options_.clock->Now());
     default:
       // The worker has learned that the run is over; the chief's exit decides the outcome.
@@ -209,7 +209,7 @@ void Launcher::OnSignal(int signal) {
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
       } else if (!ending_) {
-        End(Terminated(""));
+        End(Stopped(""));
       }
       StopChiefAt(options_.clock->Now());
       break;
