@@ -97,13 +97,13 @@ def unit(name, hdrs = None, srcs = None, deps = [], test_deps = [], **kwargs):
     if test_deps or test or native.glob([name + "_test.cc"]):
         unit_test(name = name + "_test", deps = [":" + name] + test_deps, **test)
 
-def unit_test(name, size = "small", srcs = None, deps = [], **kwargs):
-    """A test by convention: NAME.cc, small, with GoogleTest's main function."""
+def unit_test(name, size = "small", srcs = None, deps = [], main = "@com_google_googletest//:gtest_main", **kwargs):
+    """A test by convention: NAME.cc, small, with GoogleTest's main function or that of the library `main`."""
     cc_test(
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        deps = deps + ["@com_google_googletest//:gtest_main"],
+        deps = deps + [main],
         **kwargs
     )
 

@@ -1,0 +1,31 @@
+#ifndef LOCKSTEP_COMMON_BASE_TESTING_TRANSCRIPT_H_
+#define LOCKSTEP_COMMON_BASE_TESTING_TRANSCRIPT_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// A test of a state machine as a text that people read: events, and the effects of each. A file consists of scenes.
+//
+//   == A stop interrupts the stream.     a scene, which begins with a new machine
+//   # The stream may be blocked.         a comment
+//   open      -> await a token           an event and its effect
+//   stop      -> drop                    an event with two effects
+//             -> interrupt
+//
+// The library has the main function of the test: `bazel run //FOLDER:x_test -- --rewrite` writes the effects that the
+// machine has today into the files of the tree. Review the difference as you would review code.
+
+// Returns the effects of an event, a line each. Must fail the test for an event that it does not know.
+using TranscriptMachine = std::function<std::string(absl::string_view event)>;
+
+// Plays the scenes of a file, each with a machine that `start` makes, and compares the effects with those in the file.
+// `path` is relative to the workspace.
+void PlayTranscript(const std::string& path, const std::function<TranscriptMachine()>& start);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_BASE_TESTING_TRANSCRIPT_H_
