@@ -26,7 +26,21 @@
 
 namespace lockstep {
 
-// What an event of the step asks its owner to do.
+// The effects of one event. The owner (SyncReplicas) carries all of them out before the machine's next event, in this
+// order:
+//
+//   while it holds the machine's lock
+//     1. contributed: count the contribution
+//     2. snapshot: take it, before the next step begins
+//     3. begin: make the sums of the next step
+//     4. give_up, complete: throw the sums away
+//     5. close: forget these streams; `resume` may still name them, `wake` does not
+//     6. commit: apply the sums and call OnCommitted. Its effects follow in the same order, except that `begin` is the
+//        last: streams that keep too many old values end first, and give up their memory
+//   without the lock, because each of these calls other code
+//     7. events to RunEvents, then close, wake and resume to the streams, in this order
+//     8. the snapshot, the commit, complete and failure to RunEvents, in this order
+//     9. status to the caller of OnFrame, which ends the stream
 struct StepEffects {
   struct Close {
     uint64_t session = 0;
@@ -41,25 +55,25 @@ struct StepEffects {
 
   // Not OK: the frame is refused, and its stream ends.
   absl::Status status;
-  // These workers have a reply to read.
+  // Workers that have a reply to read.
   absl::InlinedVector<uint64_t, 2> wake;
-  // The frames of these workers that wait (FrameStart) are to be handed over again, as OnFrame.
+  // Workers whose waiting frame (FrameStart) must be handed to OnFrame again.
   absl::InlinedVector<uint64_t, 2> resume;
-  // The machine no longer knows these workers; their streams are to end.
+  // Workers that the machine no longer knows; their streams must end.
   std::vector<Close> close;
-  // Of any event but OnCommitted: the step is covered. Commit it, then call OnCommitted.
+  // The step is covered. Commit it, then call OnCommitted, which never sets this.
   bool commit = false;
-  // The state at the machine's step is to be saved.
+  // A snapshot of the state at the machine's step must be taken.
   bool snapshot = false;
   // The next step may begin now: tokens for it are among what follows.
   bool begin = false;
-  // The step in progress is given up: what was contributed to it is to be thrown away. It may begin anew.
+  // The step in progress is given up: its sums must be thrown away. It may begin again.
   bool give_up = false;
-  // The run has come to its end; once.
+  // The run has reached its end. Set once.
   bool complete = false;
-  // The run cannot continue; not OK at most once.
+  // The reason why the run cannot continue. Not OK at most once.
   absl::Status failure;
-  // The worker's contribution has ended.
+  // The contribution that has ended.
   absl::optional<Contributed> contributed;
   // Events of the run that no other effect tells.
   std::vector<RunEvent> events;
