@@ -139,7 +139,6 @@ MOVED_HEADERS = {
     "server/rpc/leader_follower_pool.h": "server/rpc/call/leader_follower_pool.h",
     "server/rpc/library_calls.h": "server/rpc/admission/library_calls.h",
     "server/rpc/listen_address.h": "server/rpc/admission/listen_address.h",
-    "server/rpc/reflection_call.h": "server/rpc/call/reflection_call.h",
     "server/rpc/ring_step_wire.h": "server/rpc/step/ring_step_wire.h",
     "server/rpc/session_opener.h": "server/rpc/admission/session_opener.h",
     "server/rpc/step_call.h": "server/rpc/step/step_call.h",

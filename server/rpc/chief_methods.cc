@@ -5,11 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "lockstep/server/rpc/call/reflection_call.h"
 #include "lockstep/server/rpc/step/step_call.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
-#include "proto/grpc/reflection.grpc.pb.h"
 
 namespace lockstep {
 namespace {
@@ -58,8 +56,6 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
 
 ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
     : chief_(chief),
-      services_({v1::ChiefService::service_full_name(), Health::service_full_name(),
-                 grpc::reflection::v1alpha::ServerReflection::service_full_name()}),
       visitors_(VisitorsOptions()),
       opener_(OpenerOptions(executor),
               [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }),
@@ -99,9 +95,6 @@ std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::Server
   step.executor = executor;
   handlers[ChiefMethod("Step")] = [step](std::unique_ptr<IncomingCall> call) {
     StepCall::Start(step, std::move(call));
-  };
-  handlers[ReflectionCall::Method()] = [this](std::unique_ptr<IncomingCall> call) {
-    ReflectionCall::Start(std::move(call), &services_, &visitors_);
   };
   return handlers;
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "grpcpp/completion_queue.h"
@@ -19,7 +18,7 @@
 
 namespace lockstep {
 
-// The methods of a chief's server (its own, health and reflection), their handlers, and limits for unauthenticated
+// The methods of a chief's server (its own and health), their handlers, and limits for unauthenticated
 // callers. Must be destroyed when no call exists any more. Thread-safe.
 class ChiefMethods {
  public:
@@ -41,7 +40,6 @@ class ChiefMethods {
 
  private:
   Chief* const chief_;
-  const std::vector<std::string> services_;  // as reflection lists them
   Visitors visitors_;
   SessionOpener opener_;
   // Draws the values of GetCanaryValues, some milliseconds for each reply. A worker with a large model asks a thousand

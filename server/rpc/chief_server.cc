@@ -91,7 +91,7 @@ absl::Status ChiefServer::Impl::Listen(const std::string& addresses) {
 }
 
 absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
-  // gRPC's own health and reflection services would bring threads that wait for events of all sockets, including those
+  // gRPC's own health service would bring threads that wait for events of all sockets, including those
   // of the Step streams, and hand each event over to a thread of our queue: 150 us for the smallest step, not 80.
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Serves a Chief over gRPC, with health and reflection, on one completion queue. Its few threads are the pool that
+// Serves a Chief over gRPC, with health, on one completion queue. Its few threads are the pool that
 // sums gradients and applies updates: a frame is worked on where it was received, without crossing a
 // thread (docs/decisions/0001-step-stream.md). Life: Start, then destroying it shuts down. Thread-safe.
 class ChiefServer {

@@ -241,7 +241,6 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
       {"/lockstep.v1.ChiefService/GetStatus", EmptyElements('\x7a', kBytes)},
       {"/lockstep.v1.ChiefService/ReadVariables", EmptyElements('\x0a', kBytes)},  // names
       {"/grpc.health.v1.Health/Check", EmptyElements('\x7a', kBytes)},
-      {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", EmptyElements('\x7a', kBytes)},
   };
   for (const auto& message : messages) {
     ForgetPeak();

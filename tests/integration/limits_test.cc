@@ -24,7 +24,6 @@
 #include "lockstep/tests/testing/proto_only_worker.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
-#include "proto/grpc/reflection.grpc.pb.h"
 
 namespace lockstep {
 namespace {
@@ -105,11 +104,6 @@ void ExceedSmallRequest(Target* target) {
                 ->Check(&health_context, Padded<grpc::health::v1::HealthCheckRequest>(4096), &health)
                 .error_code(),
             kExhausted);
-  grpc::ClientContext reflection_context;
-  const auto reflection = grpc::reflection::v1alpha::ServerReflection::NewStub(channel);
-  const auto stream = reflection->ServerReflectionInfo(&reflection_context);
-  stream->Write(Padded<grpc::reflection::v1alpha::ServerReflectionRequest>(4096));
-  EXPECT_EQ(stream->Finish().error_code(), kExhausted);
 }
 
 void ExceedOpenSession(Target* target) {
@@ -371,9 +365,8 @@ struct Probe {
 
 const Probe kProbes[] = {
     {"a message", 100, ExceedMessage},
-    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, Health.Check, or a question to "
-     "reflection",
-     8, ExceedSmallRequest},
+    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, or Health.Check", 8,
+     ExceedSmallRequest},
     {"a request of OpenSession", 500, ExceedOpenSession},
     {"a request of ReadVariables", 8, ExceedReadRequest},
     {"reads of variables under way", 16, ExceedReads},
@@ -381,8 +374,7 @@ const Probe kProbes[] = {
     {"the first frame of a Step stream", 8, ExceedFirstFrame},
     {"a later frame", 64, ExceedFrame},
     {"the reports of a contribution, in whatever parts", 64, ExceedReports},
-    {"calls at once that name no session: unary calls, reflection, Step streams before their first frame", 16,
-     ExceedVisitors},
+    {"calls at once that name no session: unary calls, Step streams before their first frame", 16, ExceedVisitors},
     {"calls at once on a connection", 8, ExceedCalls},
     {"calls of a connection that exist, ended ones that are not destroyed yet included", 32, ExceedLivingCalls},
     {"headers of a request", 8, ExceedHeaders},
