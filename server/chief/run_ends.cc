@@ -32,6 +32,8 @@ absl::Status RunEnds::End(const std::string& reason, const v1::SessionState* las
   {
     MutexLock lock(&run_->mutex);
     status = run_->life.CheckNotStopping();
+    // A program that leaves its loop because the run has failed does not end the run.
+    if (status.ok()) status = run_->life.failure();
     // Who asked first is the reason, whoever carries it out.
     if (run_->life.end_wish()->wanted()) why = run_->life.end_wish()->reason();
   }

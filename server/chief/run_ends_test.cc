@@ -470,6 +470,17 @@ TEST_F(RunEndsTest, AFollowerHearsThatTheLogdirIsLost) {
   EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait for ever";
 }
 
+TEST_F(RunEndsTest, FailedRunRecordsNoEnd) {
+  followed_ = true;
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  chief_->training()->Fail(absl::InternalError("Input/output error"));
+  const v1::SessionState last = HookState(0);
+  const absl::Status ended = chief_->ends()->End("hook count", &last);
+  EXPECT_TRUE(absl::IsInternal(ended)) << ended;
+  EXPECT_FALSE(Record().has_end());
+}
+
 TEST_F(RunEndsTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());
