@@ -124,12 +124,13 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       // The message stays in place until the network takes it.
       World* const world = server_->process_->world();
       const absl::Duration delay = world->random()->Between(absl::Nanoseconds(1), absl::Microseconds(200));
-      world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(delay), [weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        self->leaves_ = true;
-        self->TryWrite();
-      });
+      world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(delay),
+                             [weak = weak_from_this(), process = server_->process_] {
+                               const auto self = process->alive() ? weak.lock() : nullptr;
+                               if (self == nullptr) return;
+                               self->leaves_ = true;
+                               self->TryWrite();
+                             });
     }
     if (effects.close_connection) connection->Close();
     if (effects.finish) {

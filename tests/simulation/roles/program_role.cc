@@ -217,13 +217,12 @@ class SharedSession : public train::SessionDecorator {
 // The part of a program's main that uses the session.
 class RunningProgram {
  public:
-  RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {}
-
-  void RequestStop() {
-    // Does the work of every handler that a signal notifies.
-    told_to_stop_ = true;
-    stop_.Request();
+  RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
+    // The program learns of a stop before its session does.
+    stop_.Add([this] { told_to_stop_ = true; });
   }
+
+  void RequestStop() { stop_.Request(); }
   void OnWish(Wish wish) {
     if (session_ == nullptr) return;
     Random* const random = process_->world()->random();
