@@ -282,8 +282,15 @@ Process* Life::StartWorkerProcess(int index, const std::string& master) {
     judge_.OnSlot(worker, key, values);
   };
   role.on_ended = [this](Process* worker, const absl::Status& status) { judge_.OnWorkerEnded(worker, status); };
+  role.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
+    judge_.OnRead(reader, step, values);
+  };
+  role.on_wrong = [this](Process* worker, const std::string& what) {
+    judge_.Fail(absl::StrCat(worker->name(), ": ", what));
+  };
+  const auto run = plan_.worker_programs && index % 2 == 0 ? RunWorkerProgram : RunWorker;
   Process* const process = world_.Start(
-      HostOfWorker(index), role.name, disk_, [role](Process* process) { return RunWorker(process, role); },
+      HostOfWorker(index), role.name, disk_, [role, run](Process* process) { return run(process, role); },
       [this, index](Process* process) { OnWorkerExit(index, process); });
   judge_.OnStartupDelay(process, *role.startup_delay_steps);
   judge_.OnDisturbance();

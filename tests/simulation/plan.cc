@@ -207,6 +207,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   if (!plan.launcher && !plan.address_file && library.Chance(0.5)) DrawProgram(&library, plan.slot_times, &plan);
   plan.may_be_ended = library.Chance(0.15);
   plan.may_change = library.Chance(0.2);
+  if (Random programs(seed ^ 0x3092); !plan.launcher) plan.worker_programs = programs.Chance(0.25);
   if (Random lengths(seed ^ 0x1046); lengths.Chance(kLongLives)) DrawLongLife(&lengths, &plan);
   const int64_t slots = plan.config.training().replicas_to_aggregate();
   const Instant horizon =
@@ -234,8 +235,8 @@ std::string Plan::Describe() const {
       "seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
       config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(),
       config.optimizer().has_adam() ? ", Adam" : "", ", ", workers, " workers", launcher ? ", launcher" : "",
-      address_file ? ", address file" : "", one_host ? ", one host" : "", ", lease ", config.cluster().lease_seconds(),
-      " s",
+      address_file ? ", address file" : "", one_host ? ", one host" : "", worker_programs ? ", workers with hooks" : "",
+      ", lease ", config.cluster().lease_seconds(), " s",
       config.cluster().max_partial_sums() > 0 ? absl::StrCat(", partial sums ", config.cluster().max_partial_sums())
                                               : "",
       ", chief_wait ", config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),

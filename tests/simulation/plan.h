@@ -46,6 +46,8 @@ struct Plan {
   bool address_file = false;
   // If true, all processes share one machine. Otherwise each has its own.
   bool one_host = false;
+  // If true, some workers are programs with hooks.
+  bool worker_programs = false;
   int workers = 1;
   std::vector<absl::Duration> slot_times;  // by worker
   // The startup delays in steps, by worker. The first worker has none, so that the run reaches these steps.

@@ -22,20 +22,23 @@ constexpr size_t kMaxReasonBytes = 256;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Open(SessionOptions options) {
+absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Open(SessionOptions options,
+                                                                   const TrainingWorker::Options& machine,
+                                                                   Connector* connector) {
   std::unique_ptr<WorkerSession> session(new WorkerSession(std::move(options)));
-  RETURN_IF_ERROR(session->Start());
+  RETURN_IF_ERROR(session->Start(machine, connector));
   return session;
 }
 
 WorkerSession::WorkerSession(SessionOptions options) : options_(std::move(options)) {}
 
-absl::Status WorkerSession::Start() {
+absl::Status WorkerSession::Start(TrainingWorker::Options worker, Connector* connector) {
   ASSIGN_OR_RETURN(const MasterAddress master, ParseMasterAddress(options_.master));
   if (master.in_process()) {
     return absl::InvalidArgumentError("a worker's master is the address of its chief, such as grpc://127.0.0.1:2222");
   }
-  ASSIGN_OR_RETURN(client_, GrpcConnector(options_.fs).Connect(master));
+  GrpcConnector grpc(options_.fs);
+  ASSIGN_OR_RETURN(client_, (connector == nullptr ? &grpc : connector)->Connect(master));
   if (!options_.logdir.empty()) {
     RunEndClient::Options end;
     end.fs = options_.fs;
@@ -43,7 +46,6 @@ absl::Status WorkerSession::Start() {
     end.logdir = options_.logdir;
     client_ = std::make_unique<RunEndClient>(std::move(end), std::move(client_));
   }
-  TrainingWorker::Options worker;
   worker.name = options_.name.empty() ? ProcessName("worker") : options_.name;
   worker.clock = options_.clock;
   worker.chief_address = options_.master;
@@ -53,7 +55,7 @@ absl::Status WorkerSession::Start() {
   worker.observer = this;
   worker_ = std::make_unique<TrainingWorker>(worker, client_.get());
   if (options_.stop != nullptr) stop_listener_ = options_.stop->Add([this] { Leave(); });
-  thread_ = Executor::Threads()->Start("worker", [this] {
+  thread_ = worker.executor->Start("worker", [this] {
     absl::Status status = worker_->Run();
     MutexLock lock(&mutex_);
     state_.ended = std::move(status);

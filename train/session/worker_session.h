@@ -13,6 +13,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/client/connector.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/worker/session/block/block_observer.h"
@@ -27,8 +28,11 @@ class WorkerSession : public Session, private BlockObserver {
  public:
   // Returns when the chief has taken this worker. Errors: InvalidArgument for a wrong master; Unavailable when there
   // was no chief for max_wait; FailedPrecondition when model or data are not the run's; Cancelled when the process was
-  // told to stop; OutOfRange when the run is over.
-  static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options);
+  // told to stop; OutOfRange when the run is over. `machine` has the options that `options` does not set. Without a
+  // `connector`, the session connects over gRPC.
+  static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options,
+                                                             const TrainingWorker::Options& machine = {},
+                                                             Connector* connector = nullptr);
   ~WorkerSession() override;
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,7 +72,7 @@ class WorkerSession : public Session, private BlockObserver {
   };
 
   explicit WorkerSession(SessionOptions options);
-  absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
   // Why there is no block to be had: the session is another, or the last.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSentSummaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -15,11 +15,8 @@
 #include "lockstep/server/process/chief_process.h"
 #include "lockstep/tests/simulation/roles/chief_client.h"
 #include "lockstep/tests/simulation/roles/chief_server.h"
-#include "lockstep/tests/simulation/roles/reference.h"
 #include "lockstep/tests/simulation/world/world.h"
 #include "lockstep/train/session/read_variables.h"
-#include "lockstep/worker/session/block/block_observer.h"
-#include "lockstep/worker/session/training_worker.h"
 
 namespace lockstep {
 namespace simulation {
@@ -85,67 +82,6 @@ absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address
   return status;
 }
 
-// Requests the end of the run in a block's report.
-class EndingObserver : public BlockObserver {
- public:
-  void EndWithNextBlock() { end_ = true; }
-  void OnSession(bool) override {}
-  bool BeforeBlock(const v1::Token&, BlockAdditions* additions) override {
-    additions->stop = std::exchange(end_, false);
-    return true;
-  }
-  void AfterBlock(const v1::Token&, double) override {}
-  void OnResult(v1::ContributionResult) override {}
-  void OnRunOver() override {}
-
- private:
-  bool end_ = false;
-};
-
-struct RunningWorker {
-  RunningWorker(TrainingWorker::Options options, std::unique_ptr<ChiefClient> chief)
-      : client(std::move(chief)), worker(Observed(std::move(options), &observer), client.get()) {}
-  static TrainingWorker::Options Observed(TrainingWorker::Options options, BlockObserver* observer) {
-    options.observer = observer;
-    return options;
-  }
-  const std::unique_ptr<ChiefClient> client;
-  EndingObserver observer;
-  TrainingWorker worker;
-};
-
-TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) {
-  World* const world = process->world();
-  TrainingWorker::Options options;
-  options.name = role.name;
-  options.host = process->host()->name;
-  options.build = SimulatedBuild();
-  options.clock = process->clock();
-  options.executor = process->executor();
-  options.chief_address = role.master;
-  options.startup_delay_steps = role.startup_delay_steps;
-  options.draw_incarnation = [world] { return world->random()->Next(); };
-  options.make_workload = [process, world, role](const config::v1::RunSpec& config) -> absl::StatusOr<Workload> {
-    ComputeHooks hooks;
-    hooks.before_slot = [process, world, role](const SlotKey& key, VariableValues values) {
-      if (!process->ghost()) role.on_slot(process, key, values);
-      while (!process->ghost() && world->now() < process->hangs_until) world->Sleep(absl::Milliseconds(20));
-      world->Sleep(world->random()->Between(role.slot_time / 2, role.slot_time));
-    };
-    const absl::Duration lease = absl::Seconds(config.cluster().lease_seconds());
-    hooks.before_gradient = [process, world, lease] {
-      const Instant slow = world->now() + absl::ToInt64Nanoseconds(world->random()->Between(lease / 4, lease * 3 / 4));
-      while (!process->ghost() && world->now() < std::min(slow, process->slow_until)) {
-        world->Sleep(absl::Milliseconds(5));
-      }
-      if (world->random()->Chance(0.5))
-        world->Sleep(world->random()->Between(absl::Nanoseconds(1), absl::Milliseconds(1)));
-    };
-    return NewTinyWorkload(config, role.rules, std::move(hooks));
-  };
-  return options;
-}
-
 }  // namespace
 
 v1::BuildInfo SimulatedBuild() {
@@ -175,26 +111,6 @@ int RunChief(Process* process, const ChiefRole& role) {
   if (!put_back.ok()) LOG(ERROR) << "chief: " << put_back.message();
   process->ClearStop();
   return chief_process.ExitCode(status);
-}
-
-int RunWorker(Process* process, const WorkerRole& role) {
-  SimulatedConnector connector(process);
-  auto client = connector.Connect(ParseMasterAddress(role.master).value()).value();
-  const auto worker = std::make_shared<RunningWorker>(WorkerOptions(process, role), std::move(client));
-  process->SetStop([worker] { worker->worker.RequestStop(); });
-  process->SetWish([worker, process](Wish wish) {
-    if (wish == Wish::kEndWithBlock) return worker->observer.EndWithNextBlock();
-    // The call may outlive the worker if it gets no answer.
-    process->executor()
-        ->Start("asks for the end",
-                [worker] { LOG(INFO) << "asked for the end: " << worker->worker.RequestEnd("a worker wants it"); })
-        ->Detach();
-  });
-  const absl::Status status = worker->worker.Run();
-  LOG(INFO) << role.name << ": " << status;
-  if (!process->ghost()) role.on_ended(process, status);
-  process->ClearStop();
-  return ExitCodeOf(status);
 }
 
 int RunReader(Process* process, const ReaderRole& role) {

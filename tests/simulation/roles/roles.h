@@ -82,9 +82,14 @@ struct WorkerRole {
   // Called before each slot.
   std::function<void(Process*, const SlotKey&, VariableValues)> on_slot;
   std::function<void(Process*, const absl::Status&)> on_ended;
+  // Callbacks of RunWorkerProgram.
+  OnRead on_read;
+  std::function<void(Process*, const std::string& what)> on_wrong;
 };
 // Process::Ask: kEnd, by a call, and kEndWithBlock, in the report of its next block.
 int RunWorker(Process* process, const WorkerRole& role);
+// The same worker in a program with hooks, which read the variables and carry out the wishes.
+int RunWorkerProgram(Process* process, const WorkerRole& role);
 
 // A program that reads the variables a few times while others train.
 struct ReaderRole {
