@@ -19,6 +19,7 @@ bool WithoutLauncher(const Plan& plan) { return !plan.launcher; }
 // A chief that has lost its directory may still overwrite the address file.
 bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address_file; }
 bool Followed(const Plan& plan) { return plan.rules.followed; }
+bool HooksAssign(const Plan& plan) { return !plan.rules.assign_at.empty() || plan.rules.assign_every > 0; }
 bool MayBeEnded(const Plan& plan) { return plan.may_be_ended; }
 bool ProgramMayEnd(const Plan& plan) { return plan.may_be_ended && plan.rules.followed; }
 bool MayWantSomething(const Plan& plan) { return !plan.launcher && (plan.may_be_ended || plan.rules.followed); }
@@ -273,11 +274,26 @@ void ProgramAssignsAndDies(Life* life) {
     world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
   }
 }
+// The program restores a checkpoint with variables that its hooks set, and shows the hooks the same step again.
+void ProgramDiesAfterItsHooksAssign(Life* life) { life->KillAfterAssignmentByHook(); }
 void WantSomething(Life* life) {
   std::vector<void (*)(Life*)> wishes;
   if (life->plan().rules.followed) wishes = {ProgramChanges, ProgramAssigns};
   if (life->plan().may_be_ended) wishes.insert(wishes.end(), {WorkerWantsEnd, WorkerWantsEnd});
   if (!wishes.empty()) life->random()->Pick(wishes)(life);
+}
+void LoseWorkers(Life* life) {
+  const uint64_t kind = life->random()->Below(4);
+  if (kind == 0 || kind == 3) CutAllConnections(life);
+  for (Process* const worker : life->workers()) {
+    if (kind == 1) life->world()->Kill(worker);
+    if (kind == 2) FreezeFor(life, worker, life->random()->Between(absl::Seconds(1), absl::Seconds(12)));
+  }
+}
+// The chief gives up the step in progress for the change, because no worker is at it.
+void WantSomethingAndLoseWorkers(Life* life) {
+  WantSomething(life);
+  life->After(life->random()->Between(absl::Microseconds(1), absl::Milliseconds(3)), [life] { LoseWorkers(life); });
 }
 // Replaces the lock file, as when the directory is restored from a copy. No other chief takes over.
 void ReplaceLock(Life* life) {
@@ -353,6 +369,10 @@ const std::vector<FaultKind>& Faults() {
       {"somebody wants something, and the disk fails", 6, Point::kFile, MayWantSomething, WantSomethingOfABadDisk},
       {"the program sets variables", 12, Point::kFrame, Followed, ProgramAssigns},
       {"the program sets variables and is killed", 6, Point::kFrame, Followed, ProgramAssignsAndDies},
+      {"the program is killed after its hooks have set variables", 12, Point::kFrame, HooksAssign,
+       ProgramDiesAfterItsHooksAssign},
+      {"somebody wants something, and all workers are lost", 10, Point::kFrame, MayWantSomething,
+       WantSomethingAndLoseWorkers},
       {"the program changes settings", 12, Point::kFrame, Followed, ProgramChanges},
       {"the program changes settings and sets variables", 6, Point::kFrame, Followed, ProgramChangesAndAssigns},
       {"the program changes settings and is killed", 6, Point::kFrame, Followed, ProgramChangesAndDies},

@@ -25,6 +25,8 @@ constexpr absl::Duration kLookLimit = absl::Milliseconds(1);
 // The time in which a stream ends, and the time that it waits for a peer that does not read (SimulatedChiefServer).
 constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
 constexpr absl::Duration kUnreadLimit = absl::Seconds(1);
+// The time for which a chief may keep too many old versions.
+constexpr absl::Duration kVersionsLimit = absl::Milliseconds(50);
 
 std::string Since(Instant then, Instant now) { return absl::FormatDuration(absl::Nanoseconds(now - then)); }
 
@@ -229,6 +231,7 @@ void Judge::OnWorkerEnded(Process* worker, const absl::Status& status) { ended_[
 void Judge::OnLog(const Process* process, absl::string_view line) {
   if (absl::ConsumePrefix(&line, "saved ")) {
     if (const auto step = StepOfCheckpoint(line)) saved_step_ = std::max(saved_step_, *step);
+    CheckSaved(std::string(line));
   } else if (absl::StrContains(line, "variables were set at step ")) {
     ledger_.Learn(/*durable=*/false);  // the record has it, and the next life drops it
   } else if (absl::ConsumePrefix(&line, "the run is to end at step ")) {
@@ -247,6 +250,14 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     // No fault damages files, but a power cut may leave a deletion half done.
     if (!absl::StrContains(line, " is missing") && !taken_over_) Fail(absl::StrCat("a checkpoint was damaged: ", line));
   }
+}
+
+void Judge::CheckSaved(const std::string& prefix) {
+  const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
+  const auto reader = BundleReader::Open(disk_->memory(), prefix);
+  if (!reader.ok() || taken_over_) return;  // it may be deleted already
+  const absl::Status status = ledger_.CheckCheckpoint(**reader, /*listed=*/false);
+  if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, " was saved: ", status.ToString()));
 }
 
 void Judge::OnRename(const Process* process, absl::string_view names) {
@@ -325,7 +336,7 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     keeps_too_many_since_ = kNever;
   } else if (keeps_too_many_since_ == kNever) {
     keeps_too_many_since_ = now;
-  } else if (absl::Nanoseconds(now - keeps_too_many_since_) > kEndLimit + Stalls()) {
+  } else if (absl::Nanoseconds(now - keeps_too_many_since_) > kVersionsLimit + Stalls()) {
     Fail(absl::StrCat(chief->name(), " keeps ", old.size(), " old versions for peers that do not read"));
   }
 }

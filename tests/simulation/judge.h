@@ -105,6 +105,8 @@ class Judge {
   // True if a checkpoint has at least this many assignments.
   bool AreSaved(int64_t assignments);
   void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
+  // Checks a checkpoint that a chief has logged as saved.
+  void CheckSaved(const std::string& prefix);
   // Checks a chief's log line that the worker of this name was silent for a lease.
   void CheckSilent(const Process* chief, absl::string_view worker);
   // Checks the time of all steps while a worker is there. Each step may take StepLimit(), and each disturbance adds

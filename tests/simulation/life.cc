@@ -63,6 +63,10 @@ std::string Life::Run() {
     for (int i = 0; i < plan_.workers; ++i) StartWorker(i);
   }
   for (const Plan::Fault& fault : plan_.faults) Arm(fault);
+  for (int64_t i = 0; i < plan_.deaf_peers; ++i) {
+    const absl::Duration at = random()->Between(absl::Milliseconds(1), absl::Milliseconds(200));
+    world_.scheduler()->At(absl::ToInt64Nanoseconds(at), [this] { StartDeaf(); });
+  }
   world_.scheduler()->At(plan_.quiet_at, [this] { Calm(); });
   Watch();
   const Instant limit = plan_.quiet_at + absl::ToInt64Nanoseconds(kCalmLimit);
@@ -123,6 +127,7 @@ void Life::After(absl::Duration delay, std::function<void()> undo) {
 void Life::Calm() {
   world_.transcript()->Add(world_.now(), "FAULT", "all is calm from now on");
   calm_ = true;
+  kills_after_assignment_ = false;
   world_.Disarm();
   for (const auto& undo : undos_) {
     if (const auto action = std::exchange(*undo, nullptr)) action();
@@ -210,6 +215,8 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   };
   program.on_assigned = [this](Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
     judge_.OnAssigned(chief, by_hook);
+    if (!by_hook || !std::exchange(kills_after_assignment_, false)) return;
+    world_.scheduler()->At(world_.now(), [this, chief] { world_.Kill(chief); });
   };
   program.on_changed = [this](Process* chief, const RunChanges::Settings& settings) {
     judge_.OnChanged(chief, settings);

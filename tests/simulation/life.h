@@ -52,6 +52,8 @@ class Life {
   void StartImpostor();
   void StartDeaf();
   void StartReader();
+  // Kills the chief once a hook of its program has set variables.
+  void KillAfterAssignmentByHook() { kills_after_assignment_ = true; }
   // Chiefs that start from now on have a different learning rate.
   void ChangeSettings();
   // The host's processes are restarted after some time.
@@ -99,6 +101,7 @@ class Life {
   // The configuration for the next start of a chief.
   config::v1::RunSpec config_;
   bool changed_ = false;
+  bool kills_after_assignment_ = false;
   bool chief_pending_ = false;
   bool calm_ = false;
   std::vector<std::shared_ptr<std::function<void()>>> undos_;

@@ -13,7 +13,7 @@ namespace simulation {
 namespace {
 
 // The share of long lives; each takes as long as ten others.
-constexpr double kLongLives = 0.005;
+constexpr double kLongLives = 0.015;
 
 config::v1::RunSpec DrawConfig(Random* random) {
   config::v1::RunSpec config;
@@ -96,16 +96,18 @@ void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, 
     for (int64_t i = random->Between(1, 3); i > 0; --i) {
       rules->assign_at.push_back(random->Between(1, plan->steps - 1));
     }
-    rules->assigns_by_chance = random->Chance(0.3);
+    if (random->Chance(0.2)) rules->assign_every = 1;
+    rules->assigns_by_chance = random->Chance(0.5);
   }
   if (random->Chance(0.3)) {
     for (int64_t i = random->Between(1, 3); i > 0; --i) {
       rules->change_at.push_back(random->Between(1, plan->steps - 1));
     }
+    if (random->Chance(0.2)) rules->change_every = 1;
   }
 }
 
-// Draws a life of many steps, with a change every few steps, or with hooks that fall behind.
+// Draws a life of many steps, with a change every few steps, peers that do not read, or hooks that fall behind.
 void DrawLongLife(Random* random, Plan* plan) {
   plan->is_long = true;
   plan->steps = random->Between(100, 200);
@@ -121,12 +123,17 @@ void DrawLongLife(Random* random, Plan* plan) {
   plan->rules = RunRules();
   RunRules* const rules = &plan->rules;
   rules->followed = true;
-  switch (random->Below(3)) {
+  switch (random->Below(4)) {
     case 0:
       rules->assign_every = random->Pick<int64_t>({1, 1, 2, 5});
       break;
     case 1:
       rules->change_every = random->Pick<int64_t>({1, 2, 5});
+      break;
+    case 2:
+      plan->deaf_peers = random->Between(1, 3);
+      plan->old_version_bytes = 0;
+      plan->scheduler.stall_chance = 0;
       break;
     default:
       rules->hook_time = 8 * plan->slot_times[0] * training->replicas_to_aggregate();
@@ -220,7 +227,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     if (!Faults()[i].applies(plan)) continue;
     choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
   }
-  const int64_t faults = random.Between(0, plan.is_long ? 2 : 9);
+  const int64_t faults = random.Between(0, plan.is_long ? 4 : 9);
   // Some faults repeat, because two together may show what one does not.
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
@@ -242,6 +249,7 @@ std::string Plan::Describe() const {
       ", chief_wait ", config.cluster().chief_wait_seconds(), " s, saves every ", config.checkpoint().every_steps(),
       " steps and ", config.checkpoint().every_seconds(), " s, keep ", config.checkpoint().keep(),
       old_version_bytes > 0 ? "" : ", two old versions",
+      deaf_peers > 0 ? absl::StrCat(", ", deaf_peers, " peers do not read") : "",
       config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
       may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
   for (size_t i = 0; i < startup_delays.size(); ++i) {

@@ -34,6 +34,8 @@ struct Plan {
   RunRules rules;
   // A life of a hundred or more steps, with few faults.
   bool is_long = false;
+  // Peers that come early and do not read.
+  int64_t deaf_peers = 0;
   // Chief::Options.
   int64_t old_version_bytes = 0;
   // The end of the run may be requested.

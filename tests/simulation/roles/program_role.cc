@@ -75,9 +75,11 @@ class CountingHook : public train::Hook {
   bool GatesAt(int64_t) const override { return false; }
   absl::Status AfterCreateSession(train::Session&) override {
     if (!std::exchange(restored_, false)) seen_ = SeenUpdates();
+    begins_ = true;
     return absl::OkStatus();
   }
   absl::Status AfterRun(train::RunContext& context, const train::RunValues& values) override {
+    begins_ = false;
     if (context.stop_requested()) ended_at_ = values.result.global_step;
     const int64_t step = values.result.global_step;
     if (!process_->ghost()) role_.on_hooks_see(process_, step);
@@ -97,7 +99,10 @@ class CountingHook : public train::Hook {
   }
   // The step at which an earlier hook has ended the run; -1 if none has.
   int64_t ended_at() const { return ended_at_; }
-  std::string State() const override { return seen_.ToString(); }
+  std::string State() const override {
+    if (begins_) process_->world()->Sleep(4 * role_.rules.hook_time);
+    return seen_.ToString();
+  }
   absl::Status SetState(absl::string_view state) override {
     const std::pair<std::string, std::string> parts = absl::StrSplit(state, ' ');
     restored_ = absl::SimpleAtoi(parts.first, &seen_.step) && absl::SimpleAtoi(parts.second, &seen_.losses);
@@ -113,6 +118,8 @@ class CountingHook : public train::Hook {
   const ProgramRole& role_;
   SeenUpdates seen_;
   bool restored_ = false;
+  // The session has run no step yet. Its first state takes time, and no step may begin before.
+  bool begins_ = false;
   int64_t ended_at_ = -1;
 };
 
