@@ -56,10 +56,4 @@ absl::Status NpzReader::ReadInto(absl::string_view name, absl::Span<char> out) c
   return zip_->ReadFrom(*array->member, array->header->header_bytes, out);
 }
 
-absl::StatusOr<absl::optional<uint64_t>> NpzReader::OffsetOf(absl::string_view name) const {
-  ASSIGN_OR_RETURN(const Array* const array, Find(name));
-  if (array->member->deflated) return absl::optional<uint64_t>();
-  return absl::make_optional(array->member->offset + array->header->header_bytes);
-}
-
 }  // namespace lockstep

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 #include "lockstep/common/checkpoint/formats/npy.h"
 #include "lockstep/common/checkpoint/formats/zip_reader.h"
@@ -27,9 +26,6 @@ class NpzReader : public TensorReader {
   bool Contains(absl::string_view name) const override;
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
   absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const override;
-
-  // Returns the file offset of an array's elements, or nullopt if they are compressed. Errors: those of Describe.
-  absl::StatusOr<absl::optional<uint64_t>> OffsetOf(absl::string_view name) const;
 
  private:
   struct Array {

@@ -118,8 +118,7 @@ TEST_F(NpzTest, ReadsWhatTheWriterWrites) {
   EXPECT_EQ((*reader)->Describe("none")->bytes, 0u);
   EXPECT_TRUE((*reader)->Verify().ok());
   EXPECT_EQ((*reader)->Describe("x").status().message(), "w.npz has no array x");
-  const uint64_t offset = (*reader)->OffsetOf("step")->value();
-  EXPECT_EQ(ReadFile(&fs_, "w.npz")->substr(offset, 8), "abcdefgh");
+  EXPECT_THAT(*ReadFile(&fs_, "w.npz"), HasSubstr("abcdefgh")) << "members are stored as they are";
 }
 
 TEST_F(NpzTest, ReadsCompressedMembers) {
@@ -128,7 +127,6 @@ TEST_F(NpzTest, ReadsCompressedMembers) {
       Open(Archive(EncodeNpyHeader(v1::DT_UINT8, {3 << 20}).value() + content, /*deflate=*/true).File());
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ((*reader)->Read("w")->bytes(), content);
-  EXPECT_FALSE((*reader)->OffsetOf("w")->has_value());
 }
 
 TEST_F(NpzTest, ReadsZip64AndAComment) {
