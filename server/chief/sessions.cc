@@ -68,11 +68,13 @@ absl::Status Sessions::Declare(const RunContract* known, const v1::OpenSessionRe
   return absl::OkStatus();
 }
 
-absl::Status Sessions::Agree(const v1::OpenSessionRequest& request) {
+absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t changes) {
   std::shared_ptr<const RunContract> contract;
   bool declares = false;
   {
     MutexLock lock(&run_->mutex);
+    // The contract of other settings lacks what this worker would declare for its own.
+    if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
     contract = run_->contract;
     declares = contract == nullptr || contract->Lacks(request);
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
@@ -128,7 +130,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
                                            request.changes(), " changes, the run had ", changes));
   }
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
-  if (agreed.ok()) agreed = Agree(request);
+  if (agreed.ok()) agreed = Agree(request, changes);
   // Settings that were changed since have another contract, and the worker asks for them.
   if (!agreed.ok() && changes != run_->settings.changes())
     return absl::AbortedError("settings of the run were changed");
