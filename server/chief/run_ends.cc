@@ -139,7 +139,7 @@ absl::Status RunEnds::Wait() {
       const absl::Status ended = End(reason);
       run_->mutex.Lock();
       const bool again = wish->OnTried(ended, run_->options.clock->Now());
-      if (ended.ok() || absl::IsUnknown(ended)) continue;
+      if (ended.ok() || absl::IsUnknown(ended) || run_->life.over()) continue;
       run_->mutex.Unlock();  // nothing is logged under a lock
       LOG(ERROR) << "the run goes on, its end could not be recorded" << (again ? " yet" : "") << ": "
                  << ended.message();

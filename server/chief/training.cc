@@ -155,8 +155,10 @@ void Training::OnCommitted(const CommittedStep& committed) {
 
 void Training::OnEvent(const RunEvent& event) {
   if (event.kind == RunEvent::kRoom) return sync_->OnRoomForSnapshot();
-  if (event.kind == RunEvent::kFinished || event.kind == RunEvent::kFailed) EndLog(event.status);
+  if (event.kind == RunEvent::kFinished) EndLog(absl::OkStatus());
   options_.events->OnEvent(event);
+  // Followers that hear of the failure, and want the run to end, find that it has failed.
+  if (event.kind == RunEvent::kFailed) EndLog(event.status);
   if (event.kind != RunEvent::kSaved) return;
   summaries_.OnSaved(event.step, event.text);
   MutexLock lock(&mutex_);

@@ -23,8 +23,8 @@ struct CommittedStep {
   bool last = false;
 };
 
-// Receives what happens to a run. Each call comes without locks, from the thread that caused it; calls may overlap.
-// Ignores everything itself.
+// Receives what happens to a run. Each call comes from the thread that caused it, without locks but
+// RunState::change_mutex; calls may overlap. Ignores everything itself.
 class RunEvents {
  public:
   virtual ~RunEvents() = default;

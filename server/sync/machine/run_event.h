@@ -40,7 +40,7 @@ struct RunEvent {
 
   Kind kind = kFinished;
   int64_t step = 0;
-  std::string worker;  // its name and host
+  std::string worker;  // its name and host; of kJoined its name
   std::string text;
   absl::Status status;
   SlotBlock block;
