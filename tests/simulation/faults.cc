@@ -293,7 +293,8 @@ void LoseWorkers(Life* life) {
 // The chief gives up the step in progress for the change, because no worker is at it.
 void WantSomethingAndLoseWorkers(Life* life) {
   WantSomething(life);
-  life->After(life->random()->Between(absl::Microseconds(1), absl::Milliseconds(3)), [life] { LoseWorkers(life); });
+  life->UnlessCalm(life->random()->Between(absl::Microseconds(1), absl::Milliseconds(3)),
+                   [life] { LoseWorkers(life); });
 }
 // Replaces the lock file, as when the directory is restored from a copy. No other chief takes over.
 void ReplaceLock(Life* life) {
@@ -306,7 +307,8 @@ void ReplaceLock(Life* life) {
 // Soon after the replacement, a request needs the record.
 void ReplaceLockAndWantSomething(Life* life) {
   ReplaceLock(life);
-  life->After(life->random()->Between(absl::Milliseconds(1), absl::Milliseconds(20)), [life] { WantSomething(life); });
+  life->UnlessCalm(life->random()->Between(absl::Milliseconds(1), absl::Milliseconds(20)),
+                   [life] { WantSomething(life); });
 }
 
 // The result of the recording is unknown.

@@ -298,17 +298,22 @@ void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
   }
 }
 
-void Judge::OnStreamOver(std::shared_ptr<Call> call, bool replaced) {
+void Judge::OnStreamOver(std::shared_ptr<Call> call, std::shared_ptr<Call> successor) {
   // A replaced stream does not wait for its reader, unless a change of the run had ended it before.
-  const bool at_once = replaced && !plan_.rules.followed;
-  streams_over_.push_back({std::move(call), at_once ? kEndLimit : kUnreadLimit + kEndLimit, world_->now()});
+  const bool at_once = successor != nullptr && !plan_.rules.followed;
+  const absl::Duration limit = at_once ? kEndLimit : kUnreadLimit + kEndLimit;
+  streams_over_.push_back({std::move(call), std::move(successor), limit, world_->now()});
 }
 
 void Judge::CheckKept(const Process* chief, bool healthy) {
   const Instant now = world_->now();
   for (auto it = streams_over_.begin(); it != streams_over_.end();) {
     const Connection& connection = *it->call->connection();
-    if (it->call->status || it->call->server == nullptr || connection.ends[Connection::kServer] != chief) {
+    const auto is_over = [](const Call& call) { return call.status || call.server == nullptr; };
+    // Two threads of the chief may take the first frames of two streams in the other order.
+    const int64_t place = it->successor == nullptr ? 0 : it->successor->place;
+    const bool reversed = place > 0 && (it->call->place == 0 || it->call->place > place);
+    if (is_over(*it->call) || (reversed && is_over(*it->successor)) || connection.ends[Connection::kServer] != chief) {
       it = streams_over_.erase(it);
       continue;
     }

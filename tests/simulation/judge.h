@@ -61,7 +61,7 @@ class Judge {
   // See ReplyObserver.
   void OnContribution(const Process* worker, Instant at) { contributed_at_[worker] = at; }
   // See DeafRole.
-  void OnStreamOver(std::shared_ptr<Call> call, bool replaced);
+  void OnStreamOver(std::shared_ptr<Call> call, std::shared_ptr<Call> successor);
   void OnWaited(Process* chief, const absl::Status& status, int64_t step);
   void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
@@ -167,7 +167,7 @@ class Judge {
   std::map<const Process*, Instant> contributed_at_;
   // Streams that the chief must end within `limit` from `since`, the last time at which something was in its way.
   struct StreamOver {
-    std::shared_ptr<Call> call;
+    std::shared_ptr<Call> call, successor;
     absl::Duration limit;
     Instant since = 0;
   };

@@ -124,6 +124,12 @@ void Life::After(absl::Duration delay, std::function<void()> undo) {
   });
 }
 
+void Life::UnlessCalm(absl::Duration delay, std::function<void()> action) {
+  world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(delay), [this, action = std::move(action)] {
+    if (!calm_) action();
+  });
+}
+
 void Life::Calm() {
   world_.transcript()->Add(world_.now(), "FAULT", "all is calm from now on");
   calm_ = true;
@@ -395,7 +401,9 @@ void Life::StartDeaf() {
   DeafRole role;
   role.peer.target = "chief-host:2222";
   role.peer.open_session = [this] { return open_session_; };
-  role.on_over = [this](std::shared_ptr<Call> call, bool replaced) { judge_.OnStreamOver(std::move(call), replaced); };
+  role.on_over = [this](std::shared_ptr<Call> call, std::shared_ptr<Call> successor) {
+    judge_.OnStreamOver(std::move(call), std::move(successor));
+  };
   world_.Start(random()->Pick(hosts_), absl::StrCat("deaf-", strangers_++), disk_,
                [role](Process* process) { return RunDeaf(process, role); });
 }

@@ -58,6 +58,8 @@ class Life {
   void ChangeSettings();
   // The host's processes are restarted after some time.
   void CutPower(Host* host);
+  // Calls `action` after `delay`, unless the life has calmed down by then.
+  void UnlessCalm(absl::Duration delay, std::function<void()> action);
   // Calls `undo` after `delay`, or earlier when the life calms down.
   void After(absl::Duration delay, std::function<void()> undo);
 

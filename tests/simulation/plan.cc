@@ -120,6 +120,8 @@ void DrawLongLife(Random* random, Plan* plan) {
   plan->slot_times.assign(plan->workers, random->Between(absl::Microseconds(200), absl::Milliseconds(10)));
   plan->startup_delays.assign(plan->workers, 0);
   plan->launcher = plan->address_file = plan->may_be_ended = plan->may_change = false;
+  // Otherwise a life with a change after each step would not end in time.
+  plan->scheduler.longest_stall = std::min(plan->scheduler.longest_stall, absl::Milliseconds(50));
   plan->rules = RunRules();
   RunRules* const rules = &plan->rules;
   rules->followed = true;
@@ -129,6 +131,8 @@ void DrawLongLife(Random* random, Plan* plan) {
       break;
     case 1:
       rules->change_every = random->Pick<int64_t>({1, 2, 5});
+      // Each change costs a program's worker its session, and up to 10 s before it opens another.
+      plan->worker_programs = false;
       break;
     case 2:
       plan->deaf_peers = random->Between(1, 3);

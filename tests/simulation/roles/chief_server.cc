@@ -206,6 +206,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     *leave = decoded.frame.leave;
     if (!receiver_.connected()) {
       ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
+      call_->place = ++server_->streams_;
       server_->visitors_.Leave(this);
       connection_ = std::move(connection);
       Pump([](StepPump* pump) { return pump->OnConnected(); });

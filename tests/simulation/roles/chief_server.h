@@ -59,6 +59,7 @@ class SimulatedChiefServer : public CallHandler {
   const ReplyObserver* const observer_;
   Visitors visitors_;
   SessionOpener opener_;
+  int64_t streams_ = 0;  // whose first frame has come
   bool listens_ = false;
   bool ending_ = false;
   std::deque<std::function<void()>> events_;

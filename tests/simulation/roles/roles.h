@@ -126,9 +126,9 @@ int RunImpostor(Process* process, const ImpostorRole& role);
 // A foreign worker that requests tokens on one stream of its session after another, and reads no reply.
 struct DeafRole {
   ImpostorRole peer;
-  // The chief must end this stream soon, because a newer stream has replaced it, or because its last frame broke a rule
-  // or announced that the worker leaves.
-  std::function<void(std::shared_ptr<Call> call, bool replaced)> on_over;
+  // The chief must end this stream soon, because `successor` replaces it, or, if that is null, because its last frame
+  // broke a rule or announced that the worker leaves.
+  std::function<void(std::shared_ptr<Call> call, std::shared_ptr<Call> successor)> on_over;
 };
 int RunDeaf(Process* process, const DeafRole& role);
 

@@ -162,7 +162,7 @@ absl::Status OpenStreamsWithoutReading(Process* process, const DeafRole& role) {
     const auto call = world->network()->StartCall(peer.session.connection, "Step");
     call->takes_replies = false;
     call->SendRequest(BytesOf(EncodeStepRequest(peer.session.ask)));
-    if (peer.stream != nullptr) role.on_over(peer.stream, /*replaced=*/true);
+    if (peer.stream != nullptr) role.on_over(peer.stream, call);
     peer.stream = call;
     world->Sleep(random->Between(absl::Milliseconds(1), longest));
     if (!random->Chance(0.2)) continue;
@@ -171,7 +171,7 @@ absl::Status OpenStreamsWithoutReading(Process* process, const DeafRole& role) {
     if (!last.leave) ++last.generation;
     last.end = false;
     call->SendRequest(BytesOf(EncodeStepRequest(last)));
-    role.on_over(call, /*replaced=*/false);
+    role.on_over(call, /*successor=*/nullptr);
     peer.stream = nullptr;
   }
   world->Sleep(random->Between(absl::Milliseconds(1), random->Chance(0.5) ? absl::Seconds(1) : absl::Seconds(15)));

@@ -88,6 +88,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::deque<std::string> requests;
   int64_t unread_replies = 0;
   bool broken = false;
+  // The place of a stream among those of its server, in the order of their first frames; 0 before.
+  int64_t place = 0;
   std::shared_ptr<ServerCall> server;
 
   // The client's or the server's end of the connection is gone.
