@@ -66,7 +66,6 @@ std::string TextOf(const Effects& effects) {
   if (effects.leave) words.push_back("leave");
   switch (effects.next) {
     case Effects::Next::kNothing:
-      EXPECT_TRUE(effects.end.status.ok() && !effects.end.final);
       break;
     case Effects::Next::kAwaitToken:
       words.push_back("await a token");
@@ -77,6 +76,7 @@ std::string TextOf(const Effects& effects) {
     case Effects::Next::kEnd:
       words.push_back(absl::StrCat(effects.end.final ? "end for good with " : "end with ", TextOf(effects.end.status)));
   }
+  EXPECT_TRUE(effects.next == Effects::Next::kEnd || (effects.end.status.ok() && !effects.end.final));
   return absl::StrJoin(words, ", ");
 }
 

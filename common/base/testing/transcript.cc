@@ -39,6 +39,7 @@ void AppendEvent(absl::string_view event, absl::string_view effects, std::vector
 // Returns the lines of a scene with the effects that its events have today.
 std::vector<std::string> PlayScene(const std::vector<std::string>& lines, const TranscriptMachine& machine) {
   std::vector<std::string> played;
+  int events = 0;
   for (const std::string& line : lines) {
     const absl::string_view event = absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find(kArrow)));
     if (event.empty() && !line.empty()) continue;  // a further effect
@@ -46,9 +47,11 @@ std::vector<std::string> PlayScene(const std::vector<std::string>& lines, const 
       played.push_back(line);
     } else {
       SCOPED_TRACE(event);
+      ++events;
       AppendEvent(event, machine(event), &played);
     }
   }
+  EXPECT_TRUE(events > 0 || !absl::StartsWith(lines[0], kTitle)) << "a scene without an event";
   return played;
 }
 

@@ -26,10 +26,9 @@
 
 namespace lockstep {
 
-// The effects of one event. The owner (SyncReplicas) carries all of them out before the machine's next event, in this
-// order:
+// The effects of one event. The owner (SyncReplicas) carries them out in this order:
 //
-//   while it holds the machine's lock
+//   while it holds the machine's lock, and so before the machine's next event
 //     1. contributed: count the contribution
 //     2. snapshot: take it, before the next step begins
 //     3. begin: make the sums of the next step

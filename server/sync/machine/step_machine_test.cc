@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/machine/step_machine.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,7 +45,7 @@ std::string TextOf(State state) {
   return kNames[static_cast<int>(state)];
 }
 
-// A line for each part, in the order in which the owner carries them out.
+// A line for each part.
 std::string TextOf(const StepEffects& effects) {
   std::vector<std::string> lines;
   if (!effects.status.ok()) lines.push_back(absl::StrCat("refuse with ", TextOf(effects.status)));
@@ -92,6 +93,7 @@ class Driver {
  public:
   std::string On(absl::string_view event) {
     words_ = absl::StrSplit(event, ' ');
+    CheckWords();
     std::string lines = Act();
     if (machine_ == nullptr) return lines;
     const std::string state =
@@ -103,6 +105,8 @@ class Driver {
   StepMachine* machine() { return machine_.get(); }
 
  private:
+  // A word that is spelled wrong would be passed over.
+  void CheckWords() const;
   std::string Act();
   void Start(int64_t slots);
   std::string Crew();
@@ -142,6 +146,20 @@ class Driver {
   std::unique_ptr<StepMachine> machine_;
   std::map<uint64_t, StepToken> tokens_;  // the last one that each session read
 };
+
+void Driver::CheckWords() const {
+  static const char* const kWords[] = {
+      "slots",   "total",     "step",   "sums", "room", "delay",       "session", "slot", "count", "generation",
+      "resumed", "completes", "wanted", "new",  "end",  "input_ended", "fails",   "last", "none"};
+  for (size_t i = 1; i < words_.size(); ++i) {
+    const absl::string_view word = absl::string_view(words_[i]).substr(0, words_[i].find('='));
+    int64_t number = 0;
+    absl::Duration time;
+    EXPECT_TRUE(absl::c_linear_search(kWords, word) || absl::SimpleAtoi(word, &number) ||
+                absl::ParseDuration(word, &time))
+        << "no word is " << word;
+  }
+}
 
 void Driver::Start(int64_t slots) {
   const int64_t step = option("step", 0);
@@ -302,8 +320,8 @@ std::string Driver::Act() {
 }
 
 TEST(StepMachineTest, FollowsItsTranscripts) {
-  for (const char* const name : {"steps", "admission", "workers", "limits", "ends"}) {
-    PlayTranscript(absl::StrCat("server/sync/machine/testdata/", name, ".txt"), [] {
+  for (const auto& file : std::filesystem::directory_iterator("server/sync/machine/testdata")) {
+    PlayTranscript(file.path().string(), [] {
       const auto driver = std::make_shared<Driver>();
       return [driver](absl::string_view event) { return driver->On(event); };
     });
