@@ -18,7 +18,7 @@ class AutoResetEvent;
 // but for Interrupt and Cancel.
 class LocalStepStream : public StepStream {
  public:
-  // `chief` must outlive the stream. Errors are those of Chief::OpenStep.
+  // `chief` must outlive the stream. Errors are those of Sessions::OpenStep.
   static absl::StatusOr<std::unique_ptr<StepStream>> Open(Chief* chief, const ChiefClient::StepOptions& options);
   ~LocalStepStream() override;
 

@@ -46,7 +46,7 @@ class AddressFile {
   absl::Status PutBack();
   // The chief listens.
   absl::Status Write(absl::string_view listening);
-  // Chief::Wait has returned this. A run that is over, done or failed for good, is marked; one that may be resumed
+  // RunEnds::Wait has returned this. A run that is over, done or failed for good, is marked; one that may be resumed
   // keeps its address.
   absl::Status End(const absl::Status& run);
 

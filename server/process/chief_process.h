@@ -34,7 +34,7 @@ class ChiefProcess {
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
   // After Create.
   Chief* chief() const { return chief_.get(); }
-  // Chief::Wait. After DeadlineExceeded, which IsDiskHang, the disk hangs: end the process, and destroy nothing that
+  // RunEnds::Wait. After DeadlineExceeded, which IsDiskHang, the disk hangs: end the process, and destroy nothing that
   // may write.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
   // What the first stop signal does. From any thread, before the destructor.

@@ -43,7 +43,7 @@ LocalWorkers::LocalWorkers(const SessionOptions& options, const std::function<st
   }
   for (int i = 0; i < options.local_workers; ++i) {
     threads_.push_back(Executor::Threads()->Start(
-        name(i), [this, worker = workers_[i].get(), on_failure] { Run(worker, on_failure); }));
+        "worker", [this, worker = workers_[i].get(), on_failure] { Run(worker, on_failure); }));
   }
 }
 

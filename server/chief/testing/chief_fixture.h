@@ -138,7 +138,7 @@ class ChiefFixture : public ::testing::Test {
     TrainTo(step);
     ASSERT_TRUE(chief_->Save().ok());
   }
-  // Chief::Wait with a worker that says goodbye when it is notified.
+  // RunEnds::Wait with a worker that says goodbye when it is notified.
   absl::Status WaitForEnd() {
     absl::Status status;
     std::thread waiter([&] { status = chief_->ends()->Wait(); });

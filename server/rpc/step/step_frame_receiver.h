@@ -25,7 +25,7 @@ class StepFrameReceiver {
   // Errors: ResourceExhausted when the message is larger than the stream may send, InvalidArgument when it is
   // malformed.
   absl::Status Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const;
-  // Opens the connection of the session that the first frame names. Errors: as Chief::OpenStep.
+  // Opens the connection of the session that the first frame names. Errors: as Sessions::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,
                                                           std::shared_ptr<StepListener> listener);
   // Hands a frame over. Errors: as StepConnection::OnFrame, and InvalidArgument for gradients outside the worker's
