@@ -132,7 +132,14 @@ if ! ./docker/make_base.sh; then
 fi
 say "building the image"
 build_image "$@"
-say "image of $(($(docker image inspect --format '{{.Size}}' "${LOCKSTEP_IMAGE}") / 1000000)) MB; starting a chief and three workers"
+say "image of $(($(docker image inspect --format '{{.Size}}' "${LOCKSTEP_IMAGE}") / 1000000)) MB"
+run_in_image() { docker run --rm --network=none "${LOCKSTEP_IMAGE}" "$@" >/dev/null 2>&1; }
+for command in $(docker run --rm --network=none "${LOCKSTEP_IMAGE}" --help | sed -n 's/^  \([a-z]*\) .*/\1/p') chief; do
+  check "the image runs ${command}" run_in_image "${command}" --help
+done
+check "the image says its version" run_in_image --version
+
+say "starting a chief and three workers"
 docker run -d --name "${project}-alone" --network=none -v "${LOCKSTEP_CONFIG}:/run.textproto:ro" --entrypoint sh \
   "${LOCKSTEP_IMAGE}" -c 'lockstep local /run.textproto --logdir=/tmp/alone >&2 && lockstep inspect --digest /tmp/alone' >/dev/null
 compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
@@ -142,11 +149,6 @@ workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)"
 docker update --cpus 0.4 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
-run_in_image() { docker run --rm --network=none "${LOCKSTEP_IMAGE}" "$@" >/dev/null 2>&1; }
-for command in $(docker run --rm --network=none "${LOCKSTEP_IMAGE}" --help | sed -n 's/^  \([a-z]*\) .*/\1/p') chief; do
-  check "the image runs ${command}" run_in_image "${command}" --help
-done
-check "the image says its version" run_in_image --version
 check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
 check "the cluster trains" wait_for 60 step_is_at_least 100
 (($(step) >= 0)) || give_up "the chief does not answer"
