@@ -16,8 +16,8 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/summary/testing/events_of.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/evaluation.h"
@@ -111,20 +111,7 @@ class SlimRunTest : public ::testing::Test {
     const std::vector<std::string> names = fs_.ListDirectory(logdir).value();
     for (const std::string& name : names) {
       if (!absl::StrContains(name, "tfevents")) continue;
-      const auto reader = RecordReader::Open(&fs_, JoinPath(logdir, name)).value();
-      for (uint64_t offset = 0; offset < reader->size();) {
-        std::string payload;
-        offset = reader->ReadAt(offset, &payload).value().next;
-        v1::Event event;
-        EXPECT_TRUE(event.ParseFromString(payload));
-        if (event.has_session_log()) {
-          events.push_back(
-              absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
-        }
-        for (const auto& value : event.summary().value()) {
-          events.push_back(absl::StrCat(value.tag(), " ", event.step()));
-        }
-      }
+      for (std::string& event : EventsOf(&fs_, JoinPath(logdir, name))) events.push_back(std::move(event));
     }
     return events;
   }

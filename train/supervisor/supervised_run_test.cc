@@ -13,9 +13,9 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/summary/testing/events_of.h"
 #include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/monitored/monitored_training_session.h"
 #include "lockstep/train/saver/checkpoints.h"
@@ -83,23 +83,6 @@ class SupervisedRunTest : public ::testing::Test {
     }
     return files;
   }
-  // "START 0", "loss 1", in the order of the file.
-  std::vector<std::string> EventsOf(const std::string& path) {
-    std::vector<std::string> events;
-    const auto reader = RecordReader::Open(&fs_, path).value();
-    for (uint64_t offset = 0; offset < reader->size();) {
-      std::string payload;
-      offset = reader->ReadAt(offset, &payload).value().next;
-      v1::Event event;
-      EXPECT_TRUE(event.ParseFromString(payload));
-      if (event.has_session_log()) {
-        events.push_back(
-            absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
-      }
-      for (const auto& value : event.summary().value()) events.push_back(absl::StrCat(value.tag(), " ", event.step()));
-    }
-    return events;
-  }
 
   TrainOp op_;
   MemoryFileSystem fs_;
@@ -115,7 +98,7 @@ TEST_F(SupervisedRunTest, ASupervisorTrainsSavesAndWritesItsRecords) {
   ASSERT_TRUE(Supervise(options).ok());
   EXPECT_EQ(DigestOf(12).size(), 64u) << DigestOf(12);
   ASSERT_EQ(EventFiles().size(), 1u);
-  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  const std::vector<std::string> events = EventsOf(&fs_, EventFiles()[0]);
   EXPECT_EQ(events.front(), "START 0");
   EXPECT_THAT(events, Contains("CHECKPOINT 12"));
   EXPECT_EQ(events.back(), "STOP 0");
@@ -132,7 +115,7 @@ TEST_F(SupervisedRunTest, ASummaryAfterTheLastStepIsBeforeTheStopOnRecord) {
   ASSERT_TRUE(session->AddSummary(summary, 12).ok());
   ASSERT_TRUE(session->Close().ok());
   ASSERT_EQ(EventFiles().size(), 1u);
-  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  const std::vector<std::string> events = EventsOf(&fs_, EventFiles()[0]);
   ASSERT_GE(events.size(), 2u);
   EXPECT_EQ(events[events.size() - 2], "mine 12");
   EXPECT_EQ(events.back(), "STOP 0");
@@ -210,7 +193,7 @@ TEST_F(SupervisedRunTest, TwoManagedSessionsContinueOneRunWithAnEventFileEach) {
   ASSERT_TRUE(Supervise(options).ok());
   ASSERT_EQ(EventFiles().size(), 2u);
   for (const std::string& file : EventFiles()) {
-    const std::vector<std::string> events = EventsOf(file);
+    const std::vector<std::string> events = EventsOf(&fs_, file);
     EXPECT_THAT(events.front(), testing::StartsWith("START "));
     EXPECT_EQ(events.back(), "STOP 0");
     EXPECT_THAT(events, Not(Contains(testing::StartsWith("global_step/sec")))) << "SUP-32";
@@ -298,7 +281,7 @@ TEST_F(SupervisedRunTest, AMonitoredTrainingSessionSavesAndContinues) {
   options.save_summaries_steps = 10;
   options.log_step_count_steps = 10;
   ASSERT_TRUE(Monitor(options, 100).ok());
-  const std::vector<std::string> events = EventsOf(EventFiles()[0]);
+  const std::vector<std::string> events = EventsOf(&fs_, EventFiles()[0]);
   EXPECT_THAT(events, Contains("loss 1"));
   EXPECT_THAT(events, Contains("loss 11"));
   EXPECT_THAT(events, Contains("global_step/sec 11"));

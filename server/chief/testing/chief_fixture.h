@@ -20,14 +20,13 @@
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
-#include "lockstep/common/io/record_io.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/hanging_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/summary/testing/events_of.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/v1/data.pb.h"
-#include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/run_record.pb.h"
 #include "lockstep/v1/session_state.pb.h"
 
@@ -160,27 +159,13 @@ class ChiefFixture : public ::testing::Test {
   std::string Digest(const std::string& prefix) {
     return CheckpointDigest(*BundleReader::Open(&memory_, prefix).value()).value();
   }
-  // "START 3", "CHECKPOINT 4 logdir/model.ckpt-4", "loss 4", ... of the n-th event file, in order.
+  // Returns what EventsOf returns for the n-th event file; nothing if there are fewer.
   std::vector<std::string> Events(size_t n) {
     std::vector<std::string> files;
     for (const std::string& name : Files()) {
       if (absl::StartsWith(name, "events.out.tfevents.")) files.push_back(JoinPath("logdir", name));
     }
-    std::vector<std::string> events;
-    if (n >= files.size()) return events;
-    const auto reader = RecordReader::Open(&memory_, files[n]).value();
-    for (uint64_t offset = 0; offset < reader->size();) {
-      std::string payload;
-      offset = reader->ReadAt(offset, &payload).value().next;
-      v1::Event event;
-      EXPECT_TRUE(event.ParseFromString(payload));
-      if (event.has_session_log()) {
-        events.push_back(
-            absl::StrCat(v1::SessionLog::SessionStatus_Name(event.session_log().status()), " ", event.step()));
-      }
-      for (const auto& value : event.summary().value()) events.push_back(absl::StrCat(value.tag(), " ", event.step()));
-    }
-    return events;
+    return n < files.size() ? EventsOf(&memory_, files[n]) : std::vector<std::string>();
   }
 
   SimulatedClock clock_;
