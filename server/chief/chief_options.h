@@ -28,7 +28,7 @@ struct ChiefMachine {
   // Names of the machine and the program, for people.
   std::string host = HostName();
   v1::BuildInfo build = ThisBuildInfo();
-  // Draws the id of a session or of a read, which nobody may guess.
+  // Draws ids of sessions and reads. They must not be predictable.
   std::function<uint64_t()> draw_session_id = SystemRandom64;
   // See SyncReplicas::Options.
   int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
-// Of the reason on record: that of a worker, its name and host are within.
+// The limit of the recorded reason, including the name and host of a worker that gave it.
 constexpr size_t kMaxReasonBytes = 1024;
 
 }  // namespace
@@ -34,7 +34,7 @@ absl::Status RunEnds::End(const std::string& reason, const v1::SessionState* las
     status = run_->life.CheckNotStopping();
     // A program that leaves its loop because the run has failed does not end the run.
     if (status.ok()) status = run_->life.failure();
-    // Who asked first is the reason, whoever carries it out.
+    // The first request gives the reason, even if another caller carries it out.
     if (run_->life.end_wish()->wanted()) why = run_->life.end_wish()->reason();
   }
   const bool early = step < replicas->total_steps() || run_->history.in_doubt();

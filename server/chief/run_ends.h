@@ -29,13 +29,15 @@ class RunEnds {
   // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Ends the run well as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
-  // save. The step is in the run's record before it counts, so that no later life goes beyond. Errors:
-  // FailedPrecondition before the model is known; that of a run that has failed; Cancelled after
-  // RequestStop; those of the file system, and the run goes on; Unknown when the disk
-  // has not said whether it has the record, and then this life ends the run, and another may go on with it, unless the
-  // record can be written before the last step is saved. Of `reason` 1024 bytes are recorded, as UTF-8.
-  // `last_state`, which is null unless the run is followed, is the followers' state from when the record has the end,
-  // or may have it, before the last step is saved.
+  // save. Records the step first, so that no later life goes beyond it. Errors:
+  //   FailedPrecondition: the model is not known yet
+  //   Cancelled: RequestStop was called
+  //   the failure of the run, if it has failed
+  //   an error of the file system: the run continues
+  //   Unknown: the disk has not said whether it has the record. This life ends the run; another one may continue it,
+  //     unless the record can be written before the last step is saved.
+  // Records the first 1024 bytes of `reason`, as UTF-8. `last_state` is null unless the run is followed. It becomes the
+  // followers' state once the record has the end, or may have it, and before the last step is saved.
   absl::Status End(const std::string& reason, const v1::SessionState* last_state = nullptr)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The program has no summary to add any more: the event file ends, unless the logdir is another chief's by now.

@@ -263,7 +263,7 @@ TEST_F(RunEndsTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {
     worker_->Drain();
     std::this_thread::yield();
   }
-  // Who starts now has no workers to find the end again.
+  // A chief that starts now has no workers with which it could find the end again.
   EXPECT_EQ(Record().end().step(), 2);
   worker_.reset();
   waiter.join();

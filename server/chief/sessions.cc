@@ -14,7 +14,7 @@ namespace {
 
 // The bytes of each string that a session keeps.
 constexpr size_t kMaxName = 256;
-// Of a reply with values for the canary.
+// Limits of a reply with values for the canary.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
 constexpr int kMaxCanaryPieces = 4096;
 
@@ -140,7 +140,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   v1::OpenSessionReply reply;
   {
     MutexLock lock(&run_->mutex);
-    // Who comes to the end computes nothing more.
+    // A worker that joins after the end computes nothing.
     if (request.canary_digest_size() > 0 || run_->life.over()) run_->sessions.MarkChecked(id);
     reply.set_canary_wanted(!run_->sessions.IsChecked(id));
   }

@@ -44,7 +44,7 @@ class Sessions {
   // Returns OK if the caller's model and data are the run's; those of the first caller become the run's. Aborted if the
   // run has had other than `changes` changes of its settings. Compares without a lock, because a model may be large.
   absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // What is not known of the run becomes that of the request.
+  // Records what the run does not know yet from the request.
   absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The caller's session is not wanted.

@@ -77,7 +77,7 @@ class ChiefFixture : public ::testing::Test {
     return Start();
   }
 
-  // Of a worker that has computed the canary, unless `canary` is 0.
+  // Opens a session for a worker that has computed the canary, unless `canary` is 0.
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const std::string& worker, const v1::ModelSpec& model = FrameModel(),
                                                    uint64_t incarnation = 1, uint64_t canary = 1) {
     v1::OpenSessionRequest request;
@@ -178,12 +178,12 @@ class ChiefFixture : public ::testing::Test {
   bool followed_ = false;
   bool share_memory_ = false;
   config::v1::RunSpec config_;
-  // Of each life of the chief: 1, 2, ...
+  // The newest session id: 1, 2, ... in each life of the chief.
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
   // Lives of a chief that owned the run.
   int accepted_ = 0;
-  // What workers read.
+  // The digest of the workers' data.
   absl::optional<v1::DataDigest> data_;
   std::unique_ptr<Chief> chief_;
   std::unique_ptr<FrameWorker> worker_;
