@@ -45,8 +45,8 @@ struct ChiefOptions {
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   ChiefMachine machine;
-  // A run that the logdir holds with another learning rate, other settings of its optimizer, its clips or its batch
-  // size goes on with those of `config`, and the change is recorded. What a program has changed between steps since
+  // If the logdir's run has another learning rate, other settings of its optimizer, other clips or another batch size,
+  // it continues with those of `config`, and the change is recorded. What a program has changed between steps since
   // it was last started with this `config` stays.
   bool change_settings = false;
   // Workers on this machine may share memory with the chief.
@@ -61,8 +61,9 @@ struct ChiefOptions {
   // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
   // long. Create returns its errors.
   std::function<absl::Status()> on_accepted;
-  // How often leases, timers and log lines are looked after; zero: by Housekeep alone (tests).
-  absl::Duration housekeeping_period = absl::Milliseconds(100);
+  // Leases, timers and log lines are looked after this often; zero: by Housekeep alone (tests). A step whose worker
+  // hangs waits up to this much longer for its copy.
+  absl::Duration housekeeping_period = absl::Milliseconds(10);
 };
 
 }  // namespace lockstep

@@ -53,14 +53,15 @@ DeterministicPolicy::Team DeterministicPolicy::FindTeam(absl::Time now) {
   team.auditors = CountAuditors(now);
   const double late = leases_.AnyLease() ? kLate : 1;
   team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
-  if (team.equal) team.workers = ledger_.CountAll(now);
+  team.idle = !leases_.AnyLease() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart);
+  if (team.equal || team.idle) team.workers = ledger_.CountAll(now);
   if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
   return team;
 }
 
 absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank,
                                                     const Team& team, absl::Time now) {
-  const bool full = team.equal || rank == WorkerLedger::kFull;
+  const bool full = team.equal || rank == WorkerLedger::kFull || (team.idle && next.trusted);
   const absl::Duration elapsed = began_ ? now - *began_ : absl::ZeroDuration();
   const int64_t most = full ? slots_ : rank == WorkerLedger::kPart ? ledger_.SlotsInTime(next.session, elapsed) : 0;
   absl::optional<SlotBlock> block;
@@ -85,7 +86,7 @@ absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& ne
 
 void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now,
                                      Assignments* assignments) {
-  const bool free = team.equal || rank != WorkerLedger::kBackup;
+  const bool free = team.equal || team.idle || rank != WorkerLedger::kBackup;
   const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
   const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
   std::vector<uint64_t> idle;  // computed themselves what there is to compute once more, or are too slow
@@ -176,11 +177,13 @@ void DeterministicPolicy::FillStatus(v1::RunStatus* status) const {
   if (audit_.enabled()) audit_.FillStatus(status->mutable_audit());
 }
 
-absl::Duration DeterministicPolicy::DelayOfOthers(uint64_t session) const {
+absl::optional<absl::Duration> DeterministicPolicy::DelayOfOthers(uint64_t session) const {
   for (const Covered& covered : covered_) {
-    if (covered.delay && covered.session != session) return *covered.delay;
+    if (covered.delay && covered.session != session) return covered.delay;
   }
-  return absl::ZeroDuration();
+  const auto since = ledger_.OtherWaitsSince(session);
+  if (!since) return absl::nullopt;
+  return std::max(*since - *began_, absl::ZeroDuration());
 }
 
 void DeterministicPolicy::CloseStep() {
@@ -206,9 +209,11 @@ void DeterministicPolicy::CloseStep() {
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
   for (const uint64_t session : computed_) {
-    // A delay that all workers share is no worker's fault.
-    const absl::Duration took = *ended_ - *began_ - DelayOfOthers(session);
-    ledger_.OnStep(session, took, std::find(late.begin(), late.end(), session) != late.end(), copies);
+    // No worker is to blame for a delay that all share, or that nobody waited for.
+    const auto shared = DelayOfOthers(session);
+    const absl::Duration took = *ended_ - *began_ - shared.value_or(absl::ZeroDuration());
+    const bool waited_for = shared && std::find(late.begin(), late.end(), session) != late.end();
+    ledger_.OnStep(session, took, waited_for, copies);
   }
 }
 

@@ -62,6 +62,8 @@ class DeterministicPolicy : public StepPolicy {
     int64_t auditors = 0;  // whose copies a step may wait for
     // Every rank is treated as the first: there is no fast worker, or none has made the step in time.
     bool equal = false;
+    // The step is computed by nobody, and the fast workers are busy with an earlier step.
+    bool idle = false;
   };
   // How many may compute a copy of an audited slot. Two copies that differ are worth waiting for any worker: the third
   // one names the host that errs.
@@ -72,8 +74,9 @@ class DeterministicPolicy : public StepPolicy {
   // What the worker is to compute; nullopt when there is nothing for it.
   absl::optional<StepToken> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                  absl::Time now);
-  // Returns the delay of the first block that another worker brought; the session did not cause it.
-  absl::Duration DelayOfOthers(uint64_t session) const;
+  // Returns the delay of the first block that another worker brought, or how late another began to wait for a token:
+  // what the session did not cause. nullopt: no other worker could have computed anything.
+  absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
   // The step in progress, which began at began_, was made.
   void CloseStep();
 

@@ -179,22 +179,55 @@ TEST_F(DeterministicPolicyTest, AWorkerThatHangsBeforeItEndsItsContributionDoesN
   EXPECT_EQ(Assign().at(1), (SlotBlock{0, 4}));
 }
 
-// The fast one hangs with a token of the step before, and its heartbeats continue.
-TEST_F(DeterministicPolicyTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) {
-  constexpr absl::Duration kTook = absl::Milliseconds(10);
-  Start(/*slots=*/1, /*workers=*/2);
-  ASSERT_EQ(Assign().size(), 2u);
-  absl::Time now = kStart + kTook;
-  for (const uint64_t session : {1, 2}) Contribute(session, now, kTook);
-  Commit(kStep + 1, now);
-  ASSERT_EQ(Assign(now).size(), 2u);
-  // A step that took a hundred times as long, and waited for the first one.
-  now += 100 * kTook;
-  Contribute(1, now, kTook);
-  Commit(kStep + 2, now);
-  EXPECT_TRUE(Assign(now).empty()) << "the other one may be a moment late";
-  now += 2 * kTook;
-  EXPECT_EQ(Assign(now).count(1), 1u);
+// Two workers, of which the second keeps its token of the step before, and its heartbeats continue.
+class BusyWithAnEarlierStepTest : public DeterministicPolicyTest {
+ protected:
+  static constexpr absl::Duration kTook = absl::Milliseconds(10);
+
+  void StartTwo(absl::Duration first_takes = kTook) {
+    Start(/*slots=*/1, /*workers=*/2);
+    ASSERT_EQ(Assign().size(), 2u);
+    now_ += kTook;
+    Contribute(1, now_, first_takes);
+    Contribute(2, now_, kTook);
+    Commit(kStep + 1, now_);
+    ASSERT_EQ(Assign(now_).size(), 2u);
+  }
+
+  absl::Time now_ = kStart;
+};
+
+TEST_F(BusyWithAnEarlierStepTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) {
+  StartTwo();
+  WorkerState& second = workers_.at(2);
+  const StepToken token = *second.last_token();
+  ASSERT_TRUE(second.OnAsk().ok());
+  policy_->Update(2, second);
+  // A step that took a hundred times as long, while the second one waited for the first.
+  now_ += 100 * kTook;
+  Contribute(1, now_, kTook);
+  Commit(kStep + 2, now_);
+  ASSERT_TRUE(second.OnAssigned(token, now_) && second.OnTokenSent());
+  policy_->Update(2, second);
+  EXPECT_TRUE(Assign(now_).empty()) << "the other one may be a moment late";
+  now_ += 2 * kTook;
+  EXPECT_EQ(Assign(now_).count(1), 1u);
+}
+
+TEST_F(BusyWithAnEarlierStepTest, AStepThatNobodyWaitedForIsNobodysDebt) {
+  StartTwo();
+  now_ += 100 * kTook;
+  Contribute(1, now_, kTook);
+  Commit(kStep + 2, now_);
+  EXPECT_EQ(Assign(now_).count(1), 1u);
+}
+
+TEST_F(BusyWithAnEarlierStepTest, ASlowWorkerWithoutDebtComputesTheStepAtOnce) {
+  StartTwo(/*first_takes=*/5 * kTook);
+  now_ += kTook;
+  Contribute(1, now_, 5 * kTook);
+  Commit(kStep + 2, now_);
+  EXPECT_EQ(Assign(now_).count(1), 1u);
 }
 
 TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {

@@ -47,6 +47,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   Entry& entry = added.first->second;
   Entry next = entry;
   next.waiting = worker.phase() == WorkerState::Phase::kWaiting;
+  if (next.waiting && !entry.waiting) next.waits_since = worker.heard();
   next.awaits_token = worker.awaits_token();
   next.silent = worker.silent();
   next.left = worker.phase() == WorkerState::Phase::kLeft;
@@ -242,6 +243,18 @@ int64_t WorkerLedger::CountTrusted(absl::Time now) {
   DropLapsed(now);
   RankAll();
   return trusted_;
+}
+
+absl::optional<absl::Time> WorkerLedger::OtherWaitsSince(uint64_t session) const {
+  absl::optional<absl::Time> first;
+  for (const Rank rank : {kFull, kPart, kBackup}) {
+    auto next = waiting_[rank].begin();
+    if (next != waiting_[rank].end() && next->second == session) ++next;
+    if (next == waiting_[rank].end()) continue;
+    const absl::Time since = entries_.at(next->second).waits_since;
+    first = first ? std::min(*first, since) : since;
+  }
+  return first;
 }
 
 void WorkerLedger::PutBack(uint64_t session) {

@@ -57,7 +57,7 @@ class WorkerLedger {
   // A step was committed while these sessions computed for it; ignores those that wait for a token. Returns those that
   // have computed for an earlier one since before the step.
   std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
-  // A step was committed `took` after it began, in which the worker had a part. `last`: it was waited for at the end.
+  // A step was committed `took` after it began, in which the worker had a part. `last`: others waited for it.
   // `copies`: slots that were to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
 
@@ -73,6 +73,10 @@ class WorkerLedger {
   // Returns the fastest worker's time for a slot; zero until it is known.
   absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
 
+  // True if one of this rank waits for a token.
+  bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
+  // Returns since when another worker that is not silent has waited for a token. It looks at the first of each rank.
+  absl::optional<absl::Time> OtherWaitsSince(uint64_t session) const;
   // Takes the next that waits for a token out of line: first those that contributed to the newest step, which have the
   // values already or are being sent them.
   struct Next {
@@ -90,7 +94,7 @@ class WorkerLedger {
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   struct Entry {
     bool waiting = false, awaits_token = false, silent = false, left = false;
-    absl::Time heard;
+    absl::Time heard, waits_since;
     int64_t not_before_step = WorkerState::kNever;
     int64_t contributed_step = -1;
     absl::optional<SlotBlock> last_block;

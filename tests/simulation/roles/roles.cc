@@ -28,6 +28,8 @@ ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, Ad
   options.chief.machine.host = process->host()->name;
   options.chief.machine.build = SimulatedBuild();
   options.chief.clock = process->clock();
+  // A life is many hours long.
+  options.chief.housekeeping_period = absl::Milliseconds(100);
   options.chief.machine.executor = process->executor();
   options.chief.logdir = role.logdir;
   options.chief.config = role.config;
