@@ -129,7 +129,6 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());
   if (options_.config.has_audit()) sync.audit = options_.config.audit();
   sync.seed = options_.config.training().seed();
-  sync.learning_rate = options_.config.optimizer().learning_rate();
   sync.machine.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
   if (options_.config.training().end_on_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kEnds;
   if (options_.config.training().skip_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kSkipsStep;

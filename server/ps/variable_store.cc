@@ -60,8 +60,10 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
     max_partial_sums = DefaultPartialSums(replicas_to_aggregate, bytes);
   }
   max_partial_sums = std::min(max_partial_sums, MostPartialSums(replicas_to_aggregate));
-  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(rule), compression,
-                                                          replicas_to_aggregate, share_values, max_partial_sums));
+  std::unique_ptr<VariableStore> store(new VariableStore(std::move(layout), std::move(rule), compression,
+                                                         replicas_to_aggregate, share_values, max_partial_sums));
+  store->learning_rate_ = optimizer.learning_rate();
+  return store;
 }
 
 VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
@@ -226,6 +228,7 @@ absl::Status VariableStore::SetOptimizer(const config::v1::OptimizerConfig& opti
   RETURN_IF_ERROR(CheckSameState(*optimizer_, *rule));
   rule->RestoreScalars(optimizer_->scalars());
   optimizer_ = std::move(rule);
+  learning_rate_ = optimizer.learning_rate();
   return absl::OkStatus();
 }
 

@@ -107,6 +107,8 @@ class VariableStore {
   void DropUpdate();
 
   const ParameterLayout& layout() const { return *layout_; }
+  // Of the configuration that the updates are made with.
+  const config::v1::LearningRate& learning_rate() const { return learning_rate_; }
   int64_t step() const { return step_; }
   // The bound for whoever admits contributions to a step's sums (SumAdmission); nothing here enforces it.
   int64_t max_partial_sums() const { return max_partial_sums_; }
@@ -148,6 +150,7 @@ class VariableStore {
 
   const std::shared_ptr<const ParameterLayout> layout_;
   std::unique_ptr<Optimizer> optimizer_;
+  config::v1::LearningRate learning_rate_;
   const Compression compression_;
   const int64_t max_partial_sums_;
   BufferPool segment_pool_;

@@ -27,6 +27,7 @@ void AssignTokens(benchmark::State& state) {
   const int64_t slots = state.range(0), workers = state.range(1);
   config::v1::OptimizerConfig optimizer;
   optimizer.mutable_sgd();
+  optimizer.mutable_learning_rate()->set_initial(1);
   const auto store = VariableStore::Create(FrameModel(), optimizer).value();
   store->Initialize(1);
   SimulatedClock clock;
@@ -35,7 +36,6 @@ void AssignTokens(benchmark::State& state) {
   options.machine.generation = kGeneration;
   options.machine.slots = slots;
   options.machine.total_steps = 10;
-  options.learning_rate.set_initial(1);
   RunEvents ignored;
   options.events = &ignored;
   SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots));

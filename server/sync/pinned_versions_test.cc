@@ -33,7 +33,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
 
   void Start(int64_t old_version_bytes) {
     config::v1::OptimizerConfig optimizer;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     const bool share = GetParam() == ValuePath::kShared;
     store_ = VariableStore::Create(FrameModel(), optimizer, {}, /*replicas_to_aggregate=*/1, share).value();
     store_->Initialize(1);
@@ -42,7 +42,6 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     options.machine.generation = kGeneration;
     options.machine.slots = 1;
     options.machine.total_steps = 100;
-    options.learning_rate.set_initial(1);
     options.old_version_bytes = old_version_bytes;
     options.events = &events_;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1));

@@ -22,7 +22,7 @@ class SharedValuesTest : public testing::Test {
  protected:
   void Start(int64_t slots) {
     config::v1::OptimizerConfig optimizer;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     store_ = VariableStore::Create(FrameModel(), optimizer, {}, slots, /*share_values=*/true).value();
     store_->Initialize(1);
     SyncReplicas::Options options;
@@ -31,7 +31,6 @@ class SharedValuesTest : public testing::Test {
     options.machine.slots = slots;
     options.machine.total_steps = 100;
     options.machine.lease = kLease;
-    options.learning_rate.set_initial(1);
     options.events = &events_;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots));
   }

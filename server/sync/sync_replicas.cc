@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/server/optimizer/learning_rate.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
 #include "lockstep/server/sync/policy/deterministic.h"
 #include "lockstep/v1/chief.pb.h"
@@ -41,7 +40,6 @@ SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard)
     : options_(std::move(options)),
       shard_(std::move(shard)),
       machine_(NewMachine(options_.machine, NewPolicy(options_, *shard_), *shard_)),
-      learning_rate_(options_.learning_rate),
       rates_(shard_->step(), options_.clock->Now()),
       pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.machine.slots)) {
   MutexLock lock(&mutex_);
@@ -54,9 +52,8 @@ SyncReplicas::~SyncReplicas() {
 }
 
 void SyncReplicas::BeginStep() {
-  const float learning_rate = LearningRateAt(learning_rate_, shard_->step());
-  rates_.OnBegun(learning_rate);
-  sums_ = shard_->Begin(shard_->step(), learning_rate);
+  sums_ = shard_->Begin(shard_->step());
+  rates_.OnBegun(shard_->learning_rate());
   announced_segments_ = 0;
 }
 
@@ -248,7 +245,6 @@ absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& opt
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
-    learning_rate_ = optimizer.learning_rate();
     ++changes_.settings;
     RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
   }

@@ -42,7 +42,6 @@ class SyncReplicas : private StepConnection::Owner {
     Clock* clock = nullptr;
     // Its max_partial_sums is the shard's.
     StepMachine::Options machine;
-    config::v1::LearningRate learning_rate;
     // What is computed twice and compared; nothing when absent.
     absl::optional<config::v1::AuditConfig> audit;
     // Which slots are audited depends on it.
@@ -194,7 +193,6 @@ class SyncReplicas : private StepConnection::Owner {
   const std::unique_ptr<StepShard> shard_ ABSL_PT_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   StepMachine machine_ ABSL_GUARDED_BY(mutex_);
-  config::v1::LearningRate learning_rate_ ABSL_GUARDED_BY(mutex_);
   StepRates rates_ ABSL_GUARDED_BY(mutex_);
   // Pins of values and estimates that leave the process.
   VersionPins pins_ ABSL_GUARDED_BY(mutex_);

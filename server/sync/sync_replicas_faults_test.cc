@@ -28,7 +28,7 @@ constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 struct TestRun {
   TestRun() {
     config::v1::OptimizerConfig optimizer;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     store = VariableStore::Create(FrameModel(), optimizer).value();
     store->Initialize(1);
     SyncReplicas::Options options;
@@ -36,7 +36,6 @@ struct TestRun {
     options.machine.generation = kGeneration;
     options.machine.slots = 2;
     options.machine.total_steps = 10;
-    options.learning_rate.set_initial(1);
     options.events = &events;
     sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store.get(), /*slots=*/2));
     worker = Connect(1);

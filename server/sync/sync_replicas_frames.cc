@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/server/optimizer/learning_rate.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
@@ -143,7 +142,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   ++untold_.commits;
   told.commit.set_step(shard_->step());
   told.commit.set_mean_loss(committed.mean_loss);
-  told.commit.set_learning_rate(LearningRateAt(learning_rate_, shard_->step() - 1));
+  told.commit.set_learning_rate(shard_->learning_rate());
   told.commit.set_skipped(committed.skipped.has_value());
   told.summaries = std::move(committed.summaries);
   told.norms = committed.norms;

@@ -85,7 +85,8 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
   void OnSnapshot(VariableSnapshot) override { ++snapshots_; }
   void Start(int64_t max_partial_sums) {
     config::v1::OptimizerConfig optimizer;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("momentum { momentum: 0.5 }", &optimizer));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "momentum { momentum: 0.5 } learning_rate { initial: 0.125 }", &optimizer));
     store_ =
         VariableStore::Create(FrameModel(), optimizer, {}, slots_, /*share_values=*/true, max_partial_sums).value();
     store_->Initialize(1);
@@ -95,7 +96,6 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     options.machine.slots = slots_;
     options.machine.total_steps = kSteps;
     options.machine.lease = absl::Seconds(1);
-    options.learning_rate.set_initial(0.125);
     options.machine.snapshot_every_steps = 7;
     options.events = this;
     sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_));

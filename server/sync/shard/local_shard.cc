@@ -4,6 +4,7 @@
 
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/server/optimizer/learning_rate.h"
 
 namespace lockstep {
 
@@ -64,10 +65,11 @@ std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
   });
 }
 
-std::shared_ptr<StepSums> LocalShard::Begin(int64_t step, float learning_rate) {
+std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
   CHECK_EQ(step, store_->step());
+  learning_rate_ = LearningRateAt(store_->learning_rate(), step);
   const int64_t every = options_.norms_every_steps;
-  store_->BeginUpdate(learning_rate, every > 0 && (step + 1) % every == 0);
+  store_->BeginUpdate(learning_rate_, every > 0 && (step + 1) % every == 0);
   sums_ = NewSums();
   return sums_;
 }

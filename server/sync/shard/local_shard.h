@@ -29,7 +29,8 @@ class LocalShard : public StepShard {
   const Compression& compression() const override { return store_->compression(); }
   int64_t step() const override { return store_->step(); }
   int64_t max_partial_sums() const override { return store_->max_partial_sums(); }
-  std::shared_ptr<StepSums> Begin(int64_t step, float learning_rate) override;
+  std::shared_ptr<StepSums> Begin(int64_t step) override;
+  float learning_rate() const override { return learning_rate_; }
   Committed Commit() override;
   void GiveUp() override;
   void Abort() override { sums_.reset(); }
@@ -60,6 +61,7 @@ class LocalShard : public StepShard {
   const int64_t slots_;
   const LocalShardOptions options_;
   const std::shared_ptr<Shelf> shelf_;
+  float learning_rate_ = 0;  // of the update that began last
   std::vector<int> segment_order_;
   // Those of the update in progress; null when there is none.
   std::shared_ptr<Sums> sums_;

@@ -28,7 +28,7 @@ class LocalShardTest : public ::testing::Test {
       update_ops { variable: "mean" kind: ASSIGN }
     )",
                                                               &model));
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     store_ = VariableStore::Create(model, optimizer).value();
     store_->Initialize(1);
     shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
@@ -52,7 +52,7 @@ TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
   EXPECT_THAT(shard_->segment_order(), ElementsAre(0, 1));
   EXPECT_EQ(shard_->next_values(), nullptr);
   EXPECT_EQ(shard_->num_finished_segments(), 0u);
-  const auto sums = shard_->Begin(0, /*learning_rate=*/1);
+  const auto sums = shard_->Begin(0);
   EXPECT_FALSE(sums->complete());
   EXPECT_THAT(shard_->finished_segments(), IsEmpty());
   const auto next = shard_->next_values();
@@ -71,12 +71,28 @@ TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
   EXPECT_EQ(shard_->TakeSnapshot().step, 1);
 }
 
+TEST_F(LocalShardTest, EachUpdateHasTheLearningRateOfItsStep) {
+  config::v1::OptimizerConfig optimizer;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "sgd {} learning_rate { initial: 8 exponential { decay_steps: 1 decay_rate: 0.5 } }", &optimizer));
+  ASSERT_TRUE(shard_->SetOptimizer(optimizer).ok());
+  for (int64_t step = 0; step < 3; ++step) {
+    const float before = store_->values()->as<float>()[store_->layout().variables()[1].flat_offset];
+    const auto sums = shard_->Begin(step);
+    const float rate = 8.0f / static_cast<float>(1 << step);
+    EXPECT_EQ(shard_->learning_rate(), rate);
+    Contribute(sums.get(), 1, {1, 0, 0});
+    shard_->Commit();
+    EXPECT_EQ(store_->values()->as<float>()[store_->layout().variables()[1].flat_offset], before - rate);
+  }
+}
+
 TEST_F(LocalShardTest, NormsAreGatheredWhereTheyAreWantedAndChangeNoBit) {
   LocalShardOptions options;
   options.norms_every_steps = 2;
   LocalShard shard(store_.get(), /*slots=*/1, options);
   const auto commit = [&](int64_t step, const std::vector<float>& gradient) {
-    Contribute(shard.Begin(step, /*learning_rate=*/1).get(), 1, gradient);
+    Contribute(shard.Begin(step).get(), 1, gradient);
     return shard.Commit();
   };
   EXPECT_FALSE(commit(0, {-3, -4, 0}).norms.has_value());  // w is (3, 4, 0) and what it began with

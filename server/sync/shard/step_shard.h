@@ -65,7 +65,9 @@ class StepShard {
 
   // The update from `step`, which is step(), to step + 1 starts. What is still being added to it when it has ended
   // counts no more.
-  virtual std::shared_ptr<StepSums> Begin(int64_t step, float learning_rate) = 0;
+  virtual std::shared_ptr<StepSums> Begin(int64_t step) = 0;
+  // The learning rate of the update that began last.
+  virtual float learning_rate() const = 0;
   // The sums, which are complete, become step() + 1.
   struct Committed {
     // What is not finite, so that the step counts and nothing else changed; nullopt: the update was applied.
@@ -86,7 +88,7 @@ class StepShard {
   virtual absl::Status CheckAssign(absl::Span<const AssignedValue> values) const = 0;
   // Between updates: a new version of step() with these values. Errors: those of VariableStore::Assign.
   virtual absl::Status Assign(absl::Span<const AssignedValue> values) = 0;
-  // Between updates: VariableStore::SetOptimizer.
+  // Between updates: the updates that follow have these settings. Errors: those of VariableStore::SetOptimizer.
   virtual absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer) = 0;
   // The state at step(), also while an update is in progress.
   virtual VariableSnapshot TakeSnapshot() const = 0;

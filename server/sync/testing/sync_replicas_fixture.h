@@ -33,7 +33,7 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
   void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0,
              const Compression& compression = {}, const absl::optional<config::v1::AuditConfig>& audit = {}) {
     config::v1::OptimizerConfig optimizer;
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     store_ =
         VariableStore::Create(FrameModel(), optimizer, compression, slots, /*share_values=*/false, max_partial_sums_)
             .value();
@@ -44,7 +44,6 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     options.machine.slots = slots;
     options.machine.total_steps = total_steps;
     options.machine.lease = kLease;
-    options.learning_rate.set_initial(1);
     options.machine.snapshot_every_steps = snapshot_every_steps;
     options.audit = audit;
     options.non_finite = non_finite_;
