@@ -205,8 +205,10 @@ TEST_P(SessionChangesTest, AChangeBetweenTwoStepsIsOneThatIsMadeAtAStart) {
   ASSERT_EQ(record.change_size(), 1);
   EXPECT_EQ(record.change(0).step(), 5);
   EXPECT_TRUE(record.change(0).by_program());
-  EXPECT_FLOAT_EQ(record.change(0).before().optimizer().learning_rate().initial(), 0.05f);
-  EXPECT_EQ(record.change(0).before().input().batch_size(), 4);
+  const v1::RunRecord::Change::Settings& replaced = record.change(0).replaced();
+  EXPECT_FLOAT_EQ(replaced.learning_rate().initial(), GetParam().optimizer ? 0.05f : 0);
+  EXPECT_FLOAT_EQ(replaced.optimizer().momentum().momentum(), GetParam().optimizer ? 0.9f : 0);
+  EXPECT_EQ(replaced.batch_size(), GetParam().batch_size ? 4 : 0);
   EXPECT_FLOAT_EQ(record.config().optimizer().learning_rate().initial(), GetParam().optimizer ? 0.01f : 0.05f);
   EXPECT_EQ(record.config().input().batch_size(), GetParam().batch_size ? 7 : 4);
   EXPECT_EQ(session->chief()->GetStatus().examples_per_step(), GetParam().batch_size ? 14 : 8);

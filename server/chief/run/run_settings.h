@@ -48,6 +48,9 @@ class RunSettings {
 // the program made last, between steps.
 config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 
+// Changes `config`, which applied from the change on, to what applied before it.
+void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
+
 // The run continues from the checkpoint of global step `restored`: drops the changes that a program made at later
 // steps, which it makes again when it comes there. Returns whether there were any.
 bool DropLaterChanges(int64_t restored, v1::RunRecord* record);
@@ -55,8 +58,8 @@ bool DropLaterChanges(int64_t restored, v1::RunRecord* record);
 // What a program that starts the run with `given` computes with: the settings that it has changed are the record's.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
-// The run goes on with other settings from global step `step` on, as a program wants it. What workers
-// have declared with the old ones is theirs to declare again.
+// Adds a program's change of the settings from global step `step` on, with the differences between `after` and the
+// record's configuration. Forgets what workers have declared with the old settings.
 void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record);
 
 // Takes out what the first worker with these settings declares again.

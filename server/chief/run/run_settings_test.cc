@@ -1,5 +1,9 @@
 #include "lockstep/server/chief/run/run_settings.h"
 
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -28,12 +32,15 @@ class RunSettingsTest : public ::testing::Test {
   v1::RunRecord record_;
 };
 
-TEST_F(RunSettingsTest, AChangeKeepsWhatHeldBeforeAndForgetsWhatWasDeclaredWithIt) {
+TEST_F(RunSettingsTest, AChangeKeepsOnlyTheDifferences) {
   AddChange(5, WithRate(0.01f), &record_);
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
   ASSERT_EQ(record_.change_size(), 1);
   EXPECT_EQ(record_.change(0).step(), 5);
-  EXPECT_EQ(RateOf(record_.change(0).before()), 0.1f);
+  EXPECT_FALSE(record_.change(0).has_before());
+  EXPECT_EQ(record_.change(0).replaced().learning_rate().initial(), 0.1f);
+  EXPECT_FALSE(record_.change(0).replaced().has_optimizer());
+  EXPECT_FALSE(record_.change(0).replaced().has_batch_size());
   EXPECT_TRUE(record_.change(0).by_program());
   EXPECT_EQ(record_.declared_by(), "");
   EXPECT_EQ(record_.model_part_size(), 0);
@@ -51,6 +58,7 @@ TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChang
   EXPECT_EQ(spec.training().seed(), 7u) << "all else is as it was given";
   // A change that somebody asked for at a start is the start of what follows.
   record_.add_change()->set_step(9);
+  *record_.mutable_change(2)->mutable_before() = record_.config();
   *record_.mutable_config() = WithRate(0.5f);
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.5f);
   AddChange(10, WithRate(0.25f), &record_);
@@ -69,6 +77,30 @@ TEST_F(RunSettingsTest, AProgramsBatchSizeStaysToo) {
   EXPECT_EQ(ConfigAtStart(record_).input().batch_size(), 4);
   EXPECT_TRUE(DropLaterChanges(4, &record_));
   EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 4);
+}
+
+TEST_F(RunSettingsTest, EachChangeIsTakenBackByItself) {
+  record_.mutable_config()->mutable_input()->set_batch_size(4);
+  record_.mutable_config()->mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+  std::vector<config::v1::RunSpec> specs = {record_.config()};
+  const auto change = [&](const std::function<void(config::v1::RunSpec*)>& edit) {
+    config::v1::RunSpec spec = specs.back();
+    edit(&spec);
+    AddChange(static_cast<int64_t>(specs.size()), spec, &record_);
+    specs.push_back(spec);
+  };
+  change([](config::v1::RunSpec* spec) { spec->mutable_optimizer()->mutable_momentum()->clear_momentum(); });
+  change([](config::v1::RunSpec* spec) { spec->mutable_input()->set_batch_size(7); });
+  change([](config::v1::RunSpec* spec) { spec->mutable_optimizer()->mutable_clip()->set_by_norm(1); });
+  change([](config::v1::RunSpec* spec) {
+    spec->mutable_optimizer()->clear_clip();
+    spec->mutable_optimizer()->mutable_learning_rate()->mutable_piecewise()->add_values(0.5f);
+    spec->mutable_input()->set_batch_size(1);
+  });
+  for (auto last = static_cast<int64_t>(specs.size()) - 1; last >= 0; --last) {
+    DropLaterChanges(last, &record_);
+    EXPECT_EQ(record_.config().DebugString(), specs[static_cast<size_t>(last)].DebugString());
+  }
 }
 
 TEST_F(RunSettingsTest, DropsTheChangesOfStepsThatAreComputedAgain) {

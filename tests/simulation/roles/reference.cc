@@ -189,12 +189,16 @@ RunChanges ChangesOf(const config::v1::RunSpec& config) {
 
 RunChanges ChangesOf(const v1::RunRecord& record) {
   RunChanges changes;
-  int64_t from = 0;
-  for (const v1::RunRecord::Change& change : record.change()) {
-    changes.settings.emplace_back(from, SettingsOf(change.before()));
-    from = change.step();
+  RunChanges::Settings settings = SettingsOf(record.config());
+  for (int i = record.change_size() - 1; i >= 0; --i) {
+    const v1::RunRecord::Change& change = record.change(i);
+    changes.settings.emplace_back(change.step(), settings);
+    if (change.has_before()) settings = SettingsOf(change.before());
+    if (change.replaced().has_learning_rate()) settings.rate = change.replaced().learning_rate().initial();
+    if (change.replaced().has_batch_size()) settings.batch_size = change.replaced().batch_size();
   }
-  changes.settings.emplace_back(from, SettingsOf(record.config()));
+  changes.settings.emplace_back(0, settings);
+  std::reverse(changes.settings.begin(), changes.settings.end());
   for (const v1::RunRecord::Assignment& assignment : record.assignment()) {
     changes.assignments.push_back(
         {assignment.step(), std::vector<std::string>(assignment.variable().begin(), assignment.variable().end())});
