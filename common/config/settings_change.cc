@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/config/validation/validation.h"
@@ -10,10 +11,25 @@
 namespace lockstep {
 namespace {
 
+using google::protobuf::util::MessageDifferencer;
+
 // Limit for one step, small enough that the positions of many steps fit in 64 bits.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
+// Multipliers and clips.
+config::v1::OptimizerConfig GradientSettings(const config::v1::RunSpec& spec) {
+  config::v1::OptimizerConfig settings;
+  *settings.mutable_multipliers() = spec.optimizer().multipliers();
+  if (spec.optimizer().has_clip()) *settings.mutable_clip() = spec.optimizer().clip();
+  return settings;
+}
+
 }  // namespace
+
+bool ChangesGradients(const config::v1::RunSpec& before, const config::v1::RunSpec& after) {
+  return before.input().batch_size() != after.input().batch_size() ||
+         !MessageDifferencer::Equals(GradientSettings(before), GradientSettings(after));
+}
 
 absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replicas, int64_t examples) {
   const int64_t batch_size = input.batch_size();

@@ -25,6 +25,10 @@ struct SettingsChange {
 absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const SettingsChange& change,
                                                  absl::optional<int64_t> examples);
 
+// Returns whether workers compute something else with `after` than with `before`: input.batch_size, multipliers or
+// clips differ. The chief alone uses the other settings that may change.
+bool ChangesGradients(const config::v1::RunSpec& before, const config::v1::RunSpec& after);
+
 // Checks that a split of `examples` has enough for batches of input.batch_size in each of `replicas` slots, at least 1.
 // Errors: InvalidArgument names input.batch_size.
 absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replicas, int64_t examples);

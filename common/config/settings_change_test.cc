@@ -1,5 +1,7 @@
 #include "lockstep/common/config/settings_change.h"
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -35,6 +37,19 @@ std::string Error(const config::v1::RunSpec& spec, const SettingsChange& change,
   const absl::Status status = WithSettings(spec, change, examples).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   return std::string(status.message());
+}
+
+TEST(SettingsChangeTest, WorkersUseOnlyTheirOwnSettings) {
+  const auto changes = [](const std::function<void(config::v1::RunSpec*)>& edit) {
+    config::v1::RunSpec after = Spec();
+    edit(&after);
+    return ChangesGradients(Spec(), after);
+  };
+  EXPECT_FALSE(changes([](auto* spec) { spec->mutable_optimizer()->mutable_learning_rate()->set_initial(1); }));
+  EXPECT_FALSE(changes([](auto* spec) { spec->mutable_optimizer()->mutable_momentum()->set_momentum(0.5f); }));
+  EXPECT_TRUE(changes([](auto* spec) { spec->mutable_input()->set_batch_size(5); }));
+  EXPECT_TRUE(changes([](auto* spec) { spec->mutable_optimizer()->mutable_clip()->set_by_value(1); }));
+  EXPECT_TRUE(changes([](auto* spec) { spec->mutable_optimizer()->add_multipliers()->set_factor(2); }));
 }
 
 TEST(SettingsChangeTest, ChangesWhatIsGivenAndNothingElse) {

@@ -70,13 +70,9 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change) {
   replicas->HoldForChange();
   const absl::StatusOr<int64_t> step = training->AwaitHeld();
   absl::Status status = step.status();
-  if (status.ok()) status = BeginChange();
   if (status.ok()) {
     MutexLock one_at_a_time(&run_->change_mutex);
-    status = training->Explain(ChangeAt(*step, change, training));
-    MutexLock lock(&run_->mutex);
-    run_->life.EndDeclaration();
-    run_->changed.SignalAll();
+    status = ChangeAt(*step, change, training);
   }
   replicas->ReleaseAfterChange();
   return status;
@@ -93,8 +89,20 @@ absl::Status RunChanges::BeginChange() {
 absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Training* training) {
   // Another change may have been made meanwhile.
   ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
+  const config::v1::RunSpec before = run_->settings.spec();
   // Asked for again it changes nothing.
-  if (CheckSameRun(run_->settings.spec(), spec).ok()) return absl::OkStatus();
+  if (CheckSameRun(before, spec).ok()) return absl::OkStatus();
+  if (!ChangesGradients(before, spec)) return training->Explain(Make(step, spec, training));
+  RETURN_IF_ERROR(BeginChange());
+  const absl::Status status = training->Explain(Make(step, spec, training));
+  MutexLock lock(&run_->mutex);
+  run_->life.EndDeclaration();
+  run_->changed.SignalAll();
+  return status;
+}
+
+absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Training* training) {
+  const bool for_workers = ChangesGradients(run_->settings.spec(), spec);
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
   RETURN_IF_ERROR(run_->history.CheckOwned());
   const absl::Status recorded = run_->history.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
@@ -104,16 +112,18 @@ absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Tr
                                                               step, " is not known: ", recorded.message())));
   }
   RETURN_IF_ERROR(recorded);
-  const v1::RunRecord record = run_->history.record();
-  auto contract = std::make_shared<const RunContract>(record);
-  {
-    // Who has a session computes with the old settings: all of them open another.
+  if (for_workers) {
+    const v1::RunRecord record = run_->history.record();
+    auto contract = std::make_shared<const RunContract>(record);
+    // Workers with a session compute with the old settings: all of them open another.
     MutexLock lock(&run_->mutex);
     run_->contract = std::move(contract);
     run_->settings.Set(spec, record.change_size());
     run_->sessions.RemoveAll();
+  } else {
+    run_->settings.Set(spec, run_->settings.changes());
   }
-  RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer()));
+  RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer(), for_workers));
   training->SetBatchSize(spec.input().batch_size());
   run_->OnEvent({RunEvent::kChanged, step});
   const absl::Status saved = training->SaveAgain();

@@ -26,9 +26,10 @@ class RunChanges {
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
   // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step is written, before the next tokens go out; workers open new sessions. A program that starts the run again
-  // as it did before continues with them. Only where the run is followed. Errors: InvalidArgument names the setting
-  // that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
+  // that step is written, before the next tokens go out. Workers open new sessions if they compute with the settings. A
+  // program that starts the run again as it did before continues with them. Only where the run is followed. Errors:
+  // InvalidArgument names the setting that is wrong or cannot be changed; those of the file system, and of
+  // CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
  private:
@@ -39,6 +40,9 @@ class RunChanges {
   // The present settings with the change.
   absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
   absl::Status ChangeAt(int64_t step, const SettingsChange& change, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Records the change to `spec`, and makes it.
+  absl::Status Make(int64_t step, const config::v1::RunSpec& spec, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;

@@ -47,7 +47,10 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   const config::v1::RunSpec spec = changes_settings ? options.config : WithChanges(record, options.config);
   RETURN_IF_ERROR(restored.store->SetOptimizer(spec.optimizer()));
   settings.Set(spec, record.change_size());
-  RETURN_IF_ERROR(WriteRecord(**declared));
+  RETURN_IF_ERROR(history.Update([&](v1::RunRecord* record) {
+    *record->mutable_config() = spec;
+    FillRecord(**declared, record);
+  }));
   Training::Options parts;
   parts.chief = &options;
   parts.config = spec;
@@ -89,19 +92,21 @@ Training* RunState::FindTraining() const {
   return training.get();
 }
 
+void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) const {
+  v1::RunRecord filled;
+  declared.FillRecord(&filled);
+  filled.mutable_config()->Swap(record->mutable_config());
+  *filled.mutable_build() = options.machine.build;
+  filled.set_program(options.program);
+  filled.mutable_change()->Swap(record->mutable_change());
+  filled.mutable_assignment()->Swap(record->mutable_assignment());
+  // A worker may declare something after the end.
+  filled.set_finished(record->finished());
+  *record = std::move(filled);
+}
+
 absl::Status RunState::WriteRecord(const RunContract& declared) {
-  return history.Update([&](v1::RunRecord* record) {
-    v1::RunRecord written;
-    *written.mutable_config() = settings.spec();
-    declared.FillRecord(&written);
-    *written.mutable_build() = options.machine.build;
-    written.set_program(options.program);
-    *written.mutable_change() = record->change();
-    *written.mutable_assignment() = record->assignment();
-    // A worker may declare something after the end.
-    written.set_finished(record->finished());
-    *record = std::move(written);
-  });
+  return history.Update([&](v1::RunRecord* record) { FillRecord(declared, record); });
 }
 
 void RunState::ExpireSessions(absl::Time now) {

@@ -31,6 +31,7 @@ struct RunState : public RunEvents {
   // another worker may declare another model.
   absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
       ABSL_LOCKS_EXCLUDED(mutex);
+  // Records what workers have declared. The record keeps its configuration.
   absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
   // Null before the model is known; then always the same.
   Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
@@ -59,6 +60,8 @@ struct RunState : public RunEvents {
   // `contract` is replaced where the workers' part of it holds no more.
   absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
                                                            bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex);
+  // Replaces all but the configuration, the changes and the assignments.
+  void FillRecord(const RunContract& declared, v1::RunRecord* record) const;
 };
 
 }  // namespace lockstep

@@ -239,12 +239,13 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
   return absl::OkStatus();
 }
 
-absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer) {
+absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer, bool for_workers) {
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
+    if (!for_workers) return absl::OkStatus();
     ++changes_.settings;
     RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
   }

@@ -68,7 +68,7 @@ class SyncReplicas : private StepConnection::Owner {
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
                                           std::shared_ptr<StepListener> listener, int64_t settings = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // How often ChangeSettings has changed them.
+  // How often ChangeSettings has changed what workers compute with.
   int64_t settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Renews the lease of the session's token.
@@ -100,10 +100,11 @@ class SyncReplicas : private StepConnection::Owner {
   // Errors: those of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. All
-  // streams end with Aborted: settings that workers compute with may be others, too. Errors: those of
-  // CheckHeld and of VariableStore::SetOptimizer.
-  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. With
+  // `for_workers`, settings that workers compute with are others, too, and all streams end with Aborted. Errors: those
+  // of CheckHeld and of VariableStore::SetOptimizer.
+  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer, bool for_workers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // A snapshot that is not due; nullopt when there is no room for it.

@@ -57,7 +57,7 @@ TEST_F(SyncReplicasTest, AStreamThatComesAfterAChangeOfSettingsIsNone) {
   config::v1::OptimizerConfig changed;
   changed.mutable_sgd();
   changed.mutable_learning_rate()->set_initial(0.5f);
-  ASSERT_TRUE(sync_->ChangeSettings(changed).ok());
+  ASSERT_TRUE(sync_->ChangeSettings(changed, /*for_workers=*/true).ok());
   sync_->ReleaseAfterChange();
   EXPECT_TRUE(absl::IsAborted(a->closed()));
   EXPECT_EQ(sync_->Connect(2, "worker-2", ValuePath::kStreamed, nullptr, settings), nullptr);

@@ -1,6 +1,8 @@
 #include "lockstep/train/session/worker_session.h"
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -108,39 +110,59 @@ TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
 
 class LongWorkerSessionTest : public WorkerSessionTest {
  protected:
+  static constexpr int64_t kSteps = 100;
+
   LongWorkerSessionTest() : WorkerSessionTest(100000000) {}
+
+  // Calls `change` between the steps of a run with two workers. Returns the number of blocks whose result their worker
+  // was not told, as its session had ended.
+  int64_t RunWithChanges(const std::function<absl::Status(int64_t step)>& change) {
+    chief_->AllowThrough(0);
+    std::unique_ptr<Session> other = OpenSession(worker_options_).value();
+    std::atomic<int64_t> blocks{0}, untold{0};
+    const auto computes = [&](Session* worker) {
+      return std::thread([&, worker] {
+        while (true) {
+          const auto result = worker->Run(op_);
+          if (absl::IsOutOfRange(result.status())) return;
+          ASSERT_TRUE(result.ok()) << result.status();
+          ++blocks;
+          if (result->fate == v1::CONTRIBUTION_NONE) ++untold;
+        }
+      });
+    };
+    std::thread first = computes(worker_.get()), second = computes(other.get());
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      chief_->AllowThrough(step - 1);
+      EXPECT_EQ(chief_->Run(op_)->global_step, step);
+      const absl::Status changed = change(step);
+      EXPECT_TRUE(changed.ok()) << changed;
+    }
+    // If a chief ends a session before the worker knows that its block was sent, Run returns the next one.
+    EXPECT_GE(blocks, kSteps / 2);
+    EXPECT_TRUE(chief_->RequestStop("enough").ok());
+    EXPECT_TRUE(chief_->Close().ok());
+    first.join();
+    second.join();
+    EXPECT_TRUE(worker_->Close().ok());
+    EXPECT_TRUE(other->Close().ok());
+    return untold;
+  }
 };
 
 // A worker that got no result of its blocks would give the run up after max_wait, and no Run would return.
 TEST_F(LongWorkerSessionTest, ProgramsGoOnWhenVariablesAreSetAfterEveryStep) {
-  constexpr int64_t kSteps = 100;
-  chief_->AllowThrough(0);
-  std::unique_ptr<Session> other = OpenSession(worker_options_).value();
-  std::atomic<int64_t> blocks[2] = {{0}, {0}};
-  const auto computes = [this](Session* worker, std::atomic<int64_t>* blocks) {
-    return std::thread([this, worker, blocks] {
-      while (true) {
-        const absl::Status status = worker->Run(op_).status();
-        if (absl::IsOutOfRange(status)) return;
-        ASSERT_TRUE(status.ok()) << status;
-        ++*blocks;
-      }
-    });
-  };
-  std::thread first = computes(worker_.get(), &blocks[0]), second = computes(other.get(), &blocks[1]);
-  for (int64_t step = 1; step <= kSteps; ++step) {
-    chief_->AllowThrough(step - 1);
-    ASSERT_EQ(chief_->Run(op_)->global_step, step);
-    EXPECT_TRUE(chief_->Assign({NamedFloats("logits/bias", {3}, {0, 1, 2}).value()}).ok());
-  }
-  // The chief may set values before a worker knows that its block was sent: then Run returns the next one.
-  EXPECT_GE(blocks[0] + blocks[1], kSteps / 2);
-  ASSERT_TRUE(chief_->RequestStop("enough").ok());
-  EXPECT_TRUE(chief_->Close().ok());
-  first.join();
-  second.join();
-  EXPECT_TRUE(worker_->Close().ok());
-  EXPECT_TRUE(other->Close().ok());
+  RunWithChanges([this](int64_t) { return chief_->Assign({NamedFloats("logits/bias", {3}, {0, 1, 2}).value()}); });
+}
+
+TEST_F(LongWorkerSessionTest, ChangingTheRateEndsNoSession) {
+  const int64_t untold = RunWithChanges([this](int64_t step) {
+    config::v1::OptimizerConfig optimizer = op_.spec.optimizer();
+    optimizer.mutable_learning_rate()->set_initial(0.01f * static_cast<float>(step));
+    optimizer.mutable_momentum()->set_momentum(step % 2 == 0 ? 0.5f : 0.9f);
+    return chief_->ChangeOptimizer(optimizer);
+  });
+  EXPECT_EQ(untold, 0);
 }
 
 }  // namespace

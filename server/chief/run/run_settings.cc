@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "google/protobuf/util/message_differencer.h"
+#include "lockstep/common/config/settings_change.h"
 
 namespace lockstep {
 namespace {
@@ -58,14 +59,14 @@ void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config) 
 }
 
 bool DropLaterChanges(int64_t restored, v1::RunRecord* record) {
-  bool any = false;
+  const config::v1::RunSpec before = record->config();
   while (EndsWithProgramsChange(*record) && record->change(record->change_size() - 1).step() > restored) {
-    any = true;
     TakeBack(record->change(record->change_size() - 1), record->mutable_config());
     record->mutable_change()->RemoveLast();
   }
-  if (any) ForgetDeclaration(record);
-  return any;
+  const bool forgets = ChangesGradients(before, record->config());
+  if (forgets) ForgetDeclaration(record);
+  return forgets;
 }
 
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given) {
@@ -80,8 +81,9 @@ void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* re
   change->set_step(step);
   *change->mutable_replaced() = Replaced(record->config(), after);
   change->set_by_program(true);
+  const bool forgets = ChangesGradients(record->config(), after);
   *record->mutable_config() = after;
-  ForgetDeclaration(record);
+  if (forgets) ForgetDeclaration(record);
 }
 
 void ForgetDeclaration(v1::RunRecord* record) {

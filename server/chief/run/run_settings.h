@@ -27,7 +27,7 @@ class RunSettings {
     MutexLock lock(&mutex_);
     return spec_;
   }
-  // How often it was changed since the run began.
+  // Grows with each change of what workers compute with.
   int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return changes_;
@@ -52,14 +52,14 @@ config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
 
 // The run continues from the checkpoint of global step `restored`: drops the changes that a program made at later
-// steps, which it makes again when it comes there. Returns whether there were any.
+// steps, which it makes again when it comes there. Returns whether that dropped what workers had declared.
 bool DropLaterChanges(int64_t restored, v1::RunRecord* record);
 
 // What a program that starts the run with `given` computes with: the settings that it has changed are the record's.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
 // Adds a program's change of the settings from global step `step` on, with the differences between `after` and the
-// record's configuration. Forgets what workers have declared with the old settings.
+// record's configuration. Forgets what workers have declared with the old settings if they compute with them.
 void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record);
 
 // Takes out what the first worker with these settings declares again.

@@ -42,6 +42,16 @@ TEST_F(RunSettingsTest, AChangeKeepsOnlyTheDifferences) {
   EXPECT_FALSE(record_.change(0).replaced().has_optimizer());
   EXPECT_FALSE(record_.change(0).replaced().has_batch_size());
   EXPECT_TRUE(record_.change(0).by_program());
+}
+
+TEST_F(RunSettingsTest, OnlyWhatWorkersComputeWithForgetsTheirDeclaration) {
+  AddChange(5, WithRate(0.01f), &record_);
+  EXPECT_NE(record_.declared_by(), "");
+  EXPECT_EQ(record_.model_part_size(), 1);
+  EXPECT_TRUE(record_.has_canary());
+  config::v1::RunSpec clipped = WithRate(0.01f);
+  clipped.mutable_optimizer()->mutable_clip()->set_by_norm(1);
+  AddChange(6, clipped, &record_);
   EXPECT_EQ(record_.declared_by(), "");
   EXPECT_EQ(record_.model_part_size(), 0);
   EXPECT_FALSE(record_.has_canary());
@@ -105,15 +115,20 @@ TEST_F(RunSettingsTest, EachChangeIsTakenBackByItself) {
 
 TEST_F(RunSettingsTest, DropsTheChangesOfStepsThatAreComputedAgain) {
   AddChange(5, WithRate(0.01f), &record_);
-  AddChange(8, WithRate(0.001f), &record_);
+  config::v1::RunSpec clipped = WithRate(0.001f);
+  clipped.mutable_optimizer()->mutable_clip()->set_by_norm(1);
+  AddChange(8, clipped, &record_);
   Declare();
   EXPECT_FALSE(DropLaterChanges(8, &record_)) << "the state of step 8 is the same before and after";
+  EXPECT_EQ(record_.change_size(), 2);
   EXPECT_EQ(record_.model_part_size(), 1);
   EXPECT_TRUE(DropLaterChanges(7, &record_));
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
   EXPECT_EQ(record_.change_size(), 1);
   EXPECT_EQ(record_.model_part_size(), 0) << "they were declared with other settings";
-  EXPECT_TRUE(DropLaterChanges(0, &record_));
+  Declare();
+  EXPECT_FALSE(DropLaterChanges(0, &record_)) << "workers compute the same with any rate";
+  EXPECT_EQ(record_.model_part_size(), 1);
   EXPECT_EQ(RateOf(record_.config()), 0.1f);
   EXPECT_EQ(record_.change_size(), 0);
 }
