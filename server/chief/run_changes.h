@@ -21,8 +21,8 @@ class RunChanges {
   explicit RunChanges(RunState* run) : run_(run) {}
 
   // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step with the values is written, before the next tokens go out; workers open new sessions. Only where the run
-  // is followed. Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
+  // that step with the values is written, before the next tokens go out. Only where the run is followed. Errors: those
+  // of VariableStore::Assign, of the file system, and of CommitLog::Await.
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
   // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of

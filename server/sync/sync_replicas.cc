@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
@@ -32,6 +33,17 @@ std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, cons
     }
   }
   return std::make_unique<DeterministicPolicy>(policy, shard.step());
+}
+
+// The segments of the variables that the values are for.
+std::vector<int> SegmentsOf(absl::Span<const AssignedValue> values, const ParameterLayout& layout) {
+  std::vector<int> segments;
+  for (size_t i = 0; i < layout.segments().size(); ++i) {
+    const std::string& variable = layout.variables()[layout.segments()[i].variable].spec.name();
+    const bool is_set = absl::c_any_of(values, [&](const AssignedValue& value) { return value.key == variable; });
+    if (is_set) segments.push_back(static_cast<int>(i));
+  }
+  return segments;
 }
 
 }  // namespace
@@ -231,8 +243,12 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
     RETURN_IF_ERROR(CheckHeldLocked());
     RETURN_IF_ERROR(shard_->Assign(values));
     if (options_.log != nullptr) options_.log->CountAssignment(by);  // a snapshot has both or none
-    RemoveAll(absl::AbortedError("variables were set"), &outbox);
     pins_.OnCurrentReplaced();
+    const std::vector<int> segments = SegmentsOf(values, shard_->layout());
+    for (const auto& [session, connection] : connections_) {
+      connection->AssertHeld();
+      connection->delivery_->OnValuesSet(segments);
+    }
     CloseExcessPins(options_.clock->Now(), &outbox);
   }
   CarryOut(&outbox);

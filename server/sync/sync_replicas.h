@@ -96,7 +96,7 @@ class SyncReplicas : private StepConnection::Owner {
   // OK while the run is held between two steps. Errors: OutOfRange when it is over, Cancelled when it was stopped,
   // else FailedPrecondition.
   absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // While the run is held: sets values. All streams end with Aborted: their workers hold other values of this step.
+  // While the run is held: sets values. Workers that hold other values of this step are sent these before a token.
   // Errors: those of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);

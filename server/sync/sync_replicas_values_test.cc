@@ -423,6 +423,38 @@ TEST_F(SyncReplicasValuesTest, AWorkerThatOnlyWaitsIsSentValuesWithItsTokenAlone
   EXPECT_THAT(delayed->pieces(), IsEmpty());
 }
 
+TEST_F(SyncReplicasValuesTest, SetValuesReplaceThoseSentEarly) {
+  Start(/*slots=*/2);
+  const auto a = Connect(1), b = Connect(2);
+  StartStepOne({a.get(), b.get()});
+  ASSERT_TRUE(a->Push().ok());
+  StepFrame first = b->NewFrame(*b->token());
+  b->AddReports(&first);
+  b->AddPiece(0, 0, 3, &first);
+  ASSERT_TRUE(b->Send(first).ok());
+  a->Drain();
+  EXPECT_EQ(a->pieces().at(2), 1) << "of w, which is final";
+  EXPECT_EQ(sync_->HoldForChange(), 2);
+  StepFrame rest = b->NewFrame(*b->token());
+  b->AddPiece(2, 0, 65540, &rest);
+  rest.end = true;
+  b->ForgetToken();
+  ASSERT_TRUE(b->Send(rest).ok());
+  EXPECT_EQ(sync_->AwaitHeld(), 2);
+  ASSERT_TRUE(sync_->Assign({{"w", Tensor::FromValues<float>({3}, {10, 20, 30})}}).ok());
+  sync_->ReleaseAfterChange();
+  for (FrameWorker* worker : {a.get(), b.get()}) {
+    EXPECT_TRUE(worker->closed().ok()) << worker->closed();
+    worker->Drain();
+    ASSERT_TRUE(worker->token());
+    EXPECT_EQ(worker->token()->step(), 2);
+    EXPECT_EQ(worker->value(0, 2), 30);
+    EXPECT_NE(worker->value(2, 65539), 0);
+  }
+  EXPECT_EQ(a->pieces().at(2), 5) << "four, and w once more";
+  EXPECT_EQ(b->pieces().at(2), 4);
+}
+
 TEST_F(SyncReplicasValuesTest, WhyValuesCannotBeSetIsSaid) {
   Start(/*slots=*/1, /*total_steps=*/1);
   EXPECT_TRUE(absl::IsFailedPrecondition(sync_->CheckAssign({}))) << "a step is in progress";

@@ -80,7 +80,7 @@ absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
 
 absl::StatusOr<const std::vector<const float*>*> ReceivedValues::Take(int64_t step) {
   if (back().step == step && complete(back())) Flip();
-  if (step < 0 || versions_[front_].step != step) {
+  if (step < 0 || back().step == step || versions_[front_].step != step) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
   }
   taken_ = true;

@@ -41,7 +41,8 @@ class ReceivedValues {
   };
 
   absl::Status CheckPiece(const StepPiece& piece) const;
-  bool complete(const Version& version) const { return version.received_elements == total_elements_; }
+  // A piece whose variable was set since it was sent arrives once more.
+  bool complete(const Version& version) const { return version.received_elements >= total_elements_; }
   Version& back() { return versions_[1 - front_]; }
   // Returns the address for these elements of the arriving version.
   float* Place(int64_t variable, int64_t offset, int64_t elements);

@@ -67,6 +67,22 @@ TEST_F(ReceivedValuesTest, AVersionIsTakenWhenItIsComplete) {
   EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(1).status()));
 }
 
+TEST_F(ReceivedValuesTest, ThePieceThatComesLastCounts) {
+  ReceiveAll(7);
+  const std::vector<float> set = {0.5f};
+  StepPiece piece;
+  piece.variable = 1;
+  piece.content = FloatChunks(set.data(), 1);
+  ASSERT_TRUE(values_.Receive(7, piece).ok());
+  const auto taken = values_.Take(7);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ((**taken)[0][1], 7);
+  EXPECT_EQ((**taken)[1][0], 0.5f);
+  values_.Release();
+  Receive(7, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(7).status())) << "what is arriving again is not complete";
+}
+
 TEST_F(ReceivedValuesTest, TheVersionThatIsComputedWithStaysWhileTheNextComesIn) {
   ReceiveAll(7);
   const auto taken = values_.Take(7);

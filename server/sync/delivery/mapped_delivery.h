@@ -22,6 +22,7 @@ class MappedDelivery : public ValueDelivery {
   bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
   void Attach(const StepToken& token, StepReplyFrame* reply) override;
+  void OnValuesSet(absl::Span<const int> segments) override { streamed_.OnValuesSet(segments); }
   // Kept, they would be a third version during the next step.
   void Release() override { values_.reset(); }
   // Memory that the worker may still map is used again; what it computes with it is refused, as its stream is closed.

@@ -19,6 +19,9 @@ class StreamedDelivery : public ValueDelivery {
   bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override;
   void Attach(const StepToken&, StepReplyFrame*) override {}  // the worker has them in its own memory
+  void OnValuesSet(absl::Span<const int> segments) override {
+    values_.SendAgain(shard_.step(), shard_.segment_order(), segments);
+  }
   void OnContributed(const StepToken& token) override { estimates_.Advance(token.step, token.block); }
   bool streams() const override { return true; }
 

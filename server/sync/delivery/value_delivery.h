@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/ps/versions/published_values.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
@@ -24,6 +25,8 @@ class ValueDelivery {
   virtual bool HasEarlyValues() const { return false; }
   // The token goes out with this reply; its step is the present one.
   virtual void Attach(const StepToken& token, StepReplyFrame* reply) = 0;
+  // The present step has other values in these segments.
+  virtual void OnValuesSet(absl::Span<const int> segments) {}
   // The worker's contribution to the token has ended.
   virtual void OnContributed(const StepToken& token) {}
   // The worker no longer reads the values of its last token.

@@ -64,6 +64,23 @@ TEST_F(ValueSenderTest, SendsEachSegmentOfAVersionOnceAndInTheGivenOrder) {
   EXPECT_THAT(Fill({2, 0, 1}), IsEmpty());
 }
 
+TEST_F(ValueSenderTest, SendsAgainWhatWasSetSinceItWasSent) {
+  feed_.Advance(7, true);
+  Fill({2, 0});
+  feed_.SendAgain(6, {2, 0, 1}, {2});
+  EXPECT_THAT(Fill({2, 0}), IsEmpty()) << "of another step";
+  feed_.SendAgain(7, {2, 0, 1}, {0, 1});
+  feed_.SendAgain(7, {2, 0, 1}, {0});
+  EXPECT_TRUE(feed_.HasNext(7, true, 3));
+  EXPECT_THAT(Fill({2, 0, 1}), ElementsAre(0, 1)) << "1 was not sent before";
+  EXPECT_TRUE(feed_.holds(7));
+  feed_.SendAgain(7, {2, 0, 1}, {2});
+  EXPECT_FALSE(feed_.holds(7));
+  EXPECT_EQ(feed_.Advance(7, true), 7) << "it has yet to be complete";
+  EXPECT_THAT(Fill({2, 0, 1}), ElementsAre(2));
+  EXPECT_EQ(feed_.Advance(7, true), 8);
+}
+
 TEST_F(ValueSenderTest, RunsAheadOnlyFromACompleteVersion) {
   feed_.Advance(7, true);
   EXPECT_EQ(feed_.Advance(7, true), 7);
