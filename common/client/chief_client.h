@@ -29,6 +29,8 @@ class StepChannel {
     v1::Token token;
     bool finished = false;
     std::string finish_message;
+    // The settings to compute this block and all later ones with, if they changed.
+    absl::optional<v1::GradientSettings> settings;
     // The result of the previous contribution.
     v1::ContributionResult result = v1::CONTRIBUTION_NONE;
     // Unless `finished`, the value of each variable at token.step, row-major, aligned to kTensorAlignment. The channel

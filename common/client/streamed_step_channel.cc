@@ -88,6 +88,7 @@ absl::StatusOr<bool> StreamedStepChannel::OnReply(const StepReplyFrame& reply) {
   assignment.finished = reply.finished;
   assignment.finish_message = reply.finish_message;
   if (reply.token) assignment.token = *reply.token;
+  if (reply.token) assignment.settings = reply.settings;
   if (reply.token && sparse_) {
     RETURN_IF_ERROR(TakeEstimates(reply));
     assignment.estimates = token_estimates_;

@@ -120,6 +120,8 @@ struct StepReplyFrame {
   // Set only in process.
   absl::optional<HandedOverValues> handed_over;
   absl::optional<v1::Token> token;
+  // With a token, if they differ from those of the token before.
+  absl::optional<v1::GradientSettings> settings;
   bool finished = false;
   std::string finish_message;
 };

@@ -9,6 +9,17 @@
 #include "lockstep/server/optimizer/optimizer.h"
 
 namespace lockstep {
+namespace {
+
+v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec) {
+  v1::GradientSettings settings;
+  *settings.mutable_multipliers() = spec.optimizer().multipliers();
+  if (spec.optimizer().has_clip()) *settings.mutable_clip() = spec.optimizer().clip();
+  settings.set_batch_size(spec.input().batch_size());
+  return settings;
+}
+
+}  // namespace
 
 absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
   Training* const training = run_->FindTraining();
@@ -115,15 +126,18 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Tra
   if (for_workers) {
     const v1::RunRecord record = run_->history.record();
     auto contract = std::make_shared<const RunContract>(record);
-    // Workers with a session compute with the old settings: all of them open another.
     MutexLock lock(&run_->mutex);
     run_->contract = std::move(contract);
     run_->settings.Set(spec, record.change_size());
-    run_->sessions.RemoveAll();
+    // A worker with a stream gets the settings with its next token. One that is only opening a session opens another.
+    for (const uint64_t id : run_->sessions.OldestFirst()) {
+      if (!training->sync()->connected(id)) run_->sessions.Remove(id);
+    }
   } else {
     run_->settings.Set(spec, run_->settings.changes());
   }
-  RETURN_IF_ERROR(training->sync()->ChangeSettings(spec.optimizer(), for_workers));
+  RETURN_IF_ERROR(training->sync()->ChangeSettings(
+      spec.optimizer(), for_workers ? absl::make_optional(GradientSettingsOf(spec)) : absl::nullopt));
   training->SetBatchSize(spec.input().batch_size());
   run_->OnEvent({RunEvent::kChanged, step});
   const absl::Status saved = training->SaveAgain();

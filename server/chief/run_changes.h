@@ -26,10 +26,9 @@ class RunChanges {
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
   // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step is written, before the next tokens go out. Workers open new sessions if they compute with the settings. A
-  // program that starts the run again as it did before continues with them. Only where the run is followed. Errors:
-  // InvalidArgument names the setting that is wrong or cannot be changed; those of the file system, and of
-  // CommitLog::Await.
+  // that step is written, before the next tokens go out, with which workers get what they compute with. A program that
+  // starts the run again as it did before continues with them. Only where the run is followed. Errors: InvalidArgument
+  // names the setting that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
  private:

@@ -57,7 +57,6 @@ class SessionTable {
   // The session has a stream from now on, or had one.
   absl::Status MarkStreamed(uint64_t id, int64_t generation, absl::Time now);
   bool Remove(uint64_t id);
-  void RemoveAll() { sessions_.clear(); }
 
   // Those that have not been used for `expiry`.
   std::vector<uint64_t> Idle(absl::Time now) const;

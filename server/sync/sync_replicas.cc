@@ -90,6 +90,8 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
                                           ContributionChecker(&shard_->layout(), checks)};
     auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_);
     connection.reset(new StepConnection(options, std::move(listener), std::move(delivery)));
+    connection->AssertHeld();
+    connection->settings_ = settings;
     const absl::Time now = options_.clock->Now();
     TakeAndCommit(machine_.OnConnected(session, name, now), now, &outbox);
     rates_.AddWorker(session, worker);
@@ -255,27 +257,15 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
   return absl::OkStatus();
 }
 
-absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer, bool for_workers) {
-  Outbox outbox;
-  {
-    MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(CheckHeldLocked());
-    RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
-    if (!for_workers) return absl::OkStatus();
-    ++changes_.settings;
-    RemoveAll(absl::AbortedError("settings of the run were changed"), &outbox);
-  }
-  CarryOut(&outbox);
+absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer,
+                                          absl::optional<v1::GradientSettings> for_workers) {
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(CheckHeldLocked());
+  RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
+  if (!for_workers) return absl::OkStatus();
+  ++changes_.settings;
+  changes_.for_workers = *std::move(for_workers);
   return absl::OkStatus();
-}
-
-void SyncReplicas::RemoveAll(const absl::Status& why, Outbox* outbox) {
-  const absl::Time now = options_.clock->Now();
-  while (!connections_.empty()) {
-    const uint64_t session = connections_.begin()->first;
-    Remove(session, why, /*at_once=*/false, outbox);
-    Take(machine_.OnDisconnected(session, now), outbox);
-  }
 }
 
 void SyncReplicas::EndAt(int64_t step) {

@@ -27,6 +27,7 @@
 #include "lockstep/server/sync/step_connection.h"
 #include "lockstep/server/sync/workers/step_rates.h"
 #include "lockstep/server/sync/workers/worker_identity.h"
+#include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
@@ -64,7 +65,7 @@ class SyncReplicas : private StepConnection::Owner {
   ~SyncReplicas() override;
 
   // Registers a stream. A second stream of a session closes the first with Aborted. `settings` is what settings() was
-  // before the session was looked up. Null when they have been changed since: the worker computes with those of before.
+  // before the session was looked up. Null if they have changed since: the session may be gone.
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
                                           std::shared_ptr<StepListener> listener, int64_t settings = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,10 +101,11 @@ class SyncReplicas : private StepConnection::Owner {
   // Errors: those of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. With
-  // `for_workers`, settings that workers compute with are others, too, and all streams end with Aborted. Errors: those
-  // of CheckHeld and of VariableStore::SetOptimizer.
-  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer, bool for_workers)
+  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. Workers
+  // get `for_workers`, if present, with their next token. Errors: those of CheckHeld and of
+  // VariableStore::SetOptimizer.
+  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer,
+                              absl::optional<v1::GradientSettings> for_workers = absl::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -181,8 +183,6 @@ class SyncReplicas : private StepConnection::Owner {
   // Takes the connection out of the books, unless it was already.
   void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes all connections out of the books.
-  void RemoveAll(const absl::Status& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Wakes those that can be sent next values that became final; `frame_session` is one that may have become so itself.
   void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -206,6 +206,7 @@ class SyncReplicas : private StepConnection::Owner {
     int holders = 0;      // HoldForChange less ReleaseAfterChange
     CondVar not_running;  // no step is in progress
     int64_t settings = 0;
+    v1::GradientSettings for_workers;  // the newest; unless `settings` is 0
   };
   Changes changes_ ABSL_GUARDED_BY(mutex_);
   // Commits whose OnCommitted has not returned.

@@ -167,5 +167,16 @@ TEST_F(LongWorkerSessionTest, ChangingTheRateEndsNoSession) {
   EXPECT_EQ(untold, 0);
 }
 
+TEST_F(LongWorkerSessionTest, ChangingWhatWorkersComputeWithEndsNoSession) {
+  const int64_t untold = RunWithChanges([this](int64_t step) {
+    SettingsChange change;
+    change.batch_size = 1 + step / 3 % 5;
+    change.optimizer = op_.spec.optimizer();
+    change.optimizer->mutable_clip()->set_by_value(0.01f * static_cast<float>(step));
+    return chief_->ChangeSettings(change);
+  });
+  EXPECT_EQ(untold, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::train

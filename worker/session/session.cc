@@ -83,14 +83,13 @@ absl::Status WorkerSession::Open(const Workload& workload) {
   // As the chief shows it: the whole id is a secret.
   LOG(INFO) << options_.name << ": session " << (session.session_id() & 0xffff) << " of generation "
             << session.generation() << " at step " << session.global_step();
-  ASSIGN_OR_RETURN(channel_,
-                   client_->OpenStepChannel(StepOptionsFor(session, workload.batches.get()), workload.model->spec()));
+  batches_ = workload.batches.get();
+  ASSIGN_OR_RETURN(channel_, client_->OpenStepChannel(StepOptionsFor(session), workload.model->spec()));
   StartHeartbeats(session);
   return absl::OkStatus();
 }
 
-ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionReply& session,
-                                                       BatchSource* batches) const {
+ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionReply& session) const {
   ChiefClient::StepOptions options;
   options.session_id = session.session_id();
   options.generation = session.generation();
@@ -98,7 +97,7 @@ ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionRepl
   options.slots = config().training().replicas_to_aggregate();
   options.compression = CompressionOf(config().compression());
   if (session.has_shared_memory()) options.chief_memory = session.shared_memory();
-  options.idle = [batches] { return batches->PrepareIfBrief(); };
+  options.idle = [this] { return batches_->PrepareIfBrief(); };
   return options;
 }
 

@@ -65,6 +65,8 @@ class WorkerSession {
   // compute other bits (CheckFloatingPointMode).
   absl::Status Open(const Workload& workload) ABSL_LOCKS_EXCLUDED(mutex_);
   const std::shared_ptr<StepChannel>& channel() const { return channel_; }
+  // The channel of the open session prepares batches of `batches`, in place of the workload's, while it is idle.
+  void UseBatches(BatchSource* batches) { batches_ = batches; }
   // The session, or the attempt to open one, is over.
   void Close();
 
@@ -90,7 +92,7 @@ class WorkerSession {
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
-  ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session, BatchSource* batches) const;
+  ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session) const;
   void StartHeartbeats(const v1::OpenSessionReply& session);
 
   const Options options_;
@@ -100,6 +102,7 @@ class WorkerSession {
   // What the chief said of the run at the last Connect that found it.
   absl::optional<v1::GetRunSpecReply> run_;
   std::shared_ptr<StepChannel> channel_;
+  BatchSource* batches_ = nullptr;
   std::unique_ptr<PeriodicTask> heartbeats_;
   absl::Time next_log_ = absl::InfinitePast();
   // The last declaration with its canary: as long as it stays the same, so does the canary.

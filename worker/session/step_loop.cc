@@ -8,19 +8,24 @@ namespace lockstep {
 
 using Effects = WorkerProtocol::Effects;
 
-StepLoop::StepLoop(std::function<void()> on_progress, BlockObserver* observer)
-    : on_progress_(std::move(on_progress)), observer_(observer) {}
+StepLoop::StepLoop(std::function<void()> on_progress, Adapter adapt, BlockObserver* observer)
+    : on_progress_(std::move(on_progress)), adapt_(std::move(adapt)), observer_(observer) {}
 
 BlockComputer::Result StepLoop::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
-                                        BlockComputer* computer) {
-  if (observer_ == nullptr) return computer->Compute(assignment, channel);
+                                        BlockComputer** computer) {
+  if (assignment.settings) {
+    const auto adapted = adapt_(*assignment.settings);
+    if (!adapted.ok()) return {adapted.status(), /*own=*/true};
+    *computer = *adapted;
+  }
+  if (observer_ == nullptr) return (*computer)->Compute(assignment, channel);
   BlockAdditions additions;
   paused_ = true;
   const bool computes = observer_->BeforeBlock(assignment.token, &additions);
   paused_ = false;
   if (!computes) return {absl::CancelledError("a stop was requested")};
-  BlockComputer::Result result = computer->Compute(assignment, channel, additions);
-  if (result.status.ok()) observer_->AfterBlock(assignment.token, computer->mean_loss());
+  BlockComputer::Result result = (*computer)->Compute(assignment, channel, additions);
+  if (result.status.ok()) observer_->AfterBlock(assignment.token, (*computer)->mean_loss());
   return result;
 }
 
@@ -31,7 +36,7 @@ SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* co
   while (true) {
     switch (effects.next) {
       case Effects::Next::kCompute:
-        effects = OnBlock(Compute(*assignment, channel.get(), computer));
+        effects = OnBlock(Compute(*assignment, channel.get(), &computer));
         break;
       case Effects::Next::kAwaitToken: {
         TraceSpan span("wait");

@@ -19,8 +19,12 @@ namespace lockstep {
 // which decides, and BlockComputer. Run is for one thread; all else for any.
 class StepLoop {
  public:
-  // `on_progress` is called by Run when a session has brought something. `observer` may be null.
-  explicit StepLoop(std::function<void()> on_progress, BlockObserver* observer = nullptr);
+  // Returns the computer for these settings. An error of it ends the session, as the worker's own.
+  using Adapter = std::function<absl::StatusOr<BlockComputer*>(const v1::GradientSettings&)>;
+
+  // `on_progress` is called by Run when a session has brought something, `adapt` when a token has settings. `observer`
+  // may be null.
+  StepLoop(std::function<void()> on_progress, Adapter adapt, BlockObserver* observer = nullptr);
 
   // One session's stream, to its end. `goes_on`: BlockObserver::OnSession.
   SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
@@ -44,10 +48,12 @@ class StepLoop {
   WorkerProtocol::Effects OnBlock(const BlockComputer::Result& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Replaces *computer if the assignment has settings.
   BlockComputer::Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
-                                BlockComputer* computer);
+                                BlockComputer** computer);
 
   const std::function<void()> on_progress_;
+  const Adapter adapt_;
   BlockObserver* const observer_;
   std::atomic<bool> wanted_{true};
   std::atomic<bool> paused_{false};

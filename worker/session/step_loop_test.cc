@@ -25,7 +25,7 @@ class StepLoopTest : public ::testing::Test {
   FakeChiefClient client_;
   std::atomic<int> progress_{0};
   std::atomic<int64_t> slots_{0};
-  StepLoop loop_{[this] { ++progress_; }};
+  StepLoop loop_{[this] { ++progress_; }, /*adapt=*/nullptr};
 };
 
 TEST_F(StepLoopTest, ComputesBlocksUntilTheRunIsOver) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "lockstep/common/base/status_macros.h"
@@ -9,6 +10,8 @@
 
 namespace lockstep {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 WorkerSession::Options SessionOptions(WorkerSession::Options session, StepLoop* loop) {
   session.on_heartbeat = [loop](const absl::StatusOr<v1::HeartbeatReply>& reply) { return loop->OnHeartbeat(reply); };
@@ -21,7 +24,8 @@ WorkerSession::Options SessionOptions(WorkerSession::Options session, StepLoop* 
 TrainingWorker::TrainingWorker(const Options& options, ChiefClient* client)
     : name_(options.name),
       make_workload_(options.make_workload),
-      loop_([this] { session_.OnProgress(); }, options.observer),
+      loop_([this] { session_.OnProgress(); }, [this](const v1::GradientSettings& settings) { return Adapt(settings); },
+            options.observer),
       session_(SessionOptions(options, &loop_), client) {}
 
 absl::Status TrainingWorker::Run() {
@@ -54,11 +58,32 @@ SessionEnd TrainingWorker::RunSession() {
 }
 
 absl::Status TrainingWorker::Prepare(const config::v1::RunSpec& config) {
-  if (config_ && google::protobuf::util::MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
+  if (config_ && MessageDifferencer::Equals(*config_, config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(Workload workload, make_workload_(config));
   ASSIGN_OR_RETURN(computer_, BlockComputer::Create(config, std::move(workload), &loop_.wanted(), &slots_computed_));
   config_ = config;
   return absl::OkStatus();
+}
+
+absl::StatusOr<BlockComputer*> TrainingWorker::Adapt(const v1::GradientSettings& settings) {
+  config::v1::RunSpec config = *config_;
+  *config.mutable_optimizer()->mutable_multipliers() = settings.multipliers();
+  config.mutable_optimizer()->clear_clip();
+  if (settings.has_clip()) *config.mutable_optimizer()->mutable_clip() = settings.clip();
+  if (settings.batch_size() == config.input().batch_size()) {
+    RETURN_IF_ERROR(computer_->SetTransforms(config.optimizer()));
+    config_ = std::move(config);
+    return computer_.get();
+  }
+  config.mutable_input()->set_batch_size(settings.batch_size());
+  const v1::ModelSpec model = computer_->workload().model->spec();
+  RETURN_IF_ERROR(Prepare(config));
+  if (!MessageDifferencer::Equals(model, computer_->workload().model->spec())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("with batches of ", settings.batch_size(), " examples the worker's model has other variables"));
+  }
+  session_.UseBatches(computer_->workload().batches.get());
+  return computer_.get();
 }
 
 void TrainingWorker::RequestStop() {

@@ -53,6 +53,8 @@ class TrainingWorker {
   SessionEnd RunSession();
   // Makes what the configuration describes, unless it is the same as before.
   absl::Status Prepare(const config::v1::RunSpec& config);
+  // Makes what the settings of a token change. Errors: those of Prepare; FailedPrecondition if the model is another.
+  absl::StatusOr<BlockComputer*> Adapt(const v1::GradientSettings& settings);
 
   const std::string name_;
   const WorkloadFactory make_workload_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,8 +52,9 @@ class TrainingWorkerTest : public ::testing::Test {
     options.clock = &clock_;
     options.chief_address = "grpc://chief:2222";
     options.chief_wait = absl::Seconds(10);
-    options.make_workload = [this](const config::v1::RunSpec&) -> absl::StatusOr<Workload> {
+    options.make_workload = [this](const config::v1::RunSpec& config) -> absl::StatusOr<Workload> {
       ++workloads_made_;
+      batch_size_ = config.input().batch_size();
       if (!workload_status_.ok()) return workload_status_;
       return TinyWorkload(on_slot_, on_backward_, input_end_);
     };
@@ -85,7 +88,31 @@ class TrainingWorkerTest : public ::testing::Test {
   int64_t input_end_ = 1000;
   absl::Duration chief_wait_ = absl::InfiniteDuration();
   int workloads_made_ = 0;
+  int64_t batch_size_ = 0;  // of the workload that was made last
 };
+
+TEST_F(TrainingWorkerTest, ComputesWithTheSettingsOfItsTokens) {
+  client_.config.mutable_input()->set_batch_size(3);
+  std::deque<FakeChiefClient::Event> events;
+  for (int64_t step = 0; step < 5; ++step) {
+    events.push_back(FakeChiefClient::Gives(step, 0, 1));
+    events.back().assignment.token.set_digest(true);
+  }
+  events[1].assignment.settings.emplace().set_batch_size(3);
+  events[1].assignment.settings->mutable_clip()->set_by_value(0.5f);
+  events[3].assignment.settings.emplace().set_batch_size(4);
+  events.push_back(FakeChiefClient::Finishes());
+  client_.streams = {events};
+  EXPECT_TRUE(Run().ok());
+  const auto digests = client_.calls().digests;
+  ASSERT_EQ(digests.size(), 5u);
+  EXPECT_NE(digests[1], digests[0]) << "clipped";
+  EXPECT_EQ(digests[2], digests[1]) << "until the next change";
+  EXPECT_EQ(digests[3], digests[0]);
+  EXPECT_EQ(digests[4], digests[0]);
+  EXPECT_EQ(workloads_made_, 2) << "a clip needs no other";
+  EXPECT_EQ(batch_size_, 4);
+}
 
 TEST_F(TrainingWorkerTest, ComputesItsBlocksUntilTheRunIsOver) {
   client_.streams = {{FakeChiefClient::Gives(3, 0, 2), FakeChiefClient::Gives(4, 2, 1), FakeChiefClient::Finishes()}};

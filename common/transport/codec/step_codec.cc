@@ -215,6 +215,7 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   writer.AddNumber(Reply::kEstimatesStepFieldNumber, frame.estimates_step);
   if (frame.values_memory) writer.AddMessage(Reply::kValuesMemoryFieldNumber, *frame.values_memory);
   if (frame.ring) writer.AddMessage(Reply::kRingFieldNumber, *frame.ring);
+  if (frame.settings) writer.AddMessage(Reply::kSettingsFieldNumber, *frame.settings);
   for (const StepPiece& piece : frame.values) {
     writer.AddPiece(Reply::kValueFieldNumber, piece, frame.values_owner);
   }
@@ -281,6 +282,7 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   frame.estimates_step = small.estimates_step();
   if (small.has_values_memory()) frame.values_memory = std::move(*small.mutable_values_memory());
   if (small.has_ring()) frame.ring = std::move(*small.mutable_ring());
+  if (small.has_settings()) frame.settings = std::move(*small.mutable_settings());
   return absl::OkStatus();
 }
 

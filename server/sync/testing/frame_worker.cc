@@ -166,6 +166,7 @@ void FrameWorker::Drain() {
     if (reply.token) {
       token_ = reply.token;
       values_memory_ = reply.values_memory;
+      if (reply.settings) settings_ = reply.settings;
     }
     if (reply.finished) {
       finished_ = true;
@@ -177,7 +178,7 @@ void FrameWorker::Drain() {
 int64_t FrameWorker::values_step() const {
   int64_t newest = -1;
   for (const auto& entry : pieces_) {
-    if (entry.second == kFrameModelSegments) newest = entry.first;
+    if (entry.second >= kFrameModelSegments) newest = entry.first;
   }
   return newest;
 }

@@ -70,6 +70,8 @@ class FrameWorker {
   // The numbers of pieces that came for each step.
   const std::map<int64_t, int>& pieces() const { return pieces_; }
 
+  // Those of the last token that had any.
+  const absl::optional<v1::GradientSettings>& settings() const { return settings_; }
   // Of the last token.
   const absl::optional<v1::SharedMemoryHandle>& values_memory() const { return values_memory_; }
 
@@ -93,6 +95,7 @@ class FrameWorker {
   absl::optional<v1::Token> token_;
   absl::optional<StepFrame> waiting_;
   absl::optional<v1::SharedMemoryHandle> values_memory_;
+  absl::optional<v1::GradientSettings> settings_;
   std::vector<v1::ContributionResult> fates_;
   bool finished_ = false;
   bool errs_ = false;

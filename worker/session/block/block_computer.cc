@@ -35,10 +35,13 @@ absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const confi
       std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()),
                                        // Otherwise a NaN ends the run.
                                        config.training().skip_non_finite() ? NaNs::kAlike : NaNs::kAsTheyAre);
-  ASSIGN_OR_RETURN(
-      computer->transforms_,
-      GradientTransforms::Create(config.optimizer(), computer->workload_.model->spec(), computer->gradients_.get()));
+  RETURN_IF_ERROR(computer->SetTransforms(config.optimizer()));
   return computer;
+}
+
+absl::Status BlockComputer::SetTransforms(const config::v1::OptimizerConfig& optimizer) {
+  ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(optimizer, workload_.model->spec(), gradients_.get()));
+  return absl::OkStatus();
 }
 
 BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,

@@ -45,6 +45,9 @@ class BlockComputer {
   // Over the slots of the last block.
   double mean_loss() const;
 
+  // Multipliers and clips of the blocks that follow. InvalidArgument when they do not fit the model.
+  absl::Status SetTransforms(const config::v1::OptimizerConfig& optimizer);
+
   const Workload& workload() const { return workload_; }
 
  private:
