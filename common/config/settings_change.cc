@@ -24,6 +24,13 @@ config::v1::OptimizerConfig GradientSettings(const config::v1::RunSpec& spec) {
   return settings;
 }
 
+config::v1::LearningRate ConstantRate(float value) {
+  config::v1::LearningRate rate;
+  // An initial rate of 0 is one that is missing.
+  value == 0 ? rate.mutable_piecewise()->add_values(0) : rate.set_initial(value);
+  return rate;
+}
+
 }  // namespace
 
 bool ChangesGradients(const config::v1::RunSpec& before, const config::v1::RunSpec& after) {
@@ -49,6 +56,7 @@ absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replic
 absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const SettingsChange& change,
                                                  absl::optional<int64_t> examples) {
   if (change.optimizer) *spec.mutable_optimizer() = *change.optimizer;
+  if (change.learning_rate) *spec.mutable_optimizer()->mutable_learning_rate() = ConstantRate(*change.learning_rate);
   if (change.batch_size) {
     if (!spec.has_input()) {
       return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", *change.batch_size,

@@ -16,6 +16,8 @@ namespace lockstep {
 struct SettingsChange {
   // All of the learning rate, the optimizer's settings (of the same kind), multipliers and clips.
   absl::optional<config::v1::OptimizerConfig> optimizer;
+  // A constant rate, 0 or more, in place of the optimizer's schedule and warm-up.
+  absl::optional<float> learning_rate;
   // input.batch_size: examples per (step, slot).
   absl::optional<int64_t> batch_size;
 };

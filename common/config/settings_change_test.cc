@@ -39,6 +39,24 @@ std::string Error(const config::v1::RunSpec& spec, const SettingsChange& change,
   return std::string(status.message());
 }
 
+TEST(SettingsChangeTest, AConstantRateReplacesTheSchedule) {
+  config::v1::RunSpec spec = Spec();
+  spec.mutable_optimizer()->mutable_learning_rate()->set_warmup_steps(5);
+  spec.mutable_optimizer()->mutable_learning_rate()->mutable_exponential()->set_decay_steps(2);
+  spec.mutable_optimizer()->mutable_learning_rate()->mutable_exponential()->set_decay_rate(0.5f);
+  SettingsChange change;
+  change.learning_rate = 0.25f;
+  auto changed = WithSettings(spec, change, 96);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->optimizer().learning_rate().DebugString(), "initial: 0.25\n");
+  change.learning_rate = 0;
+  changed = WithSettings(spec, change, 96);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->optimizer().learning_rate().DebugString(), "piecewise {\n  values: 0\n}\n");
+  change.learning_rate = -1;
+  EXPECT_THAT(Error(Spec(), change), HasSubstr("optimizer.learning_rate.initial is -1"));
+}
+
 TEST(SettingsChangeTest, WorkersUseOnlyTheirOwnSettings) {
   const auto changes = [](const std::function<void(config::v1::RunSpec*)>& edit) {
     config::v1::RunSpec after = Spec();

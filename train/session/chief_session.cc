@@ -186,6 +186,10 @@ absl::Status ChiefSession::ChangeSettings(const SettingsChange& change) {
   return process_.chief()->changes()->ChangeSettings(change);
 }
 
+absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() {
+  return process_.chief()->sessions()->GetRunSpec().spec();
+}
+
 absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
 
 absl::StatusOr<std::string> ChiefSession::Save() {

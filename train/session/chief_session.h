@@ -62,6 +62,7 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(AssignedBy::kProgram, values); }
   absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/train_op.h"
 #include "lockstep/v1/chief.pb.h"
@@ -79,10 +80,19 @@ class Session {
   // epochs (docs/sync.md). Errors: InvalidArgument names what is wrong or cannot be changed, before anything has
   // changed; FailedPrecondition on a worker.
   virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
-  // The same, of one setting.
+  // Returns the run's configuration with all changes so far: what the next step is computed with if the caller gates
+  // it. On a worker it may be newer than its block. Errors: Unavailable on a worker whose chief is gone.
+  virtual absl::StatusOr<config::v1::RunSpec> Settings() = 0;
+  // The same as ChangeSettings, of one setting.
   absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
     SettingsChange change;
     change.optimizer = optimizer;
+    return ChangeSettings(change);
+  }
+  // A constant rate in place of the schedule. 0 freezes the variables, but not the optimizer's state.
+  absl::Status ChangeLearningRate(float learning_rate) {
+    SettingsChange change;
+    change.learning_rate = learning_rate;
     return ChangeSettings(change);
   }
   absl::Status ChangeBatchSize(int64_t batch_size) {
@@ -129,6 +139,7 @@ class SessionDecorator : public Session {
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override { return session_->Read(names); }
   absl::Status Assign(absl::Span<const NamedTensor> values) override { return session_->Assign(values); }
   absl::Status ChangeSettings(const SettingsChange& change) override { return session_->ChangeSettings(change); }
+  absl::StatusOr<config::v1::RunSpec> Settings() override { return session_->Settings(); }
   absl::StatusOr<std::vector<std::string>> Uninitialized() override { return session_->Uninitialized(); }
   absl::StatusOr<std::string> Save() override { return session_->Save(); }
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override {

@@ -318,6 +318,27 @@ TEST_F(SessionSettingsTest, OneSettingAfterTheOtherIsBothAtOnce) {
   EXPECT_EQ(DigestOf(12), digest);
 }
 
+TEST_F(SessionSettingsTest, ARateOfZeroFreezesTheVariables) {
+  const auto session = OpenChief();
+  RunTo(session.get(), 3);
+  EXPECT_FLOAT_EQ(session->Settings()->optimizer().learning_rate().initial(), 0.05f);
+  ASSERT_TRUE(session->ChangeLearningRate(0).ok());
+  EXPECT_EQ(session->Settings()->optimizer().learning_rate().piecewise().values_size(), 1);
+  const auto kernel = [&] {
+    const ReadResult read = session->Read({"logits/kernel"}).value();
+    const auto elements = read.values[0].value.flat<float>();
+    return std::vector<float>(elements.begin(), elements.end());
+  };
+  const std::vector<float> before = kernel();
+  RunTo(session.get(), 6);
+  EXPECT_EQ(kernel(), before);
+  ASSERT_TRUE(session->ChangeLearningRate(0.5f).ok());
+  EXPECT_EQ(session->Settings()->optimizer().learning_rate().initial(), 0.5f);
+  RunTo(session.get(), 7);
+  EXPECT_NE(kernel(), before);
+  RunToTheEnd(session.get());
+}
+
 TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   const auto session = OpenChief();
   RunTo(session.get(), 1);

@@ -220,6 +220,11 @@ absl::Status WorkerSession::ChangeSettings(const SettingsChange&) {
   return absl::FailedPreconditionError("settings are changed by the chief's program");
 }
 
+absl::StatusOr<config::v1::RunSpec> WorkerSession::Settings() {
+  ASSIGN_OR_RETURN(v1::GetRunSpecReply run, client_->GetRunSpec());
+  return std::move(*run.mutable_spec());
+}
+
 absl::StatusOr<std::vector<std::string>> WorkerSession::Uninitialized() { return std::vector<std::string>(); }
 
 absl::StatusOr<std::string> WorkerSession::Save() {

@@ -43,6 +43,7 @@ class WorkerSession : public Session, private BlockObserver {
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override;
   absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
   // Both travel with the next block, in the report of its first slot.

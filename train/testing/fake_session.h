@@ -52,6 +52,7 @@ class FakeSession : public Session, public StepGate {
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override;
   absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::StatusOr<config::v1::RunSpec> Settings() override { return config::v1::RunSpec(); }
   absl::StatusOr<std::vector<std::string>> Uninitialized() override { return std::vector<std::string>(); }
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
