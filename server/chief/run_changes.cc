@@ -21,7 +21,7 @@ v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec) {
 
 }  // namespace
 
-absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
+absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedBy by) {
   Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
@@ -39,16 +39,22 @@ absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, Assigned
   return status;
 }
 
-absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by,
+absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by,
                                   Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckAssign(values));
-  RETURN_IF_ERROR(run_->history.CheckOwned());
+  v1::RunRecord::Assignment assignment;
+  assignment.set_step(step);
+  for (const AssignedValue& value : values) assignment.add_variable(value.key);
   // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
-  RETURN_IF_ERROR(run_->history.Update([&](v1::RunRecord* record) {
-    v1::RunRecord::Assignment* const assignment = record->add_assignment();
-    assignment->set_step(step);
-    for (const AssignedValue& value : values) assignment->add_variable(value.key);
-  }));
+  const auto add = [assignment](v1::RunRecord* record) { *record->add_assignment() = assignment; };
+  if (by == ChangedBy::kHook) {
+    run_->history.Note(add);
+    const absl::Status assigned = training->sync()->Assign(values, by);
+    if (!assigned.ok()) run_->history.Note([](v1::RunRecord* record) { record->mutable_assignment()->RemoveLast(); });
+    return assigned;
+  }
+  RETURN_IF_ERROR(run_->history.CheckOwned());
+  RETURN_IF_ERROR(run_->history.Update(add));
   RETURN_IF_ERROR(training->sync()->Assign(values, by));
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
@@ -62,15 +68,12 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
 
 absl::StatusOr<config::v1::RunSpec> RunChanges::Changed(const SettingsChange& change) const {
   const config::v1::RunSpec before = run_->settings.spec();
-  const v1::RunRecord record = run_->history.record();
-  absl::optional<int64_t> examples;
-  if (record.has_data()) examples = record.data().examples();
-  ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(before, change, examples));
+  ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(before, change, run_->history.examples()));
   RETURN_IF_ERROR(CheckSameState(before.optimizer(), after.optimizer()));
   return after;
 }
 
-absl::Status RunChanges::ChangeSettings(const SettingsChange& change) {
+absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy by) {
   Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError(
@@ -83,7 +86,7 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change) {
   absl::Status status = step.status();
   if (status.ok()) {
     MutexLock one_at_a_time(&run_->change_mutex);
-    status = ChangeAt(*step, change, training);
+    status = ChangeAt(*step, change, by, training);
   }
   replicas->ReleaseAfterChange();
   return status;
@@ -97,32 +100,28 @@ absl::Status RunChanges::BeginChange() {
   return run_->life.BeginDeclaration();
 }
 
-absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Training* training) {
+absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, ChangedBy by, Training* training) {
   // Another change may have been made meanwhile.
   ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
   const config::v1::RunSpec before = run_->settings.spec();
   // Asked for again it changes nothing.
-  if (CheckSameRun(before, spec).ok()) return absl::OkStatus();
-  if (!ChangesGradients(before, spec)) return training->Explain(Make(step, spec, training));
+  if (CheckSameRun(before, spec).ok()) {
+    training->log()->CountChange(by, /*made=*/false);
+    return absl::OkStatus();
+  }
+  if (!ChangesGradients(before, spec)) return training->Explain(Make(step, spec, by, training));
   RETURN_IF_ERROR(BeginChange());
-  const absl::Status status = training->Explain(Make(step, spec, training));
+  const absl::Status status = training->Explain(Make(step, spec, by, training));
   MutexLock lock(&run_->mutex);
   run_->life.EndDeclaration();
   run_->changed.SignalAll();
   return status;
 }
 
-absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Training* training) {
-  const bool for_workers = ChangesGradients(run_->settings.spec(), spec);
+absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training) {
   RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
-  RETURN_IF_ERROR(run_->history.CheckOwned());
-  const absl::Status recorded = run_->history.Update([&](v1::RunRecord* record) { AddChange(step, spec, record); });
-  // The next life may find it there: no step may be computed without it.
-  if (!recorded.ok() && run_->history.in_doubt()) {
-    training->Fail(absl::Status(recorded.code(), absl::StrCat("whether it is on record that settings change at step ",
-                                                              step, " is not known: ", recorded.message())));
-  }
-  RETURN_IF_ERROR(recorded);
+  RETURN_IF_ERROR(Record(step, spec, by, training));
+  const bool for_workers = ChangesGradients(run_->settings.spec(), spec);
   if (for_workers) {
     const v1::RunRecord record = run_->history.record();
     auto contract = std::make_shared<const RunContract>(record);
@@ -137,9 +136,10 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Tra
     run_->settings.Set(spec, run_->settings.changes());
   }
   RETURN_IF_ERROR(training->sync()->ChangeSettings(
-      spec.optimizer(), for_workers ? absl::make_optional(GradientSettingsOf(spec)) : absl::nullopt));
+      spec.optimizer(), for_workers ? absl::make_optional(GradientSettingsOf(spec)) : absl::nullopt, by));
   training->SetBatchSize(spec.input().batch_size());
   run_->OnEvent({RunEvent::kChanged, step});
+  if (by == ChangedBy::kHook) return absl::OkStatus();
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
   // Without the checkpoint a recovery would compute across the change.
@@ -148,6 +148,22 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Tra
                                     ", and the checkpoint of it could not be written: ", saved.message()));
   training->Fail(failure);
   return failure;
+}
+
+absl::Status RunChanges::Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training) {
+  const auto add = [step, spec](v1::RunRecord* record) { AddChange(step, spec, record); };
+  if (by == ChangedBy::kHook) {
+    run_->history.Note(add);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(run_->history.CheckOwned());
+  const absl::Status recorded = run_->history.Update(add);
+  // The next life may find it there: no step may be computed without it.
+  if (!recorded.ok() && run_->history.in_doubt()) {
+    training->Fail(absl::Status(recorded.code(), absl::StrCat("whether it is on record that settings change at step ",
+                                                              step, " is not known: ", recorded.message())));
+  }
+  return recorded;
 }
 
 }  // namespace lockstep

@@ -21,27 +21,32 @@ class RunChanges {
   explicit RunChanges(RunState* run) : run_(run) {}
 
   // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step with the values is written, before the next tokens go out. Only where the run is followed. Errors: those
-  // of VariableStore::Assign, of the file system, and of CommitLog::Await.
-  absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
+  // that step with the values is written, before the next tokens go out. A hook's assignment waits for no file: it is
+  // on record with the next checkpoint, and the hook makes it again if there is none. Only where the run is followed.
+  // Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
+  absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
-  // Settings of the run are these as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step is written, before the next tokens go out, with which workers get what they compute with. A program that
-  // starts the run again as it did before continues with them. Only where the run is followed. Errors: InvalidArgument
-  // names the setting that is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
-  absl::Status ChangeSettings(const SettingsChange& change) ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
+  // Settings of the run are these as soon as the step in progress is committed. The disk has them as the values of
+  // Assign. Workers get what they compute with with their next token. A program that starts the run again as it did
+  // before continues with the settings. Only where the run is followed. Errors: InvalidArgument names the setting that
+  // is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
+  absl::Status ChangeSettings(const SettingsChange& change, ChangedBy by = ChangedBy::kProgram)
+      ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
  private:
-  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, AssignedBy by, Training* training)
+  absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Waits until no worker declares what the run lacks; none can before EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The present settings with the change.
   absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
-  absl::Status ChangeAt(int64_t step, const SettingsChange& change, Training* training)
+  absl::Status ChangeAt(int64_t step, const SettingsChange& change, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records the change to `spec`, and makes it.
-  absl::Status Make(int64_t step, const config::v1::RunSpec& spec, Training* training)
+  absl::Status Make(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Adds the change to the record, on the disk unless a hook makes it.
+  absl::Status Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;

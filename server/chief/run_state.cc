@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.initialize = options.initialize;
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
   history.ResolveTarget(options.config.training(), restored.store->step());
-  if (history.Continue(restored.store->step(), restored.session_state.assignments(), changes_settings)) {
+  if (history.Continue(restored.store->step(), restored.session_state, changes_settings)) {
     *declared = std::make_shared<const RunContract>(history.record());
   }
   const v1::RunRecord record = history.record();

@@ -84,7 +84,7 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
     restored.session_state.clear_hook();
     restored.session_state.clear_unseen();
   }
-  if (log_ != nullptr) log_->Start(store_->step(), restored.session_state);
+  if (log_ != nullptr) log_->Start(store_->step(), restored.session_state, options_.history->record().change_size());
   if (!restored.checkpoint) return;
   // If the run ends immediately, the followers' state may be newer than the checkpoint's.
   if (restored.session_state.hook_size() > 0) schedule_.OnSnapshot(store_->step(), StateHash(log_->Serialize()));
@@ -110,7 +110,11 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.directory = options_.chief->logdir;
   checkpoint_writer.keep = options_.config.checkpoint().keep();
   checkpoint_writer.restored = std::move(restored);
-  checkpoint_writer.may_save = [history = options_.history] { return history->CheckOwned(); };
+  // A checkpoint counts the changes that it has: they are on record before it is there.
+  checkpoint_writer.may_save = [history = options_.history]() -> absl::Status {
+    RETURN_IF_ERROR(history->CheckOwned());
+    return history->Flush();
+  };
   checkpoint_writer.writes_all = saves_all();
   checkpoint_writer.events = this;
   ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-void CommitLog::Start(int64_t step, const v1::SessionState& state) {
+void CommitLog::Start(int64_t step, const v1::SessionState& state, int64_t changes) {
   MutexLock lock(&mutex_);
   restored_ = state;
   has_state_ = state.hook_size() > 0;
@@ -14,8 +14,9 @@ void CommitLog::Start(int64_t step, const v1::SessionState& state) {
   state_.clear_unseen();
   if (!has_state_) {
     state_.set_step(step);
-    state_.clear_assignments_by_hooks();
+    ForgetHooksCalls();
   }
+  state_.set_changes(changes);
   commits_.assign(state.unseen().begin(), state.unseen().end());
   changed_.SignalAll();
 }
@@ -34,7 +35,7 @@ void CommitLog::Trim() {
   if (has_state_ && commits_.size() > 2 * kCapacity) {
     has_state_ = false;
     state_.clear_hook();
-    state_.clear_assignments_by_hooks();
+    ForgetHooksCalls();
   }
   while (!commits_.empty() && commits_.size() > kCapacity &&
          (!has_state_ || commits_.front().step() <= state_.step())) {
@@ -71,16 +72,27 @@ void CommitLog::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks
   MutexLock lock(&mutex_);
   has_state_ = true;
   // The same step once more: as a life sets it that has restored it.
-  if (step != state_.step()) state_.clear_assignments_by_hooks();
+  if (step != state_.step()) ForgetHooksCalls();
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};
   Trim();
 }
 
-void CommitLog::CountAssignment(AssignedBy by) {
+void CommitLog::CountAssignment(ChangedBy by) {
   MutexLock lock(&mutex_);
   state_.set_assignments(state_.assignments() + 1);
-  if (by == AssignedBy::kHook) state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
+  if (by == ChangedBy::kHook) state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
+}
+
+void CommitLog::CountChange(ChangedBy by, bool made) {
+  MutexLock lock(&mutex_);
+  if (made) state_.set_changes(state_.changes() + 1);
+  if (by == ChangedBy::kHook) state_.set_changes_by_hooks(state_.changes_by_hooks() + 1);
+}
+
+void CommitLog::ForgetHooksCalls() {
+  state_.clear_assignments_by_hooks();
+  state_.clear_changes_by_hooks();
 }
 
 v1::SessionState CommitLog::restored() const {

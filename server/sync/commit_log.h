@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// Who sets variables between two steps.
-enum class AssignedBy { kProgram, kHook };
+// Who sets variables or changes settings between two steps. What hooks do they do again after a restart.
+enum class ChangedBy { kProgram, kHook };
 
 // The updates of a run in order, for one who follows it (a program's session), and the state that the follower has come
 // to, which every checkpoint holds. Between the two, a checkpoint holds what the follower has not seen, so that after a
@@ -29,8 +29,8 @@ class CommitLog {
 
   explicit CommitLog(Clock* clock) : clock_(clock) {}
 
-  // The run continues at `step`, from a checkpoint with `state` (empty: it had none).
-  void Start(int64_t step, const v1::SessionState& state) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run continues at `step`, from a checkpoint with `state` (empty: it had none), with `changes` of its settings.
+  void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0) ABSL_LOCKS_EXCLUDED(mutex_);
   void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
   // No update follows; `why` is OK when the run is over.
   void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,7 +43,9 @@ class CommitLog {
   // behind is dropped.
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
   // Variables were set once more. What hooks set counts as made since the newest SetState.
-  void CountAssignment(AssignedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Settings were changed. `made`: false if they were these already, so that nothing is on record.
+  void CountChange(ChangedBy by, bool made) ABSL_LOCKS_EXCLUDED(mutex_);
   // The state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -53,6 +55,8 @@ class CommitLog {
  private:
   // Drops what neither the state nor a slow follower needs.
   void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The hooks' state is another one.
+  void ForgetHooksCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   mutable Mutex mutex_;

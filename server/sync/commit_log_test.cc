@@ -101,8 +101,8 @@ TEST_F(CommitLogTest, WhatHooksAssignCountsUntilTheirNextState) {
     return state.assignments_by_hooks();
   };
   log_.SetState(3, Hooks("x"));
-  log_.CountAssignment(AssignedBy::kHook);
-  log_.CountAssignment(AssignedBy::kProgram);
+  log_.CountAssignment(ChangedBy::kHook);
+  log_.CountAssignment(ChangedBy::kProgram);
   EXPECT_EQ(by_hooks(), 1);
   log_.SetState(3, Hooks("x"));
   EXPECT_EQ(by_hooks(), 1) << "a life that has restored it says the same";
@@ -111,15 +111,28 @@ TEST_F(CommitLogTest, WhatHooksAssignCountsUntilTheirNextState) {
   EXPECT_EQ(state.assignments(), 2);
 }
 
+TEST_F(CommitLogTest, ChangesOfSettingsAreCountedToo) {
+  log_.Start(2, {}, /*changes=*/5);
+  log_.SetState(3, Hooks("x"));
+  log_.CountChange(ChangedBy::kHook, /*made=*/true);
+  log_.CountChange(ChangedBy::kHook, /*made=*/false);
+  log_.CountChange(ChangedBy::kProgram, /*made=*/true);
+  EXPECT_EQ(Saved().changes(), 7);
+  EXPECT_EQ(Saved().changes_by_hooks(), 2);
+  log_.SetState(4, Hooks("y"));
+  EXPECT_EQ(Saved().changes(), 7);
+  EXPECT_EQ(Saved().changes_by_hooks(), 0);
+}
+
 TEST_F(CommitLogTest, AssignmentsAreCountedWithoutAFollowersState) {
   log_.Start(5, {});
-  log_.CountAssignment(AssignedBy::kProgram);
+  log_.CountAssignment(ChangedBy::kProgram);
   log_.Append(Commit(6));
   EXPECT_EQ(Saved().assignments(), 1);
   EXPECT_EQ(Saved().unseen_size(), 0);
   CommitLog next(&clock_);
   next.Start(6, Saved());
-  next.CountAssignment(AssignedBy::kProgram);
+  next.CountAssignment(ChangedBy::kProgram);
   v1::SessionState state;
   ASSERT_TRUE(state.ParseFromString(next.Serialize()));
   EXPECT_EQ(state.assignments(), 2);

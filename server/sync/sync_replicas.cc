@@ -238,7 +238,7 @@ absl::Status SyncReplicas::CheckAssign(absl::Span<const AssignedValue> values) c
   return shard_->CheckAssign(values);
 }
 
-absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, AssignedBy by) {
+absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, ChangedBy by) {
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
@@ -258,10 +258,11 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Assign
 }
 
 absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer,
-                                          absl::optional<v1::GradientSettings> for_workers) {
+                                          absl::optional<v1::GradientSettings> for_workers, ChangedBy by) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckHeldLocked());
   RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
+  if (options_.log != nullptr) options_.log->CountChange(by, /*made=*/true);  // a snapshot has both or none
   if (!for_workers) return absl::OkStatus();
   ++changes_.settings;
   changes_.for_workers = *std::move(for_workers);

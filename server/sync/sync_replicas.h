@@ -99,14 +99,14 @@ class SyncReplicas : private StepConnection::Owner {
   absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
   // While the run is held: sets values. Workers that hold other values of this step are sent these before a token.
   // Errors: those of CheckHeld and of VariableStore::Assign.
-  absl::Status Assign(absl::Span<const AssignedValue> values, AssignedBy by = AssignedBy::kProgram)
+  absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. Workers
   // get `for_workers`, if present, with their next token. Errors: those of CheckHeld and of
   // VariableStore::SetOptimizer.
   absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer,
-                              absl::optional<v1::GradientSettings> for_workers = absl::nullopt)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                              absl::optional<v1::GradientSettings> for_workers = absl::nullopt,
+                              ChangedBy by = ChangedBy::kProgram) ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // A snapshot that is not due; nullopt when there is no room for it.

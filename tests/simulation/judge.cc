@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -59,7 +60,7 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
   }
   continued_ = continued_ || finished_;
   ledger_.set_config(config);
-  ledger_.Learn();
+  ledger_.Restart();
   const auto& assignments = ledger_.present().changes().assignments;
   const auto known = static_cast<int64_t>(acknowledged_assignments_.size());
   if (!taken_over_ &&
@@ -116,7 +117,7 @@ void Judge::OnChanged(Process* chief, const RunChanges::Settings& settings) {
 }
 
 bool Judge::KnowsSettings() const {
-  const auto& present = ledger_.present().changes().settings;
+  const auto& present = ledger_.recorded().settings;
   return std::all_of(acknowledged_settings_.begin(), acknowledged_settings_.end(), [&](const auto& settings) {
     return std::any_of(present.begin(), present.end(), [&](const auto& each) { return each.second == settings; });
   });
@@ -147,14 +148,20 @@ void Judge::OnWaited(Process* chief, const absl::Status& status, int64_t step) {
 void Judge::OnSlot(Process* worker, const SlotKey& key, VariableValues values) {
   world_->transcript()->Add(world_->now(), worker->name(), "computes step ", key.step, " slot ", key.slot);
   if (key.step == 0 && key.slot == 0 && ledger_.AreCanaryValues(values)) return;
-  int64_t assignments = 0;
+  std::vector<RunChanges::Assignment> assignments;
   computed_[key.step][key.slot].insert(worker);
   const absl::Status status = ledger_.CheckValues(key.step, values, &assignments);
   if (!status.ok()) Fail(absl::StrCat(worker->name(), " computes with other values: ", status.message()));
-  if (taken_over_ || AreSaved(assignments)) return;
+  if (taken_over_ || AreSaved(NewestByProgram(assignments))) return;
   ledger_.Learn();
-  if (ledger_.CheckValues(key.step, values, &assignments).ok() && AreSaved(assignments)) return;
+  if (ledger_.CheckValues(key.step, values, &assignments).ok() && AreSaved(NewestByProgram(assignments))) return;
   Fail(absl::StrCat(worker->name(), " computes with variables that were set, and no checkpoint has them"));
+}
+
+int64_t Judge::NewestByProgram(const std::vector<RunChanges::Assignment>& assignments) const {
+  auto newest = static_cast<int64_t>(assignments.size());
+  while (newest > 0 && absl::c_linear_search(hook_assignments_, assignments[newest - 1])) --newest;
+  return newest;
 }
 
 bool Judge::AreSaved(int64_t assignments) {
@@ -175,15 +182,28 @@ void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedT
   if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
 }
 
-void Judge::OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
-  ledger_.Learn();
-  const auto& assignments = ledger_.present().changes().assignments;
-  // An assignment that a hook made in an earlier incarnation is not repeated.
+void Judge::OnHookAssigns(const RunChanges::Assignment& assignment) {
+  hook_assignments_.push_back(assignment);
+  announced_ = ledger_.Expect(assignment);
+}
+
+void Judge::OnHookChanges(int64_t step, const RunChanges::Settings& settings) {
+  announced_ = ledger_.Expect(step, settings);
+}
+
+void Judge::OnHookFailed() {
+  if (std::exchange(announced_, false)) ledger_.Retract();
+}
+
+void Judge::OnAssigned(Process* chief, bool by_hook) {
   if (by_hook) {
-    const auto end = assignments.begin() + std::min<int64_t>(acknowledged_, static_cast<int64_t>(assignments.size()));
-    if (std::find(assignments.begin(), end, *by_hook) != end) return;
+    // One that a hook has made in an earlier incarnation is not repeated.
+    if (announced_) ++acknowledged_;
+    return;
   }
+  ledger_.Learn();
   ++acknowledged_;
+  const auto& assignments = ledger_.recorded().assignments;
   if (static_cast<int64_t>(assignments.size()) >= acknowledged_) {
     acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + acknowledged_);
     if (taken_over_ || AreSaved(acknowledged_)) return;
@@ -256,7 +276,8 @@ void Judge::CheckSaved(const std::string& prefix) {
   const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
   const auto reader = BundleReader::Open(disk_->memory(), prefix);
   if (!reader.ok() || taken_over_) return;  // it may be deleted already
-  const absl::Status status = ledger_.CheckCheckpoint(**reader, /*listed=*/false);
+  absl::Status status = ledger_.CheckCheckpoint(**reader, /*listed=*/false);
+  if (status.ok()) status = ledger_.CheckRecorded(**reader);
   if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, " was saved: ", status.ToString()));
 }
 

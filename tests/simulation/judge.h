@@ -65,9 +65,14 @@ class Judge {
   void OnWaited(Process* chief, const absl::Status& status, int64_t step);
   void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
-  // The program was notified that variables were set. See ProgramRole for `by_hook`.
-  void OnAssigned(Process* chief, const absl::optional<RunChanges::Assignment>& by_hook);
+  // The program was notified that variables were set, or settings changed. What its hooks change is announced before,
+  // and need be on the disk only with the next checkpoint.
+  void OnAssigned(Process* chief, bool by_hook);
   void OnChanged(Process* chief, const RunChanges::Settings& settings);
+  void OnHookAssigns(const RunChanges::Assignment& assignment);
+  void OnHookChanges(int64_t step, const RunChanges::Settings& settings);
+  // Nothing came of what a hook has announced last.
+  void OnHookFailed();
   void OnHooksSee(Process* chief, int64_t step);
   void OnHooksEnd(Process* chief, int64_t step);
   void OnWorkerEnded(Process* worker, const absl::Status& status);
@@ -104,6 +109,8 @@ class Judge {
   bool EndIsRecorded();
   // True if a checkpoint has at least this many assignments.
   bool AreSaved(int64_t assignments);
+  // Returns the number of the newest of these assignments that no hook has made; 0 if there is none.
+  int64_t NewestByProgram(const std::vector<RunChanges::Assignment>& assignments) const;
   void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
   // Checks a checkpoint that a chief has logged as saved.
   void CheckSaved(const std::string& prefix);
@@ -134,11 +141,14 @@ class Judge {
   int64_t generation_ = 0;
   std::map<const Process*, int64_t> serving_;  // the highest step of a token that the chief has given
   std::map<const Process*, int64_t> waited_;   // the committed step of a chief that has ended
-  // The number of recorded assignments that the chief's program knows of, these assignments, and the number that a
-  // checkpoint is known to have.
+  // The number of assignments that the chief's program knows of, those of them up to the newest that must be on the
+  // disk, and the number that a checkpoint is known to have.
   int64_t acknowledged_ = 0;
   std::vector<RunChanges::Assignment> acknowledged_assignments_;
   int64_t saved_assignments_ = 0;
+  // All that hooks have ever announced.
+  std::vector<RunChanges::Assignment> hook_assignments_;
+  bool announced_ = false;  // the newest announcement was news
   // The newest step that a chief has logged as saved.
   int64_t saved_step_ = -1;
   Instant last_progress_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/run_record.h"
@@ -12,7 +13,8 @@ namespace simulation {
 
 Ledger::Ledger(World* world, Disk* disk, std::string logdir, const config::v1::RunSpec& config, const RunRules& rules)
     : world_(world), disk_(disk), logdir_(std::move(logdir)), config_(config), rules_(rules) {
-  present_ = Know(ChangesOf(config));
+  recorded_ = ChangesOf(config);
+  present_ = Know(recorded_);
 }
 
 const Reference* Ledger::Know(RunChanges changes) {
@@ -27,16 +29,16 @@ const Reference* Ledger::Know(RunChanges changes) {
 void Ledger::Learn(bool durable) {
   const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
   const auto record = ReadRunRecord(disk_->memory(), logdir_);
-  if (!record.ok() || !*record) {
-    present_ = Know(ChangesOf(config_));
-    return;
+  const bool known = record.ok() && *record;
+  recorded_ = known ? ChangesOf(**record) : ChangesOf(config_);
+  if (known) {
+    finished_ = (*record)->finished();
+    if (durable && (*record)->has_end()) recorded_end_ = std::min(recorded_end_, (*record)->end().step());
   }
-  finished_ = (*record)->finished();
-  if (durable && (*record)->has_end()) recorded_end_ = std::min(recorded_end_, (*record)->end().step());
-  const RunChanges changes = ChangesOf(**record);
+  const RunChanges changes = WithExpected(recorded_);
   if (present_->changes() == changes) return;
   RunChanges part = changes;
-  // If the record only gained assignments, the runs with the earlier ones are known already.
+  // If the run only gained assignments, the runs with the earlier ones are known already.
   const auto& before = present_->changes();
   const bool extends = before.settings == changes.settings && before.assignments.size() <= changes.assignments.size() &&
                        std::equal(before.assignments.begin(), before.assignments.end(), changes.assignments.begin());
@@ -46,6 +48,51 @@ void Ledger::Learn(bool durable) {
     part.assignments.push_back(changes.assignments[i]);
     present_ = Know(part);
   }
+}
+
+RunChanges Ledger::WithExpected(RunChanges changes) const {
+  for (const auto& assignment : expected_.assignments) {
+    if (!absl::c_linear_search(changes.assignments, assignment)) changes.assignments.push_back(assignment);
+  }
+  for (const auto& settings : expected_.settings) {
+    if (!absl::c_linear_search(changes.settings, settings)) changes.settings.push_back(settings);
+  }
+  return changes;
+}
+
+void Ledger::Restart() {
+  expected_ = RunChanges();
+  Learn();
+}
+
+bool Ledger::Expect(const RunChanges::Assignment& assignment) {
+  Learn();
+  if (absl::c_linear_search(present_->changes().assignments, assignment)) return false;
+  expected_.assignments.push_back(assignment);
+  expects_settings_ = false;
+  Learn();
+  return true;
+}
+
+bool Ledger::Expect(int64_t step, const RunChanges::Settings& settings) {
+  Learn();
+  const auto& present = present_->changes().settings;
+  const std::pair<int64_t, RunChanges::Settings> change(step, settings);
+  // The chief does not record a change to the settings that there are.
+  if (present.back().second == settings || absl::c_linear_search(present, change)) return false;
+  expected_.settings.push_back(change);
+  expects_settings_ = true;
+  Learn();
+  return true;
+}
+
+void Ledger::Retract() {
+  if (expects_settings_) {
+    expected_.settings.pop_back();
+  } else {
+    expected_.assignments.pop_back();
+  }
+  Learn();
 }
 
 bool Ledger::WasDue(int64_t step) const {
@@ -63,14 +110,26 @@ absl::Status Ledger::CheckAny(const std::function<absl::Status(const Reference&)
   return check(*present_);
 }
 
-absl::Status Ledger::CheckValues(int64_t step, VariableValues values, int64_t* assignments) {
-  *assignments = std::numeric_limits<int64_t>::max();
+absl::Status Ledger::CheckValues(int64_t step, VariableValues values,
+                                 std::vector<RunChanges::Assignment>* assignments) {
   RETURN_IF_ERROR(CheckAny([&](const Reference& reference) { return reference.CheckValues(step, values); }));
+  const Reference* fewest = nullptr;
   for (const auto& reference : known_) {
-    if (!reference->CheckValues(step, values).ok()) continue;
-    *assignments = std::min(*assignments, static_cast<int64_t>(reference->changes().assignments.size()));
+    if (fewest != nullptr && fewest->changes().assignments.size() <= reference->changes().assignments.size()) continue;
+    if (reference->CheckValues(step, values).ok()) fewest = reference.get();
   }
+  *assignments = fewest->changes().assignments;
   return absl::OkStatus();
+}
+
+absl::Status Ledger::CheckRecorded(const BundleReader& reader) {
+  ASSIGN_OR_RETURN(const v1::SessionState state, SessionStateOf(reader));
+  Learn(/*durable=*/false);
+  const auto assignments = static_cast<int64_t>(recorded_.assignments.size());
+  const auto changes = static_cast<int64_t>(recorded_.settings.size()) - 1;
+  if (state.assignments() <= assignments && state.changes() <= changes) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("it has ", state.assignments(), " assignments and ", state.changes(),
+                                          " changes, the record ", assignments, " and ", changes));
 }
 
 absl::Status Ledger::CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) {

@@ -24,7 +24,8 @@ namespace simulation {
 
 // Follows the end and the changes in a run's record, and knows which values workers may compute with. They are the
 // values of an undisturbed run with the changes that are, or once were, on the record, because a chief that is killed
-// may drop the newest change.
+// may drop the newest change. What hooks change is on the record only with the next checkpoint, so the hooks announce
+// it.
 class Ledger {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
@@ -36,27 +37,40 @@ class Ledger {
   void set_config(const config::v1::RunSpec& config) { config_ = config; }
   // Reads the record as a starting chief would. Unless `durable`, a power cut may lose it, so its end does not count.
   void Learn(bool durable = true);
+  // Another incarnation of the chief serves: what hooks have announced to earlier ones and no record has is lost.
+  void Restart();
+  // A hook is about to make this change. Returns false if the present run has it already.
+  bool Expect(const RunChanges::Assignment& assignment);
+  bool Expect(int64_t step, const RunChanges::Settings& settings);
+  // The newest such change that was not known was not made.
+  void Retract();
   // The earliest end that was ever recorded; kNoEnd without one.
   int64_t recorded_end() const { return recorded_end_; }
   // True if the record says that the run has finished.
   bool finished() const { return finished_; }
-  // The run with all changes of the record.
+  // The changes that the record has.
+  const RunChanges& recorded() const { return recorded_; }
+  // The run with all changes of the record, and those of hooks that are not on it yet.
   const Reference& present() const { return *present_; }
   // True if the run ends at `step` by itself, with the changes that are or once were on the record. A recorded end
   // stays, even when a later incarnation resumes an earlier checkpoint and makes changes with which the run would not
   // end there.
   bool WasDue(int64_t step) const;
 
-  // Returns OK if an undisturbed run computes the step with these values. Sets `assignments` to the least number of
-  // assignments in such a run.
-  absl::Status CheckValues(int64_t step, VariableValues values, int64_t* assignments);
+  // Returns OK if an undisturbed run computes the step with these values. Sets `assignments` to those of such a run,
+  // the one with the fewest.
+  absl::Status CheckValues(int64_t step, VariableValues values, std::vector<RunChanges::Assignment>* assignments);
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values);
   // Returns OK if the present run would save this checkpoint, or, if it is not `listed`, any run that ever was on
   // record.
   absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
+  // Returns OK if the record has all changes that the checkpoint counts.
+  absl::Status CheckRecorded(const BundleReader& reader);
   bool AreCanaryValues(VariableValues values) const { return present_->AreCanaryValues(values); }
 
  private:
+  // Adds the changes that hooks have announced and `changes` lacks.
+  RunChanges WithExpected(RunChanges changes) const;
   // Returns the run with these changes, and adds it if it is new.
   const Reference* Know(RunChanges changes);
   // Returns OK if `check` does for any known run.
@@ -70,6 +84,10 @@ class Ledger {
   // Runs with fewer assignments precede runs with more.
   std::vector<std::unique_ptr<const Reference>> known_;
   const Reference* present_ = nullptr;
+  RunChanges recorded_;
+  // The changes that hooks have announced, in order, without the settings at step 0.
+  RunChanges expected_;
+  bool expects_settings_ = false;  // the newest is a change of settings
   int64_t recorded_end_ = kNoEnd;
   bool finished_ = false;
 };

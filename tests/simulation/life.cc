@@ -219,7 +219,12 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   program.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
     judge_.OnRead(reader, step, values);
   };
-  program.on_assigned = [this](Process* chief, const absl::optional<RunChanges::Assignment>& by_hook) {
+  program.on_hook_assigns = [this](const RunChanges::Assignment& assignment) { judge_.OnHookAssigns(assignment); };
+  program.on_hook_changes = [this](int64_t step, const RunChanges::Settings& settings) {
+    judge_.OnHookChanges(step, settings);
+  };
+  program.on_hook_failed = [this] { judge_.OnHookFailed(); };
+  program.on_assigned = [this](Process* chief, bool by_hook) {
     judge_.OnAssigned(chief, by_hook);
     if (!by_hook || !std::exchange(kills_after_assignment_, false)) return;
     world_.scheduler()->At(world_.now(), [this, chief] { world_.Kill(chief); });

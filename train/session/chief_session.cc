@@ -176,14 +176,10 @@ absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> name
   return ReadSnapshot(training()->sync()->TakeSnapshot(), names);
 }
 
-absl::Status ChiefSession::AssignAs(AssignedBy by, absl::Span<const NamedTensor> tensors) {
+absl::Status ChiefSession::AssignAs(ChangedBy by, absl::Span<const NamedTensor> tensors) {
   std::vector<AssignedValue> values;
   for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
   return process_.chief()->changes()->Assign(values, by);
-}
-
-absl::Status ChiefSession::ChangeSettings(const SettingsChange& change) {
-  return process_.chief()->changes()->ChangeSettings(change);
 }
 
 absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() {

@@ -60,8 +60,10 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<int64_t> GlobalStep() override;
   bool is_chief() const override { return true; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
-  absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(AssignedBy::kProgram, values); }
-  absl::Status ChangeSettings(const SettingsChange& change) override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(ChangedBy::kProgram, values); }
+  absl::Status ChangeSettings(const SettingsChange& change) override {
+    return process_.chief()->changes()->ChangeSettings(change);
+  }
   absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
@@ -75,7 +77,10 @@ class ChiefSession : public Session, public StepGate {
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
   absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) override;
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
-    return AssignAs(AssignedBy::kHook, values);
+    return AssignAs(ChangedBy::kHook, values);
+  }
+  absl::Status ChangeByHook(const SettingsChange& change) override {
+    return process_.chief()->changes()->ChangeSettings(change, ChangedBy::kHook);
   }
   v1::SessionState restored() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -93,7 +98,7 @@ class ChiefSession : public Session, public StepGate {
   absl::Status Serve(const SessionMachine& machine);
   // `last_state` may be null.
   absl::Status EndRun(const std::string& reason, const v1::SessionState* last_state);
-  absl::Status AssignAs(AssignedBy by, absl::Span<const NamedTensor> values);
+  absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.
   void OnWorkerFailure(absl::Status why);
   // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.

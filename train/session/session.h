@@ -69,16 +69,17 @@ class Session {
   // ResourceExhausted when the caller is too slow for the steps.
   virtual absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) = 0;
   // Sets variables or optimizer state between two steps, on the chief. It is recorded, and a checkpoint of the step
-  // with the new values is written before the next tokens go out. Exact only where the caller gates the step. Of a name
-  // given twice the last value counts. Errors: InvalidArgument for a wrong name or shape; FailedPrecondition on a
-  // worker.
+  // with the new values is written before the next tokens go out. If a hook calls it in BeforeRun or AfterRun, it waits
+  // for no file: after a restart the hook sees the steps since the newest checkpoint again, and must make the same
+  // calls again. Exact only where the caller gates the step. Of a name given twice the last value counts. Errors:
+  // InvalidArgument for a wrong name or shape; FailedPrecondition on a worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
-  // From the next step on the run has these settings, on the chief. It is recorded, and a checkpoint of the step is
-  // written before the next tokens go out; a program that is started again as before continues with them. Exact only
-  // where the caller gates the step. After a change of the batch size to B a batch of (step, slot) is what it would be
-  // in a run that always had B: of replicas R it begins at the example (step * R + slot) * B of the endless stream of
-  // epochs (docs/sync.md). Errors: InvalidArgument names what is wrong or cannot be changed, before anything has
-  // changed; FailedPrecondition on a worker.
+  // From the next step on the run has these settings, on the chief. They are recorded as assigned values are, and a
+  // program that is started again as before continues with them. Exact only where the caller gates the step. After a
+  // change of the batch size to B a batch of (step, slot) is what it would be in a run that always had B: of replicas R
+  // it begins at the example (step * R + slot) * B of the endless stream of epochs (docs/sync.md). Errors:
+  // InvalidArgument names what is wrong or cannot be changed, before anything has changed; FailedPrecondition on a
+  // worker.
   virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
   // Returns the run's configuration with all changes so far: what the next step is computed with if the caller gates
   // it. On a worker it may be newer than its block. Errors: Unavailable on a worker whose chief is gone.

@@ -30,9 +30,12 @@ class StepGate {
   // counts once the end is recorded, so that no checkpoint has that state without the end.
   virtual absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) = 0;
 
-  // Session::Assign, called by a hook. Checkpoints hold how often that was since the newest SetState: the life that
-  // continues from one shows the hooks those steps again, and they make the same calls.
+  // Session::Assign, called by a hook, but without waiting for the disk. Checkpoints hold how often that was since the
+  // newest SetState: the life that continues from one shows the hooks those steps again, and they make the same calls.
   virtual absl::Status AssignByHook(absl::Span<const NamedTensor> values) = 0;
+
+  // Session::ChangeSettings, called by a hook. Counted in the same way.
+  virtual absl::Status ChangeByHook(const SettingsChange& change) = 0;
 
   // What the checkpoint held from which the run continues; no hooks when there was none, or nothing in it.
   virtual v1::SessionState restored() const = 0;

@@ -111,6 +111,11 @@ absl::Status FakeSession::AssignByHook(absl::Span<const NamedTensor> values) {
   return Assign(values);
 }
 
+absl::Status FakeSession::ChangeByHook(const SettingsChange& change) {
+  state_.set_changes_by_hooks(state_.changes_by_hooks() + 1);
+  return ChangeSettings(change);
+}
+
 absl::Status FakeSession::ChangeSettings(const SettingsChange&) {
   if (!options_.chief) return absl::FailedPreconditionError("ChangeSettings on a worker");
   calls_.push_back(absl::StrCat("change ", newest_));
@@ -153,7 +158,10 @@ void FakeSession::AllowThrough(int64_t limit) {
 
 void FakeSession::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
   calls_.push_back(absl::StrCat("state ", step));
-  if (step != state_.step()) state_.clear_assignments_by_hooks();
+  if (step != state_.step()) {
+    state_.clear_assignments_by_hooks();
+    state_.clear_changes_by_hooks();
+  }
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};
 }

@@ -64,6 +64,7 @@ class FakeSession : public Session, public StepGate {
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
   absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) override;
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override;
+  absl::Status ChangeByHook(const SettingsChange& change) override;
   v1::SessionState restored() const override { return options_.restored; }
   void SeekTo(int64_t step) override { seen_ = step; }
 

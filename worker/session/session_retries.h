@@ -16,8 +16,8 @@ namespace lockstep {
 // sessions fail and bring nothing, for as long as it may wait for a chief, or when the address file says that the run
 // is over (IsEndOfRun). A worker that never had a session believes that only when it is still said after kEndGrace: a
 // chief that is to continue the run may be starting at the same time. A chief that sends the worker away (Aborted:
-// variables or settings were changed, or it was restarted) knows it and is never given up. It is asked for another
-// session at once, up to kAtOnce times before one brings something. Pure: no lock, no clock, no I/O.
+// the worker held old values for too long, or the chief was restarted) knows it and is never given up. It is asked for
+// another session at once, up to kAtOnce times before one brings something. Pure: no lock, no clock, no I/O.
 class SessionRetries {
  public:
   static constexpr absl::Duration kEndGrace = absl::Seconds(3);

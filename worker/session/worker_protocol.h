@@ -58,8 +58,8 @@ class WorkerProtocol {
   Effects OnToken();
   // The run is over; `message` is empty if it went well.
   Effects OnFinished(const std::string& message);
-  // The wait for a token failed. A chief that ends the stream itself (Aborted: it sets variables or settings) has taken
-  // the block before.
+  // The wait for a token failed. A chief that ends the stream itself (Aborted: it gave up the step, for example) has
+  // taken the block before.
   Effects OnError(absl::Status status);
   // A block was computed, or was not; `own`: the failure is the worker's, not the chief's or the stream's.
   Effects OnBlock(absl::Status status, bool own);

@@ -38,6 +38,11 @@ v1::RunRecord RunHistory::record() const {
   return record_;
 }
 
+absl::optional<int64_t> RunHistory::examples() const {
+  MutexLock lock(&mutex_);
+  return record_.has_data() ? absl::make_optional(record_.data().examples()) : absl::nullopt;
+}
+
 RunTarget RunHistory::target() const {
   MutexLock lock(&mutex_);
   return target_;
@@ -48,12 +53,13 @@ void RunHistory::ResolveTarget(const config::v1::TrainingConfig& config, int64_t
   target_ = RunTarget::Resolve(config, known_ ? &record_ : nullptr, restored);
 }
 
-bool RunHistory::Continue(int64_t restored, int64_t assignments, bool changes_settings) {
+bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) {
   MutexLock lock(&mutex_);
   // This life has yet to say it.
   record_.clear_finished();
-  while (record_.assignment_size() > assignments) record_.mutable_assignment()->RemoveLast();
-  const bool dropped = DropLaterChanges(restored, &record_);
+  while (record_.assignment_size() > state.assignments()) record_.mutable_assignment()->RemoveLast();
+  const bool dropped =
+      DropLaterChanges(restored, state.has_changes() ? absl::make_optional(state.changes()) : absl::nullopt, &record_);
   // Settings of a change that is later than all checkpoints that are left hold from here on.
   for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
   if (!changes_settings) return dropped;
@@ -63,10 +69,12 @@ bool RunHistory::Continue(int64_t restored, int64_t assignments, bool changes_se
   return dropped;
 }
 
-void RunHistory::BeginWriting() {
+v1::RunRecord RunHistory::BeginWriting() {
   MutexLock lock(&mutex_);
   while (writing_) written_.Wait(&mutex_);
   writing_ = true;
+  notes_.clear();
+  return record_;
 }
 
 bool RunHistory::in_doubt() const {
@@ -87,21 +95,37 @@ absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful 
   known_ = true;
   record_ = std::move(record);
   target_ = std::move(target);
+  for (const auto& note : notes_) note(&record_);
+  unwritten_ = !notes_.empty();
   return status;
 }
 
 absl::Status RunHistory::Update(const std::function<void(v1::RunRecord*)>& change) {
-  BeginWriting();
-  v1::RunRecord record = this->record();
+  v1::RunRecord record = BeginWriting();
   change(&record);
   return Write(std::move(record), target(), Doubtful::kDropped);
 }
 
+void RunHistory::Note(const std::function<void(v1::RunRecord*)>& change) {
+  MutexLock lock(&mutex_);
+  change(&record_);
+  unwritten_ = true;
+  if (writing_) notes_.push_back(change);
+}
+
+absl::Status RunHistory::Flush() {
+  {
+    MutexLock lock(&mutex_);
+    if (!unwritten_) return absl::OkStatus();
+  }
+  return Update([](v1::RunRecord*) {});
+}
+
 absl::Status RunHistory::EndAt(int64_t step, const std::string& reason) {
-  BeginWriting();
+  v1::RunRecord record = BeginWriting();
   RunTarget target = this->target();
   target.EndAt(step, reason);
-  absl::Status status = Write(record(), std::move(target), Doubtful::kKept);
+  absl::Status status = Write(std::move(record), std::move(target), Doubtful::kKept);
   if (status.ok() || !in_doubt() || this->target().total_steps() > step) return status;
   return absl::UnknownError(
       absl::StrCat("whether it is on record that the run ends at step ", step, " is not known: ", status.message()));

@@ -1,18 +1,22 @@
 #ifndef LOCKSTEP_SERVER_CHIEF_RUN_RUN_HISTORY_H_
 #define LOCKSTEP_SERVER_CHIEF_RUN_RUN_HISTORY_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run/run_target.h"
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/v1/run_record.pb.h"
+#include "lockstep/v1/session_state.pb.h"
 
 namespace lockstep {
 
@@ -34,15 +38,23 @@ class RunHistory {
   // What the logdir has becomes the record; false when it has none. Before all else.
   absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of examples of the training data, if the record has it.
+  absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the record. Errors: those of the file system; nothing has changed then, but when the record is in_doubt the
   // next life may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The run continues from the checkpoint of global step `restored`, in which `assignments` were made: what the record
-  // has of later ones has not come into any weights, and is dropped, and so is that the run is finished.
-  // `changes_settings`: from here on it has other settings than the record. Returns whether changes of settings were
-  // dropped as well, which a program had made at later steps. Written by the next Update.
-  bool Continue(int64_t restored, int64_t assignments, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Changes the record in memory, without waiting for the disk. What is noted is written by Flush, or with the next
+  // Update or EndAt.
+  void Note(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes what was noted; OK if all is written. Errors: those of Update; the notes stay.
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The run continues from the checkpoint of global step `restored`, with `state`: what the record has of later
+  // assignments and changes has not come into any weights, and is dropped, and so is that the run is finished.
+  // `changes_settings`: from here on it has other settings than the record. Returns whether what workers had declared
+  // was dropped as well, as they compute with other settings. Written by the next Update.
+  bool Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // The run continues from the checkpoint of global step `restored`. Written by the next Update.
   void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
   RunTarget target() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,8 +69,8 @@ class RunHistory {
   enum class Doubtful { kDropped, kKept };
   // Doubtful: what becomes of a change that is in doubt.
   absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Until no other change is being written.
-  void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until no other change is being written. Returns the record.
+  v1::RunRecord BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
   RunEvents* const events_;
@@ -66,6 +78,10 @@ class RunHistory {
   mutable Mutex mutex_;
   CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // The record has notes that are not written.
+  bool unwritten_ ABSL_GUARDED_BY(mutex_) = false;
+  // The notes made since the record that is being written was taken.
+  std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   bool in_doubt_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);

@@ -111,13 +111,48 @@ TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
                     record->mutable_config()->mutable_training()->set_seed(1);
                   })
                   .ok());
-  history->Continue(/*restored=*/6, /*assignments=*/2, /*changes_settings=*/false);
+  v1::SessionState state;
+  state.set_assignments(2);
+  history->Continue(/*restored=*/6, state, /*changes_settings=*/false);
   EXPECT_EQ(history->record().assignment_size(), 2);
   EXPECT_EQ(history->record().change(0).step(), 6) << "the steps from 6 on are computed with the settings of today";
-  history->Continue(/*restored=*/8, /*assignments=*/2, /*changes_settings=*/true);
+  history->Continue(/*restored=*/8, state, /*changes_settings=*/true);
   ASSERT_EQ(history->record().change_size(), 2);
   EXPECT_EQ(history->record().change(1).step(), 8);
   EXPECT_EQ(history->record().change(1).before().training().seed(), 1);
+}
+
+TEST_F(RunHistoryTest, NotesAreWrittenWithTheNextChange) {
+  auto history = Begin();
+  const auto on_disk = [&] { return ReadRunRecord(&fs_, "d").value()->assignment_size(); };
+  const auto note = [&](int64_t step) {
+    history->Note([step](v1::RunRecord* record) { record->add_assignment()->set_step(step); });
+  };
+  note(3);
+  EXPECT_EQ(history->record().assignment_size(), 1);
+  EXPECT_EQ(on_disk(), 0);
+  ASSERT_TRUE(history
+                  ->Update([&](v1::RunRecord* record) {
+                    record->set_declared_by("b");
+                    note(4);  // by another thread, while this is being written
+                  })
+                  .ok());
+  EXPECT_EQ(on_disk(), 1);
+  EXPECT_EQ(history->record().declared_by(), "b");
+  ASSERT_EQ(history->record().assignment_size(), 2);
+  EXPECT_EQ(history->record().assignment(1).step(), 4);
+  faulty_.FailFrom(1, absl::InternalError("Input/output error"));
+  EXPECT_FALSE(history->Flush().ok());
+  EXPECT_EQ(history->record().assignment_size(), 2);
+  faulty_.Heal();
+  EXPECT_TRUE(history->Flush().ok());
+  EXPECT_EQ(on_disk(), 2);
+  faulty_.FailFrom(1, absl::InternalError("Input/output error"));
+  EXPECT_TRUE(history->Flush().ok()) << "there is nothing to write";
+  note(5);
+  faulty_.Heal();
+  EXPECT_TRUE(history->EndAt(40, "enough").ok());
+  EXPECT_EQ(on_disk(), 3);
 }
 
 TEST_F(RunHistoryTest, WithoutALogdirItIsKeptInMemory) {

@@ -58,9 +58,10 @@ void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config) 
   if (replaced.has_batch_size()) config->mutable_input()->set_batch_size(replaced.batch_size());
 }
 
-bool DropLaterChanges(int64_t restored, v1::RunRecord* record) {
+bool DropLaterChanges(int64_t restored, absl::optional<int64_t> changes, v1::RunRecord* record) {
   const config::v1::RunSpec before = record->config();
-  while (EndsWithProgramsChange(*record) && record->change(record->change_size() - 1).step() > restored) {
+  while (EndsWithProgramsChange(*record) &&
+         (changes ? record->change_size() > *changes : record->change(record->change_size() - 1).step() > restored)) {
     TakeBack(record->change(record->change_size() - 1), record->mutable_config());
     record->mutable_change()->RemoveLast();
   }

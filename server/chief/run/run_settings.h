@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/chief.pb.h"
@@ -51,9 +52,10 @@ config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 // Changes `config`, which applied from the change on, to what applied before it.
 void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
 
-// The run continues from the checkpoint of global step `restored`: drops the changes that a program made at later
-// steps, which it makes again when it comes there. Returns whether that dropped what workers had declared.
-bool DropLaterChanges(int64_t restored, v1::RunRecord* record);
+// The run continues from the checkpoint of global step `restored`, to which `changes` of the record apply: drops the
+// others, which a program made later and makes again. If the checkpoint does not know their number, these are the
+// changes at later steps. Returns whether that dropped what workers had declared.
+bool DropLaterChanges(int64_t restored, absl::optional<int64_t> changes, v1::RunRecord* record);
 
 // What a program that starts the run with `given` computes with: the settings that it has changed are the record's.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);

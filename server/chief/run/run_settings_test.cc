@@ -85,7 +85,7 @@ TEST_F(RunSettingsTest, AProgramsBatchSizeStaysToo) {
   AddChange(5, with_batch(8), &record_);
   EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 8);
   EXPECT_EQ(ConfigAtStart(record_).input().batch_size(), 4);
-  EXPECT_TRUE(DropLaterChanges(4, &record_));
+  EXPECT_TRUE(DropLaterChanges(4, absl::nullopt, &record_));
   EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 4);
 }
 
@@ -108,7 +108,7 @@ TEST_F(RunSettingsTest, EachChangeIsTakenBackByItself) {
     spec->mutable_input()->set_batch_size(1);
   });
   for (auto last = static_cast<int64_t>(specs.size()) - 1; last >= 0; --last) {
-    DropLaterChanges(last, &record_);
+    DropLaterChanges(last, absl::nullopt, &record_);
     EXPECT_EQ(record_.config().DebugString(), specs[static_cast<size_t>(last)].DebugString());
   }
 }
@@ -119,18 +119,28 @@ TEST_F(RunSettingsTest, DropsTheChangesOfStepsThatAreComputedAgain) {
   clipped.mutable_optimizer()->mutable_clip()->set_by_norm(1);
   AddChange(8, clipped, &record_);
   Declare();
-  EXPECT_FALSE(DropLaterChanges(8, &record_)) << "the state of step 8 is the same before and after";
+  EXPECT_FALSE(DropLaterChanges(8, absl::nullopt, &record_)) << "the state of step 8 is the same before and after";
   EXPECT_EQ(record_.change_size(), 2);
   EXPECT_EQ(record_.model_part_size(), 1);
-  EXPECT_TRUE(DropLaterChanges(7, &record_));
+  EXPECT_TRUE(DropLaterChanges(7, absl::nullopt, &record_));
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
   EXPECT_EQ(record_.change_size(), 1);
   EXPECT_EQ(record_.model_part_size(), 0) << "they were declared with other settings";
   Declare();
-  EXPECT_FALSE(DropLaterChanges(0, &record_)) << "workers compute the same with any rate";
+  EXPECT_FALSE(DropLaterChanges(0, absl::nullopt, &record_)) << "workers compute the same with any rate";
   EXPECT_EQ(record_.model_part_size(), 1);
   EXPECT_EQ(RateOf(record_.config()), 0.1f);
   EXPECT_EQ(record_.change_size(), 0);
+}
+
+TEST_F(RunSettingsTest, KeepsTheChangesThatTheCheckpointHas) {
+  AddChange(5, WithRate(0.01f), &record_);
+  AddChange(5, WithRate(0.001f), &record_);
+  DropLaterChanges(5, /*changes=*/1, &record_);
+  EXPECT_EQ(record_.change_size(), 1) << "the checkpoint was taken between the two";
+  EXPECT_EQ(RateOf(record_.config()), 0.01f);
+  DropLaterChanges(5, /*changes=*/0, &record_);
+  EXPECT_EQ(RateOf(record_.config()), 0.1f);
 }
 
 }  // namespace

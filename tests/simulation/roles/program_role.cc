@@ -147,17 +147,19 @@ class AssigningHook : public train::Hook {
     if (!process_->ghost()) role_.on_read(process_, run.fetched_step, fetched);
     if (role_.rules.assigns_by_chance && process_->world()->random()->Chance(0.5)) return absl::OkStatus();
     const std::vector<train::NamedTensor> values = DrawAssignment(role_.chief.config, static_cast<uint64_t>(step));
+    RunChanges::Assignment assignment;
+    assignment.step = step;
+    for (const train::NamedTensor& value : values) assignment.variables.push_back(value.name);
+    if (!process_->ghost()) role_.on_hook_assigns(assignment);
     const absl::Status assigned = context.session().Assign(values);
+    if (!assigned.ok() && !process_->ghost()) role_.on_hook_failed();
     if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
     // A disk fault may be transient, so another session tries again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
     RETURN_IF_ERROR(assigned);
-    RunChanges::Assignment assignment;
-    assignment.step = step;
-    for (const train::NamedTensor& value : values) assignment.variables.push_back(value.name);
-    if (!process_->ghost()) role_.on_assigned(process_, assignment);
+    if (!process_->ghost()) role_.on_assigned(process_, /*by_hook=*/true);
     return absl::OkStatus();
   }
 
@@ -180,13 +182,13 @@ class ChangingHook : public train::Hook {
     const int64_t step = run.result.global_step;
     if (!GatesAt(step)) return absl::OkStatus();
     const RunChanges::Settings settings = DrawSettings(static_cast<uint64_t>(step));
+    if (!process_->ghost()) role_.on_hook_changes(step, settings);
     const absl::Status changed = ChangeTo(role_.chief.config, settings, &context.session());
+    if (!changed.ok() && !process_->ghost()) role_.on_hook_failed();
     if (WasNotHeld(changed) && !process_->ghost()) role_.on_wrong(process_, std::string(changed.message()));
     const bool ends = absl::IsCancelled(changed) || absl::IsOutOfRange(changed) || absl::IsFailedPrecondition(changed);
     if (!changed.ok() && !ends) return absl::UnavailableError(changed.message());
-    RETURN_IF_ERROR(changed);
-    if (!process_->ghost()) role_.on_changed(process_, settings);
-    return absl::OkStatus();
+    return changed;
   }
 
  private:
@@ -242,7 +244,7 @@ class RunningProgram {
         return absl::OkStatus();
       }
       RETURN_IF_ERROR(session->Assign(DrawAssignment(role_.chief.config, random->Next())));
-      if (!process_->ghost()) role_.on_assigned(process_, absl::nullopt);
+      if (!process_->ghost()) role_.on_assigned(process_, /*by_hook=*/false);
       return absl::OkStatus();
     });
     LOG(INFO) << "what the program wanted: " << status;

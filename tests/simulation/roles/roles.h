@@ -60,10 +60,13 @@ struct ProgramRole {
   RunRules rules;
   // Callbacks, called by the program's hooks and threads.
   OnRead on_read;
-  // The program knows that variables were set. `by_hook` is a hook's assignment, made in this incarnation or an earlier
-  // one.
-  std::function<void(Process*, const absl::optional<RunChanges::Assignment>& by_hook)> on_assigned;
-  // The program knows that the run has these settings.
+  // A hook is about to set variables, or to change settings at this step. An earlier incarnation may have done it.
+  std::function<void(const RunChanges::Assignment&)> on_hook_assigns;
+  std::function<void(int64_t step, const RunChanges::Settings&)> on_hook_changes;
+  std::function<void()> on_hook_failed;
+  // The program knows that variables were set.
+  std::function<void(Process*, bool by_hook)> on_assigned;
+  // A thread of the program knows that the run has these settings.
   std::function<void(Process*, const RunChanges::Settings&)> on_changed;
   // The program's hooks are about to see the update that makes this step, or have ended the run at this step.
   std::function<void(Process*, int64_t step)> on_hooks_see;

@@ -1,4 +1,5 @@
-// A hook that sets variables to a function of what they were, under kills and stops of the chief: it is done once.
+// A hook that sets variables and the learning rate to functions of what they were, under kills and stops of the chief:
+// it is done once.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,12 +32,12 @@ constexpr char kRun[] = R"(
 )";
 
 enum class Where { kBeforeRun, kAfterRun };
-enum class End { kNone, kKilledInTheCallback, kKilledLater, kStoppedInTheCallback };
+enum class End { kNone, kKilledInTheCallback, kSavedAndKilled, kKilledLater, kStoppedInTheCallback };
 
-// Halves the weights at some steps.
+// Halves the weights and the learning rate at some steps.
 class HalvingHook : public Hook {
  public:
-  // `then` is called behind each Assign, with its step.
+  // `then` is called behind each change and each Assign, with its step.
   HalvingHook(Where where, std::function<void(int64_t)> then) : where_(where), then_(std::move(then)) {}
 
   std::string name() const override { return "halving"; }
@@ -53,6 +54,9 @@ class HalvingHook : public Hook {
     ASSIGN_OR_RETURN(ReadResult read, session->Read({"logits/kernel"}));
     std::vector<float> values;
     for (const float value : read.values[0].value.flat<float>()) values.push_back(value / 2);
+    ASSIGN_OR_RETURN(const config::v1::RunSpec settings, session->Settings());
+    RETURN_IF_ERROR(session->ChangeLearningRate(settings.optimizer().learning_rate().initial() / 2));
+    then_(step);
     RETURN_IF_ERROR(session->Assign({NamedFloats("logits/kernel", {4, 3}, values).value()}));
     then_(step);
     return absl::OkStatus();
@@ -64,8 +68,8 @@ class HalvingHook : public Hook {
 
 class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, End>> {
  protected:
-  // One life of the chief. True at the end of the run.
-  bool Live(FileSystem* disk, End end) {
+  // One life of the chief, which ends in the callback of this number. True at the end of the run.
+  bool Live(FileSystem* disk, End end, int last_callback) {
     FaultyFileSystem fs(disk);
     SessionOptions options;
     options.op = op_;
@@ -73,8 +77,13 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     options.fs = &fs;
     options.program = "halving";
     std::unique_ptr<ChiefSession> chief = ChiefSession::Open(options).value();
-    HalvingHook hook(std::get<Where>(GetParam()), [&](int64_t step) {
-      if (end == End::kKilledInTheCallback) fs.KillAfter(0);
+    int callbacks = 0;
+    bool killed = false;
+    HalvingHook hook(std::get<Where>(GetParam()), [&](int64_t) {
+      if (++callbacks != last_callback) return;
+      if (end == End::kSavedAndKilled) EXPECT_TRUE(chief->Save().ok());
+      killed = end == End::kKilledInTheCallback || end == End::kSavedAndKilled;
+      if (killed) fs.KillAfter(0);
       if (end != End::kStoppedInTheCallback) return;
       const absl::Status stopped = chief->Stop();
       EXPECT_TRUE(stopped.ok()) << stopped;
@@ -86,7 +95,7 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     int64_t step = 0;
     while (step < kLastStep) {
       const auto result = session->Run(op_);
-      if (!result.ok()) return false;
+      if (!result.ok() || killed) return false;
       step = result->global_step;
       if (end == End::kKilledLater && (step == 6 || step == 9)) {
         fs.KillAfter(0);
@@ -100,11 +109,14 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
   std::string Train(End end, int lives) {
     MemoryFileSystem disk;
     for (int life = 1; life < lives; ++life) {
-      EXPECT_FALSE(Live(&disk, end));
+      EXPECT_FALSE(Live(&disk, end, /*last_callback=*/life));
       if (end != End::kStoppedInTheCallback) disk.DropUnsyncedData();
     }
-    EXPECT_TRUE(Live(&disk, End::kNone));
-    EXPECT_EQ(ReadRunRecord(&disk, "run").value().value().assignment_size(), 2);
+    EXPECT_TRUE(Live(&disk, End::kNone, /*last_callback=*/0));
+    const v1::RunRecord record = ReadRunRecord(&disk, "run").value().value();
+    EXPECT_EQ(record.assignment_size(), 2);
+    EXPECT_EQ(record.change_size(), 2);
+    EXPECT_FLOAT_EQ(record.config().optimizer().learning_rate().initial(), 0.05f);
     return CheckpointDigest(*BundleReader::Open(&disk, absl::StrCat("run/model.ckpt-", kLastStep)).value()).value();
   }
 
@@ -113,8 +125,8 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
 
 INSTANTIATE_TEST_SUITE_P(Ends, HookAssignmentsTest,
                          ::testing::Combine(::testing::Values(Where::kBeforeRun, Where::kAfterRun),
-                                            ::testing::Values(End::kKilledInTheCallback, End::kKilledLater,
-                                                              End::kStoppedInTheCallback)));
+                                            ::testing::Values(End::kKilledInTheCallback, End::kSavedAndKilled,
+                                                              End::kKilledLater, End::kStoppedInTheCallback)));
 
 TEST_P(HookAssignmentsTest, AreMadeOnce) { EXPECT_EQ(Train(std::get<End>(GetParam()), 3), Train(End::kNone, 1)); }
 

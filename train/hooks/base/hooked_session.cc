@@ -54,7 +54,8 @@ absl::Status HookedSession::Start() {
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
     step_ = restored.step();
-    repeated_ = restored.assignments_by_hooks();
+    repeated_assignments_ = restored.assignments_by_hooks();
+    repeated_changes_ = restored.changes_by_hooks();
     options_.gate->SeekTo(step_);
   } else {
     ASSIGN_OR_RETURN(step_, base_->GlobalStep());
@@ -208,7 +209,7 @@ absl::Status HookedSession::CallAfterRun(RunContext* context, const RunValues& v
 
 absl::Status HookedSession::Advance() {
   if (options_.gate == nullptr) return absl::OkStatus();
-  repeated_ = 0;
+  repeated_assignments_ = repeated_changes_ = 0;
   ASSIGN_OR_RETURN(auto states, States());
   if (!stop_reason_.empty()) return Ended(options_.gate->EndAt(step_, std::move(states), stop_reason_));
   options_.gate->SetState(step_, std::move(states));
@@ -234,8 +235,15 @@ absl::Status HookedSession::Fail(const absl::Status& error) {
 
 absl::Status HookedSession::AssignByHook(absl::Span<const NamedTensor> values) {
   if (options_.gate == nullptr) return base_->Assign(values);
-  if (repeated_ == 0) return options_.gate->AssignByHook(values);
-  --repeated_;
+  if (repeated_assignments_ == 0) return options_.gate->AssignByHook(values);
+  --repeated_assignments_;
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::ChangeByHook(const SettingsChange& change) {
+  if (options_.gate == nullptr) return base_->ChangeSettings(change);
+  if (repeated_changes_ == 0) return options_.gate->ChangeByHook(change);
+  --repeated_changes_;
   return absl::OkStatus();
 }
 

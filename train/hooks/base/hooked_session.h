@@ -84,8 +84,10 @@ class HookedSession : public SessionDecorator {
   // The gate's AllowThrough, but while no hook gates not for each step: it takes a lock that the steps need.
   void AllowThrough(int64_t limit);
   absl::Status CheckRun() const;
-  // An Assign of a hook. One that an earlier life has made, and that is in the values, is not made again.
+  // An Assign or ChangeSettings of a hook. One that an earlier life has made, and that the checkpoint has, is not made
+  // again.
   absl::Status AssignByHook(absl::Span<const NamedTensor> values);
+  absl::Status ChangeByHook(const SettingsChange& change);
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
@@ -109,6 +111,7 @@ class HookedSession : public SessionDecorator {
    public:
     HooksView(Session* base, HookedSession* owner) : NoRuns(base), owner_(owner) {}
     absl::Status Assign(absl::Span<const NamedTensor> values) override { return owner_->AssignByHook(values); }
+    absl::Status ChangeSettings(const SettingsChange& change) override { return owner_->ChangeByHook(change); }
 
    private:
     HookedSession* const owner_;
@@ -124,8 +127,10 @@ class HookedSession : public SessionDecorator {
   std::string stop_reason_;
   // On the chief: no step is let through before BeforeRun of the next one has returned.
   bool held_ = false;
-  // Assignments of the hooks that they make once more, as the run continues from a checkpoint that has them.
-  int64_t repeated_ = 0;
+  // Assignments and changes of the hooks that they make once more, as the run continues from a checkpoint that has
+  // them.
+  int64_t repeated_assignments_ = 0;
+  int64_t repeated_changes_ = 0;
   // Of the newest AllowThrough.
   absl::optional<int64_t> allowed_;
   // Why the loop did not end well.

@@ -357,6 +357,27 @@ TEST_F(HookedSessionTest, AnAssignThatTheCheckpointHasIsNotMadeAgain) {
   EXPECT_THAT(next.acts(), ElementsAre("assign 2"));
 }
 
+TEST_F(HookedSessionTest, AChangeThatTheCheckpointHasIsNotMadeAgain) {
+  FakeSession base;
+  RecordingHook a(&calls_, "a"), b(&calls_, "b");
+  a.after_run = [](RunContext& context, const RunValues&) {
+    ASSERT_TRUE(context.session().ChangeLearningRate(0.5f).ok());
+  };
+  FakeSession::Options killed;
+  b.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
+  auto session = Open(&base, {&a, &b});
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(base.acts(), ElementsAre("change 1"));
+
+  FakeSession next(killed);
+  b.after_run = nullptr;
+  session = Open(&next, {&a, &b});
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(next.acts(), ElementsAre());
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_THAT(next.acts(), ElementsAre("change 2"));
+}
+
 TEST_F(HookedSessionTest, HooksThatOnlyLookMayLagBySixtyFourSteps) {
   FakeSession base;
   RecordingHook a(&calls_);

@@ -21,7 +21,7 @@ class BlockObserver {
   virtual ~BlockObserver() = default;
 
   // A session is open, with a stream: the first one, or after the one before was lost. `goes_on`: that one was with the
-  // same life of the chief, which ended it itself, as it does when variables or settings are set.
+  // same life of the chief, which ended it itself, as it does if the worker holds values of too many steps.
   virtual void OnSession(bool goes_on) = 0;
   // Before a block is computed; may block. False: it is given up, as a stop was requested.
   virtual bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
