@@ -11,11 +11,12 @@
 namespace lockstep {
 namespace {
 
-v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec) {
+v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t changes) {
   v1::GradientSettings settings;
   *settings.mutable_multipliers() = spec.optimizer().multipliers();
   if (spec.optimizer().has_clip()) *settings.mutable_clip() = spec.optimizer().clip();
   settings.set_batch_size(spec.input().batch_size());
+  settings.set_changes(changes);
   return settings;
 }
 
@@ -128,15 +129,12 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Cha
     MutexLock lock(&run_->mutex);
     run_->contract = std::move(contract);
     run_->settings.Set(spec, record.change_size());
-    // A worker with a stream gets the settings with its next token. One that is only opening a session opens another.
-    for (const uint64_t id : run_->sessions.OldestFirst()) {
-      if (!training->sync()->connected(id)) run_->sessions.Remove(id);
-    }
   } else {
     run_->settings.Set(spec, run_->settings.changes());
   }
   RETURN_IF_ERROR(training->sync()->ChangeSettings(
-      spec.optimizer(), for_workers ? absl::make_optional(GradientSettingsOf(spec)) : absl::nullopt, by));
+      spec.optimizer(),
+      for_workers ? absl::make_optional(GradientSettingsOf(spec, run_->settings.changes())) : absl::nullopt, by));
   training->SetBatchSize(spec.input().batch_size());
   run_->OnEvent({RunEvent::kChanged, step});
   if (by == ChangedBy::kHook) return absl::OkStatus();

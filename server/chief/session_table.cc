@@ -15,9 +15,10 @@ absl::optional<uint64_t> SessionTable::Find(absl::string_view worker, uint64_t i
 }
 
 SessionTable::Opened SessionTable::Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id,
-                                        absl::Time now) {
+                                        absl::Time now, int64_t changes) {
   if (const auto id = Find(worker.name, incarnation)) {
     sessions_[*id].last_used = now;
+    sessions_[*id].changes = changes;
     return {Outcome::kFound, *id};
   }
   if (sessions_.size() >= limits_.max_sessions) return {Outcome::kFull, 0};
@@ -26,7 +27,13 @@ SessionTable::Opened SessionTable::Open(const WorkerIdentity& worker, uint64_t i
   session.worker = worker;
   session.incarnation = incarnation;
   session.last_used = now;
+  session.changes = changes;
   return {Outcome::kAdded, fresh_id};
+}
+
+int64_t SessionTable::ChangesOf(uint64_t id) const {
+  const auto session = sessions_.find(id);
+  return session == sessions_.end() ? 0 : session->second.changes;
 }
 
 void SessionTable::MarkChecked(uint64_t id) {

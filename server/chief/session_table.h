@@ -45,8 +45,10 @@ class SessionTable {
   explicit SessionTable(int64_t generation) : SessionTable(generation, Limits()) {}
   SessionTable(int64_t generation, const Limits& limits) : generation_(generation), limits_(limits) {}
 
-  // The session of a worker's incarnation; a new one, named `fresh_id`, if it has none. No id is 0.
-  Opened Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id, absl::Time now);
+  // The session of a worker's incarnation; a new one, named `fresh_id`, if it has none. No id is 0. The worker has the
+  // settings after `changes`.
+  Opened Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id, absl::Time now,
+              int64_t changes = 0);
   absl::optional<uint64_t> Find(absl::string_view worker, uint64_t incarnation) const;
   // The worker has computed the run's canary. Ignored for an unknown session.
   void MarkChecked(uint64_t id);
@@ -64,6 +66,8 @@ class SessionTable {
   std::vector<uint64_t> OldestFirst() const;
   // There is a session, and every one has had a stream.
   bool AllHaveStreamed() const;
+  // What Open was last told; 0 for an unknown session.
+  int64_t ChangesOf(uint64_t id) const;
   // Empty for an unknown session.
   WorkerIdentity WorkerOf(uint64_t id) const;
   size_t size() const { return sessions_.size(); }
@@ -73,6 +77,7 @@ class SessionTable {
     WorkerIdentity worker;
     uint64_t incarnation = 0;
     absl::Time last_used;
+    int64_t changes = 0;
     bool streamed = false;
     bool checked = false;
   };

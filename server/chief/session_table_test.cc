@@ -31,7 +31,9 @@ class SessionTableTest : public ::testing::Test {
 
 TEST_F(SessionTableTest, AWorkersIncarnationHasOneSession) {
   EXPECT_EQ(table_.Open("a", 1, 10, At(0)).id, 10u);
-  const SessionTable::Opened again = table_.Open("a", 1, 11, At(1));
+  EXPECT_EQ(table_.ChangesOf(10), 0);
+  const SessionTable::Opened again = table_.Open("a", 1, 11, At(1), /*changes=*/3);
+  EXPECT_EQ(table_.ChangesOf(10), 3);
   EXPECT_EQ(again.outcome, Outcome::kFound);
   EXPECT_EQ(again.id, 10u);
   EXPECT_EQ(table_.Open("a", 2, 11, At(2)).outcome, Outcome::kAdded);

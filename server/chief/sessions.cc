@@ -108,7 +108,8 @@ absl::StatusOr<uint64_t> Sessions::FindOrAddSession(const v1::OpenSessionRequest
     {
       MutexLock lock(&run_->mutex);
       if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
-      session = run_->sessions.Open(IdentityOf(request), request.incarnation(), fresh_id, run_->options.clock->Now());
+      session = run_->sessions.Open(IdentityOf(request), request.incarnation(), fresh_id, run_->options.clock->Now(),
+                                    changes);
       if (session.outcome == SessionTable::Outcome::kFull && !RemoveOldestSession()) {
         return absl::UnavailableError(absl::StrCat("all of ", run_->sessions.size(), " sessions are in use"));
       }
@@ -214,9 +215,7 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Sessions::OpenStep(uint64_t sess
                                                                    ValuePath value_path,
                                                                    std::shared_ptr<StepListener> listener) {
   WorkerIdentity worker;
-  Training* const training = run_->FindTraining();
-  // Before the session is looked up: a change that comes later ends the session, or closes the stream.
-  const int64_t settings = training == nullptr ? 0 : training->sync()->settings();
+  int64_t changes = 0;
   {
     MutexLock lock(&run_->mutex);
     const absl::Time now = run_->options.clock->Now();
@@ -225,10 +224,9 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Sessions::OpenStep(uint64_t sess
     RETURN_IF_ERROR(run_->sessions.UseChecked(session_id, generation, now));
     RETURN_IF_ERROR(run_->sessions.MarkStreamed(session_id, generation, now));
     worker = run_->sessions.WorkerOf(session_id);
+    changes = run_->sessions.ChangesOf(session_id);
   }
-  auto connection = training->sync()->Connect(session_id, worker, value_path, std::move(listener), settings);
-  if (connection == nullptr) return absl::AbortedError("settings of the run were changed");
-  return connection;
+  return run_->FindTraining()->sync()->Connect(session_id, worker, value_path, std::move(listener), changes);
 }
 
 }  // namespace lockstep

@@ -106,8 +106,8 @@ class StepConnection {
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // a frame does
-  // SyncReplicas::settings() of the settings that the worker computes with.
-  int64_t settings_ ABSL_GUARDED_BY(mutex_) = 0;
+  // GradientSettings.changes of the settings that the worker has.
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep

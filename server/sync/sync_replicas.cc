@@ -71,13 +71,12 @@ void SyncReplicas::BeginStep() {
 
 std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const WorkerIdentity& worker,
                                                       ValuePath value_path, std::shared_ptr<StepListener> listener,
-                                                      int64_t settings) {
+                                                      int64_t changes) {
   const std::string name = worker.ToString();
   Outbox outbox;
   std::shared_ptr<StepConnection> connection;
   {
     MutexLock lock(&mutex_);
-    if (settings != changes_.settings) return nullptr;
     const Compression& compression = shard_->compression();
     ContributionChecker::Options checks;
     checks.gradients = value_path == ValuePath::kInProcess ? v1::DT_FLOAT : compression.gradients;
@@ -91,7 +90,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
     auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_);
     connection.reset(new StepConnection(options, std::move(listener), std::move(delivery)));
     connection->AssertHeld();
-    connection->settings_ = settings;
+    connection->changes_ = changes;
     const absl::Time now = options_.clock->Now();
     TakeAndCommit(machine_.OnConnected(session, name, now), now, &outbox);
     rates_.AddWorker(session, worker);
@@ -99,11 +98,6 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
   }
   CarryOut(&outbox);
   return connection;
-}
-
-int64_t SyncReplicas::settings() const {
-  MutexLock lock(&mutex_);
-  return changes_.settings;
 }
 
 void SyncReplicas::Close(StepConnection* connection) {
@@ -263,9 +257,7 @@ absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& opt
   RETURN_IF_ERROR(CheckHeldLocked());
   RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
   if (options_.log != nullptr) options_.log->CountChange(by, /*made=*/true);  // a snapshot has both or none
-  if (!for_workers) return absl::OkStatus();
-  ++changes_.settings;
-  changes_.for_workers = *std::move(for_workers);
+  if (for_workers) changes_.for_workers = *std::move(for_workers);
   return absl::OkStatus();
 }
 

@@ -64,13 +64,11 @@ class SyncReplicas : private StepConnection::Owner {
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas() override;
 
-  // Registers a stream. A second stream of a session closes the first with Aborted. `settings` is what settings() was
-  // before the session was looked up. Null if they have changed since: the session may be gone.
+  // Registers a stream. A second stream of a session closes the first with Aborted. `changes` is
+  // GradientSettings.changes of the settings that the worker has.
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
-                                          std::shared_ptr<StepListener> listener, int64_t settings = 0)
+                                          std::shared_ptr<StepListener> listener, int64_t changes = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // How often ChangeSettings has changed what workers compute with.
-  int64_t settings() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Renews the lease of the session's token.
   void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -203,10 +201,9 @@ class SyncReplicas : private StepConnection::Owner {
   size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string finish_message_ ABSL_GUARDED_BY(mutex_);
   struct Changes {
-    int holders = 0;      // HoldForChange less ReleaseAfterChange
-    CondVar not_running;  // no step is in progress
-    int64_t settings = 0;
-    v1::GradientSettings for_workers;  // the newest; unless `settings` is 0
+    int holders = 0;                   // HoldForChange less ReleaseAfterChange
+    CondVar not_running;               // no step is in progress
+    v1::GradientSettings for_workers;  // the newest
   };
   Changes changes_ ABSL_GUARDED_BY(mutex_);
   // Commits whose OnCommitted has not returned.

@@ -290,8 +290,9 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     token.set_slot_count(next->token->block.count);
     token.set_digest(next->token->digest);
     connection->delivery_->Attach(*next->token, reply);
-    if (std::exchange(connection->settings_, changes_.settings) != changes_.settings) {
+    if (connection->changes_ < changes_.for_workers.changes()) {
       reply->settings = changes_.for_workers;
+      connection->changes_ = changes_.for_workers.changes();
     }
   }
   const bool any = with_token || !reply->values.empty() || !reply->estimates.empty();

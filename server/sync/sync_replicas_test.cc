@@ -57,8 +57,10 @@ TEST_F(SyncReplicasTest, TokensBringWhatWorkersComputeWith) {
   changed.mutable_sgd();
   v1::GradientSettings settings;
   settings.set_batch_size(5);
+  settings.set_changes(1);
   ASSERT_TRUE(sync_->ChangeSettings(changed, settings).ok());
   settings.set_batch_size(6);
+  settings.set_changes(3);
   ASSERT_TRUE(sync_->ChangeSettings(changed, settings).ok());
   ASSERT_TRUE(sync_->ChangeSettings(changed).ok()) << "not for workers";
   sync_->ReleaseAfterChange();
@@ -70,6 +72,7 @@ TEST_F(SyncReplicasTest, TokensBringWhatWorkersComputeWith) {
     EXPECT_EQ(worker->settings()->batch_size(), 6);
   }
   settings.set_batch_size(7);
+  settings.set_changes(4);
   sync_->HoldForChange();
   ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(b->Push().ok());
@@ -80,22 +83,24 @@ TEST_F(SyncReplicasTest, TokensBringWhatWorkersComputeWith) {
   EXPECT_EQ(b->settings()->batch_size(), 6) << "with its next token";
 }
 
-// Its session was looked up before the change, and may have been removed meanwhile.
-TEST_F(SyncReplicasTest, AStreamThatComesAfterAChangeOfSettingsIsNone) {
+TEST_F(SyncReplicasTest, AStreamGetsWhatChangedSinceItsSession) {
   Start(1);
-  const auto a = Connect(1);
-  ASSERT_TRUE(a->Ask().ok());
-  const int64_t settings = sync_->settings();
-  sync_->HoldForChange();
-  ASSERT_TRUE(a->Push().ok());
   config::v1::OptimizerConfig changed;
   changed.mutable_sgd();
-  changed.mutable_learning_rate()->set_initial(0.5f);
-  ASSERT_TRUE(sync_->ChangeSettings(changed, v1::GradientSettings()).ok());
+  v1::GradientSettings settings;
+  settings.set_changes(3);
+  sync_->HoldForChange();
+  ASSERT_TRUE(sync_->AwaitHeld());
+  ASSERT_TRUE(sync_->ChangeSettings(changed, settings).ok());
   sync_->ReleaseAfterChange();
-  EXPECT_TRUE(a->closed().ok());
-  EXPECT_EQ(sync_->Connect(2, "worker-2", ValuePath::kStreamed, nullptr, settings), nullptr);
-  EXPECT_EQ(sync_->settings(), settings + 1);
+  for (const int64_t changes : {2, 3}) {
+    FrameWorker worker(1, kGeneration, [&](std::shared_ptr<StepListener> listener) {
+      return sync_->Connect(1, "worker-1", ValuePath::kStreamed, std::move(listener), changes);
+    });
+    ASSERT_TRUE(worker.Ask().ok());
+    ASSERT_TRUE(worker.token());
+    EXPECT_EQ(worker.settings().has_value(), changes < 3);
+  }
 }
 
 TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
