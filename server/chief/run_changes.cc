@@ -11,6 +11,9 @@
 namespace lockstep {
 namespace {
 
+// So many changes are logged, and then every hundredth.
+constexpr int64_t kLoggedChanges = 10;
+
 v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t changes) {
   v1::GradientSettings settings;
   *settings.mutable_multipliers() = spec.optimizer().multipliers();
@@ -136,7 +139,7 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Cha
       spec.optimizer(),
       for_workers ? absl::make_optional(GradientSettingsOf(spec, run_->settings.changes())) : absl::nullopt, by));
   training->SetBatchSize(spec.input().batch_size());
-  run_->OnEvent({RunEvent::kChanged, step});
+  NoteChange(step);
   if (by == ChangedBy::kHook) return absl::OkStatus();
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
@@ -146,6 +149,14 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Cha
                                     ", and the checkpoint of it could not be written: ", saved.message()));
   training->Fail(failure);
   return failure;
+}
+
+void RunChanges::NoteChange(int64_t step) {
+  ++changes_;
+  if (changes_ > kLoggedChanges && changes_ % 100 != 0) return;
+  RunEvent changed{RunEvent::kChanged, step};
+  changed.count = changes_;
+  run_->OnEvent(changed);
 }
 
 absl::Status RunChanges::Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training) {

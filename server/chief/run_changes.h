@@ -48,8 +48,12 @@ class RunChanges {
   // Adds the change to the record, on the disk unless a hook makes it.
   absl::Status Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Logs a few of many changes.
+  void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;
+  // The changes of settings since the start of this life.
+  int64_t changes_ ABSL_GUARDED_BY(run_->change_mutex) = 0;
 };
 
 }  // namespace lockstep

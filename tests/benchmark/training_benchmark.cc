@@ -28,6 +28,9 @@ constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
 // What hooks may cost that have nothing to do: those that gate each step, and those that only look.
 constexpr double kGateBar = 0.97;
+// What is left of the steps of hooks that gate when they change the learning rate, or set a bias, after each.
+constexpr double kRateBar = 0.9;
+constexpr double kAssignBar = 0.5;
 constexpr double kSoftmaxPeerBar64 = 8;
 constexpr double kSoftmaxPeerBar256 = 5;
 constexpr double kMlpPeerBar64 = 2;
@@ -169,6 +172,27 @@ absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Wor
   return absl::OkStatus();
 }
 
+// What it takes that hooks change the run at every step.
+absl::Status MeasureChanges(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
+  TrainingSpec gated = workload.training, rates = workload.training, assigns = workload.training;
+  gated.follower = Follower::kGates;
+  rates.follower = Follower::kChangesRate;
+  assigns.follower = Follower::kAssigns;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("2 workers, rate of each step", TrainingExchange(rates), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, bias set after each step", TrainingExchange(assigns), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, hooks that gate", TrainingExchange(gated), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  for (const int contestant : {0, 1}) {
+    Row* const row =
+        AddRow(absl::StrCat(workload.name, ", ", contest.name(contestant)), "steps/s", contest.name(2), report);
+    row->set_group("training");
+    row->set_at_least(contestant == 0 ? kRateBar : kAssignBar);
+    contest.Fill({contestant}, {2}, StepsPerSecond, row);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, const Peers& peers,
                                     const Workload& workload, Report* report) {
   const TrainingSpec& training = workload.training;
@@ -203,6 +227,7 @@ absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* re
       RETURN_IF_ERROR(MeasureAudit(options, workload, report));
     }
     RETURN_IF_ERROR(MeasureFollowers(options, workload, report));
+    RETURN_IF_ERROR(MeasureChanges(options, workload, report));
   }
   return absl::OkStatus();
 }

@@ -35,7 +35,8 @@ std::string ToString(const RunEvent& event) {
       return absl::StrCat("cannot save step ", event.step,
                           ", the checkpoints before are untouched: ", event.status.message());
     case RunEvent::kChanged:
-      return absl::StrCat("settings of the run are others from step ", event.step, " on");
+      return absl::StrCat("settings of the run are others from step ", event.step,
+                          " on (changes since the start: ", event.count, ")");
     case RunEvent::kEndRecorded:
       return absl::StrCat("the run is to end at step ", event.step, ": ", event.text);
     case RunEvent::kEndsDeserted:

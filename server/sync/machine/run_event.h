@@ -28,7 +28,7 @@ struct RunEvent {
     kRoom,             // another snapshot may be taken
     kSaved,            // `step` was saved as `text`
     kSaveFailed,       // `step` was not saved: `status`
-    kChanged,          // the run has other settings from `step` on
+    kChanged,          // the run has other settings from `step` on, for the `count`th time
     // The end.
     kEndRecorded,    // the run is to end at `step`: `text`
     kEndsDeserted,   // the run ends at `step`, because no worker is at the next one

@@ -5,11 +5,14 @@
 #include <chrono>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/contract/build_info.h"
+#include "lockstep/common/tensor/tensor.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/chief_server.h"
 
@@ -35,7 +38,7 @@ class LockstepServer : public ExchangeServer {
     if (!chief_->AwaitModel().ok()) return;
     Training* const training = chief_->training();
     // As HookedSession lets steps through.
-    const int64_t ahead = follower == Follower::kGates ? 0 : 64;
+    const int64_t ahead = follower == Follower::kLooks ? 64 : 0;
     int64_t allowed = -1;
     for (int64_t step = 0;;) {
       if (allowed <= step + ahead - ahead / 4) {
@@ -45,7 +48,19 @@ class LockstepServer : public ExchangeServer {
       const auto commit = training->log()->Await(step, absl::InfiniteFuture());
       if (!commit.ok()) return;
       step = commit->step();
+      if (!Change(follower, step).ok()) return;
     }
+  }
+
+  absl::Status Change(Follower follower, int64_t step) {
+    if (follower == Follower::kChangesRate) {
+      SettingsChange change;
+      change.learning_rate = step % 2 == 0 ? 0.01f : 0.02f;
+      return chief_->changes()->ChangeSettings(change, ChangedBy::kHook);
+    }
+    if (follower != Follower::kAssigns) return absl::OkStatus();
+    const std::vector<float> bias(10, static_cast<float>(step % 2));
+    return chief_->changes()->Assign({{"logits/bias", Tensor::FromValues<float>({10}, bias)}}, ChangedBy::kHook);
   }
 
   std::unique_ptr<Chief> chief_;

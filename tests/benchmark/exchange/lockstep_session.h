@@ -20,8 +20,9 @@ namespace benchmark {
 config::v1::RunSpec EndlessRun(int slots);
 
 // Whether a program follows the run, as train::Session does: one whose hooks only look lets it run 64 steps ahead; one
-// whose hooks gate lets each step begin when it has seen the one before.
-enum class Follower { kNone, kLooks, kGates };
+// whose hooks gate lets each step begin when it has seen the one before, and may change the learning rate or set the
+// variable "logits/bias" of TrainingConfig after each.
+enum class Follower { kNone, kLooks, kGates, kChangesRate, kAssigns };
 
 // A chief and its gRPC server.
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
