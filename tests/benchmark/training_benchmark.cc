@@ -28,7 +28,7 @@ constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
 // What hooks may cost that have nothing to do: those that gate each step, and those that only look.
 constexpr double kGateBar = 0.97;
-// What is left of the steps of hooks that gate when they change the learning rate, or set a bias, after each.
+// Steps a second of hooks that change the learning rate, or set a bias, after each step, against those that only gate.
 constexpr double kRateBar = 0.9;
 constexpr double kAssignBar = 0.5;
 constexpr double kSoftmaxPeerBar64 = 8;
@@ -172,7 +172,7 @@ absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Wor
   return absl::OkStatus();
 }
 
-// What it takes that hooks change the run at every step.
+// The cost of hooks that change the run at every step.
 absl::Status MeasureChanges(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec gated = workload.training, rates = workload.training, assigns = workload.training;
   gated.follower = Follower::kGates;

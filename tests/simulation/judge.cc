@@ -197,7 +197,7 @@ void Judge::OnHookFailed() {
 
 void Judge::OnAssigned(Process* chief, bool by_hook) {
   if (by_hook) {
-    // One that a hook has made in an earlier incarnation is not repeated.
+    // An assignment that a hook made in an earlier incarnation is not repeated.
     if (announced_) ++acknowledged_;
     return;
   }

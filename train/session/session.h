@@ -74,17 +74,17 @@ class Session {
   // calls again. Exact only where the caller gates the step. Of a name given twice the last value counts. Errors:
   // InvalidArgument for a wrong name or shape; FailedPrecondition on a worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
-  // From the next step on the run has these settings, on the chief. They are recorded as assigned values are, and a
-  // program that is started again as before continues with them. Exact only where the caller gates the step. After a
-  // change of the batch size to B a batch of (step, slot) is what it would be in a run that always had B: of replicas R
-  // it begins at the example (step * R + slot) * B of the endless stream of epochs (docs/sync.md). Errors:
-  // InvalidArgument names what is wrong or cannot be changed, before anything has changed; FailedPrecondition on a
-  // worker.
+  // Changes settings of the run from the next step on, on the chief. The record and the checkpoints treat a change like
+  // an assignment, and a program that is started again as before continues with it. Exact only where the caller gates
+  // the step. After a change of the batch size to B a batch of (step, slot) is what it would be
+  // in a run that always had B: of replicas R it begins at the example (step * R + slot) * B of the endless stream of
+  // epochs (docs/sync.md). Errors: InvalidArgument names what is wrong or cannot be changed, before anything has
+  // changed; FailedPrecondition on a worker.
   virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
   // Returns the run's configuration with all changes so far: what the next step is computed with if the caller gates
   // it. On a worker it may be newer than its block. Errors: Unavailable on a worker whose chief is gone.
   virtual absl::StatusOr<config::v1::RunSpec> Settings() = 0;
-  // The same as ChangeSettings, of one setting.
+  // Change one setting.
   absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
     SettingsChange change;
     change.optimizer = optimizer;

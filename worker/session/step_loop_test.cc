@@ -78,7 +78,7 @@ TEST_F(StepLoopTest, StopsAndHeartbeatsMayComeAtAnyMoment) {
     FakeChiefClient client;
     client.streams = {{}};
     for (int step = 0; step < 3; ++step) client.streams[0].push_back(FakeChiefClient::Gives(step, 0, 1));
-    StepLoop loop([] {});
+    StepLoop loop([] {}, /*adapt=*/nullptr);
     Workload workload = TinyWorkload();
     const v1::ModelSpec model = workload.model->spec();
     auto computer = BlockComputer::Create(config::v1::RunSpec(), std::move(workload), &loop.wanted(), &slots_);

@@ -24,13 +24,13 @@ class ValueDeliveryTest : public ::testing::Test {
       variables { name: "b" dtype: DT_FLOAT shape: 2 trainable: true }
     )",
                                                               &model));
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     Compression compression;
     compression.top_k = top_k;
     store_ = VariableStore::Create(model, optimizer, compression, 1, share_values).value();
     store_->Initialize(1);
     shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
-    sums_ = shard_->Begin(0, 1);
+    sums_ = shard_->Begin(0);
     sums_->AddReports({v1::SlotReport()});
     delivery_ = NewValueDelivery(path, {kSession, {}}, shard_.get(), &pins_);
   }
@@ -43,7 +43,7 @@ class ValueDeliveryTest : public ::testing::Test {
   }
   void Commit() {
     shard_->Commit();
-    sums_ = shard_->Begin(shard_->step(), 1);
+    sums_ = shard_->Begin(shard_->step());
     sums_->AddReports({v1::SlotReport()});
   }
   static StepToken TokenOf(int64_t step) { return {step, {0, 1}}; }

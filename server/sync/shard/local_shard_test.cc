@@ -110,7 +110,7 @@ TEST_F(LocalShardTest, NormsAreGatheredWhereTheyAreWantedAndChangeNoBit) {
 }
 
 TEST_F(LocalShardTest, WhatIsNotFiniteIsNamed) {
-  const auto sums = shard_->Begin(0, 1);
+  const auto sums = shard_->Begin(0);
   Contribute(sums.get(), 1, {1, std::numeric_limits<float>::quiet_NaN(), 3});
   EXPECT_FALSE(sums->complete());
   const auto found = sums->FindNonFinite({0, 1});
@@ -124,7 +124,7 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
   options.skips_non_finite = true;
   LocalShard shard(store_.get(), /*slots=*/1, options);
   const auto values = shard.values();
-  auto sums = shard.Begin(0, 1);
+  auto sums = shard.Begin(0);
   Contribute(sums.get(), std::numeric_limits<float>::infinity(), {1, 2, 3});
   EXPECT_TRUE(sums->complete());
   EXPECT_EQ(sums->num_finished_segments(), 0u) << "no value may leave before it is known whether the update counts";
@@ -136,7 +136,7 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
   EXPECT_EQ(skipped.mean_loss, std::numeric_limits<double>::infinity());
   EXPECT_EQ(shard.step(), 1);
   EXPECT_EQ(shard.values(), values);
-  sums = shard.Begin(1, 1);
+  sums = shard.Begin(1);
   Contribute(sums.get(), 1, {1, 2, 3});
   EXPECT_FALSE(shard.Commit().skipped);
   EXPECT_EQ(shard.step(), 2);
@@ -144,14 +144,14 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
 }
 
 TEST_F(LocalShardTest, AnUpdateThatWasGivenUpBeginsAnew) {
-  auto sums = shard_->Begin(0, 1);
+  auto sums = shard_->Begin(0);
   Contribute(sums.get(), 1, {1, 2, 3});
   EXPECT_TRUE(sums->complete());
   shard_->GiveUp();
   EXPECT_EQ(shard_->step(), 0);
   EXPECT_EQ(shard_->next_values(), nullptr);
   EXPECT_EQ(shard_->num_finished_segments(), 0u);
-  sums = shard_->Begin(0, 1);
+  sums = shard_->Begin(0);
   EXPECT_FALSE(sums->complete());
   Contribute(sums.get(), 1, {4, 5, 6});
   shard_->Commit();
@@ -159,7 +159,7 @@ TEST_F(LocalShardTest, AnUpdateThatWasGivenUpBeginsAnew) {
 }
 
 TEST_F(LocalShardTest, WhatIsStillAddedAfterAnAbortCountsNoMore) {
-  const auto sums = shard_->Begin(0, 1);
+  const auto sums = shard_->Begin(0);
   const auto values = shard_->values();
   shard_->Abort();
   Contribute(sums.get(), 1, {1, 2, 3});

@@ -68,7 +68,7 @@ class HalvingHook : public Hook {
 
 class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, End>> {
  protected:
-  // One life of the chief, which ends in the callback of this number. True at the end of the run.
+  // One life of the chief, which ends in callback number `last_callback`. Returns true at the end of the run.
   bool Live(FileSystem* disk, End end, int last_callback) {
     FaultyFileSystem fs(disk);
     SessionOptions options;
@@ -81,7 +81,9 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     bool killed = false;
     HalvingHook hook(std::get<Where>(GetParam()), [&](int64_t) {
       if (++callbacks != last_callback) return;
-      if (end == End::kSavedAndKilled) EXPECT_TRUE(chief->Save().ok());
+      if (end == End::kSavedAndKilled) {
+        EXPECT_TRUE(chief->Save().ok());
+      }
       killed = end == End::kKilledInTheCallback || end == End::kSavedAndKilled;
       if (killed) fs.KillAfter(0);
       if (end != End::kStoppedInTheCallback) return;
