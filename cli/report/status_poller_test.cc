@@ -35,7 +35,7 @@ class CountingChief : public ChiefClient {
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest&) override {
     return absl::UnimplementedError("");
   }
-  void StopConnecting() override {}
+  void CancelConnecting() override {}
 
  private:
   int64_t calls_ = 0;

@@ -74,7 +74,7 @@ class StepChannel {
   virtual void Leave() = 0;
   // Makes the blocked or next AwaitToken return Cancelled instead of blocking; it still ends the contribution. Nothing
   // already sent is lost if Leave follows. Thread-safe.
-  virtual void Interrupt() = 0;
+  virtual void CancelWait() = 0;
   // Aborts the stream: a blocked call returns Cancelled and all later calls fail. Thread-safe.
   virtual void Cancel() = 0;
 };
@@ -113,9 +113,9 @@ class ChiefClient {
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                        const v1::ModelSpec& model) = 0;
 
-  // Stops the search for a chief: current and later calls of GetRunSpec, OpenSession and GetCanaryValues return
+  // Abandons the search for a chief: current and later calls of GetRunSpec, OpenSession and GetCanaryValues return
   // Cancelled. Other calls and streams continue.
-  virtual void StopConnecting() = 0;
+  virtual void CancelConnecting() = 0;
 };
 
 }  // namespace lockstep

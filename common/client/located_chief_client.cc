@@ -119,14 +119,14 @@ absl::StatusOr<std::unique_ptr<StepChannel>> LocatedChiefClient::OpenStepChannel
   return chief->OpenStepChannel(options, model);
 }
 
-void LocatedChiefClient::StopConnecting() {
+void LocatedChiefClient::CancelConnecting() {
   std::vector<std::shared_ptr<ChiefClient>> clients;
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
     for (const auto& entry : clients_) clients.push_back(entry.second);
   }
-  for (const auto& client : clients) client->StopConnecting();
+  for (const auto& client : clients) client->CancelConnecting();
 }
 
 }  // namespace lockstep

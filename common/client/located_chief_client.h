@@ -39,7 +39,7 @@ class LocatedChiefClient : public ChiefClient {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override;
-  void StopConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Call = std::function<absl::Status(ChiefClient*)>;

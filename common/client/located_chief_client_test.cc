@@ -70,7 +70,7 @@ class LocatedChiefClientTest : public ::testing::Test {
 TEST_F(LocatedChiefClientTest, NoLockIsHeldWhileAClientIsMade) {
   LocatedChiefClient* self = nullptr;
   LocatedChiefClient client(&fs_, ParseMasterAddress("a:1").value(), [&self](const std::string&) {
-    self->StopConnecting();  // as another thread may
+    self->CancelConnecting();  // as another thread may
     return std::make_unique<FakeChiefClient>();
   });
   self = &client;
@@ -165,7 +165,7 @@ TEST_F(LocatedChiefClientTest, StatusIsThatOfTheFirstThatAnswers) {
 TEST_F(LocatedChiefClientTest, AStopEndsTheSearch) {
   const auto client = New("a:1,b:2");
   ASSERT_TRUE(client->GetRunSpec().ok());
-  client->StopConnecting();
+  client->CancelConnecting();
   EXPECT_TRUE(absl::IsCancelled(client->GetRunSpec().status()));
   EXPECT_TRUE(absl::IsCancelled(client->OpenSession({}).status()));
   EXPECT_TRUE(client->Heartbeat({}).ok());

@@ -96,7 +96,7 @@ class RandomStream : public StepStream {
   }
   void Drain() override {}
   absl::Status Close() override { return absl::UnavailableError("closed"); }
-  void Interrupt() override {}
+  void CancelWait() override {}
   void Cancel() override {}
 
   // Checks that pieces still being sent are unchanged since they were handed over.

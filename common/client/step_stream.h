@@ -12,7 +12,7 @@ namespace lockstep {
 
 // The worker side of a Step stream: carries frames to the chief and its replies back, without interpreting them. Each
 // data path has its own implementation. Open from construction until Close or a failure; a call that detects the
-// failure closes the stream and returns the reason. Not thread-safe except for Interrupt and Cancel.
+// failure closes the stream and returns the reason. Not thread-safe except for CancelWait and Cancel.
 class StepStream {
  public:
   // Receives the chief's replies. The stream owns a reply's memory, which is valid only during the call.
@@ -35,7 +35,7 @@ class StepStream {
   virtual absl::Status Send(const StepFrame& frame) = 0;
   // Transfers what it can without blocking while frames are queued.
   virtual absl::Status Poll(Receiver* receiver) = 0;
-  // Blocks until the receiver returns false, then returns true. Returns false if interrupted.
+  // Blocks until the receiver returns false, then returns true. Returns false after CancelWait.
   virtual absl::StatusOr<bool> Receive(Receiver* receiver) = 0;
   // Waits until the chief has read everything sent and has ended the stream, as it does after a leave frame. Drops
   // replies. Gives up if there is no progress.
@@ -44,7 +44,7 @@ class StepStream {
   virtual absl::Status Close() = 0;
 
   // Ends the current or next Receive. Thread-safe.
-  virtual void Interrupt() = 0;
+  virtual void CancelWait() = 0;
   // Aborts the stream; a blocked call returns Cancelled. Thread-safe.
   virtual void Cancel() = 0;
 };

@@ -64,7 +64,7 @@ absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
   if (!assignment_) {
     const absl::StatusOr<bool> received = stream_->Receive(this);
     RETURN_IF_ERROR(Check(received.status()));
-    if (!*received) return absl::CancelledError("the wait for a token was interrupted");
+    if (!*received) return absl::CancelledError("the wait for a token was cancelled");
   }
   awaits_token_ = false;
   Assignment assignment = *std::exchange(assignment_, absl::nullopt);

@@ -22,7 +22,7 @@
 namespace lockstep {
 
 // A StepChannel over any StepStream. Gradients are sent while the worker continues computing. New values are received
-// into the memory of gradients already sent, next to the values in use. Not thread-safe except for Interrupt and
+// into the memory of gradients already sent, next to the values in use. Not thread-safe except for CancelWait and
 // Cancel. The destructor aborts the stream if it is open.
 class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
  public:
@@ -37,7 +37,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   absl::Status SendDigests(absl::Span<const uint64_t> digests) override;
   absl::Status SendEndOfInput() override;
   void Leave() override;
-  void Interrupt() override { stream_->Interrupt(); }
+  void CancelWait() override { stream_->CancelWait(); }
   void Cancel() override { stream_->Cancel(); }
 
  private:

@@ -27,8 +27,8 @@ struct Script {
   std::vector<StepFrame> sent;
   // True if the memory of pieces is needed after the call.
   bool hold_memory = false;
-  int drains = 0, closes = 0, interrupts = 0, cancels = 0;
-  bool interrupted = false;
+  int drains = 0, closes = 0, cancelled_waits = 0, cancels = 0;
+  bool wait_cancelled = false;
 };
 
 class ScriptedStream : public StepStream {
@@ -52,7 +52,7 @@ class ScriptedStream : public StepStream {
     return absl::OkStatus();
   }
   absl::StatusOr<bool> Receive(Receiver* receiver) override {
-    if (script_.interrupted) return false;
+    if (script_.wait_cancelled) return false;
     if (script_.replies.empty()) return absl::UnavailableError("the script is over");
     std::vector<StepReplyFrame> replies = std::move(script_.replies.front());
     script_.replies.pop_front();
@@ -68,7 +68,7 @@ class ScriptedStream : public StepStream {
     ++script_.closes;
     return absl::UnavailableError("closed");
   }
-  void Interrupt() override { ++script_.interrupts; }
+  void CancelWait() override { ++script_.cancelled_waits; }
   void Cancel() override { ++script_.cancels; }
 
  private:
@@ -272,13 +272,13 @@ TEST_F(StreamedStepChannelTest, ATokenOfNoSlotsIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("a token for step 7 without slots"));
 }
 
-TEST_F(StreamedStepChannelTest, AnInterruptedWaitStillEndsTheContributionAndMayBeFollowedByAGoodbye) {
+TEST_F(StreamedStepChannelTest, ACancelledWaitEndsTheContribution) {
   script_.replies = {{Values(7), TokenFor(7)}};
   Open();
   ASSERT_TRUE(channel_->AwaitToken().ok());
-  channel_->Interrupt();
-  EXPECT_EQ(script_.interrupts, 1);
-  script_.interrupted = true;
+  channel_->CancelWait();
+  EXPECT_EQ(script_.cancelled_waits, 1);
+  script_.wait_cancelled = true;
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
   EXPECT_TRUE(script_.sent.back().end);
   channel_->Leave();

@@ -22,13 +22,13 @@
 namespace lockstep {
 namespace {
 
-// The calls under way that StopConnecting ends. Thread-safe.
+// The calls under way that CancelConnecting ends. Thread-safe.
 class ConnectingCalls {
  public:
-  // Returns Cancelled if the calls are stopped.
+  // Returns Cancelled after Cancel.
   absl::Status Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    if (stopped_) return absl::CancelledError("the client was stopped");
+    if (cancelled_) return absl::CancelledError("the client was stopped");
     contexts_.insert(context);
     return absl::OkStatus();
   }
@@ -36,16 +36,16 @@ class ConnectingCalls {
     MutexLock lock(&mutex_);
     contexts_.erase(context);
   }
-  void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    stopped_ = true;
+    cancelled_ = true;
     // A context must outlive its cancellation, so the lock is held; it calls nothing of ours.
     for (grpc::ClientContext* const context : contexts_) context->TryCancel();
   }
 
  private:
   Mutex mutex_;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -105,7 +105,7 @@ class GrpcChiefClient : public ChiefClient {
         std::make_unique<RingStepStream>(std::move(stream), options_.leave_limit), options, std::move(layout)));
   }
 
-  void StopConnecting() override { connecting_.Stop(); }
+  void CancelConnecting() override { connecting_.Cancel(); }
 
  private:
   template <typename Reply, typename Request>
@@ -127,7 +127,7 @@ class GrpcChiefClient : public ChiefClient {
     return reply;
   }
 
-  // A call that StopConnecting ends.
+  // A call that CancelConnecting ends.
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> Connect(const ChiefConnection::Link& link, Method<Reply, Request> method,
                                 const Request& request, grpc::ClientContext* context, absl::Duration timeout) {

@@ -544,7 +544,7 @@ TEST_F(GrpcChiefClientTest, AChiefIsWellWhenItServes) {
   EXPECT_EQ(CheckHealth(target, absl::Seconds(10)), absl::UnavailableError(target + " says NOT_SERVING"));
 }
 
-TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGoodbye) {
+TEST_F(GrpcChiefClientTest, AContributionArrivesAfterACancelledWait) {
   std::vector<v1::StepRequest> requests;
   Open([&](StepStream* stream) {
     v1::StepRequest request;
@@ -560,7 +560,7 @@ TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGood
   });
   ASSERT_TRUE(channel_->AwaitToken().ok());
   ASSERT_TRUE(channel_->SendReports({v1::SlotReport()}).ok());
-  channel_->Interrupt();
+  channel_->CancelWait();
   ASSERT_TRUE(channel_->SendGradient(0).ok());
   ASSERT_TRUE(channel_->SendGradient(1).ok());
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
@@ -572,12 +572,12 @@ TEST_F(GrpcChiefClientTest, AnInterruptedWorkersContributionArrivesBeforeItsGood
   EXPECT_EQ(requests[2].slot_count(), 0);
 }
 
-TEST_F(GrpcChiefClientTest, InterruptEndsAWaitForATokenAndTheGoodbyeStillArrives) {
+TEST_F(GrpcChiefClientTest, TheGoodbyeArrivesAfterACancelledWait) {
   bool left = false;
   Open([this, &left](StepStream* stream) {
     v1::StepRequest request;
     stream->Read(&request);
-    channel_->Interrupt();
+    channel_->CancelWait();
     stream->Read(&request);
     left = request.leave();
     return grpc::Status::OK;
@@ -597,7 +597,7 @@ TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
     }
     return grpc::Status::OK;
   });
-  channel_->Interrupt();
+  channel_->CancelWait();
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
   channel_->Leave();
   EXPECT_FALSE(channel_->AwaitToken().ok());

@@ -110,7 +110,7 @@ absl::Status GrpcStepStream::Poll(Receiver* receiver) {
 
 absl::StatusOr<bool> GrpcStepStream::Receive(Receiver* receiver) {
   StartRead();
-  while (status_.ok() && !paused_ && !interrupted_.load()) HandleOne(absl::InfiniteDuration(), receiver);
+  while (status_.ok() && !paused_ && !wait_cancelled_.load()) HandleOne(absl::InfiniteDuration(), receiver);
   if (!status_.ok()) return Close();
   return paused_;
 }
@@ -128,8 +128,8 @@ void GrpcStepStream::Drain() {
   }
 }
 
-void GrpcStepStream::Interrupt() {
-  if (!interrupted_.exchange(true)) stream_.Wake();
+void GrpcStepStream::CancelWait() {
+  if (!wait_cancelled_.exchange(true)) stream_.Wake();
 }
 
 absl::Status GrpcStepStream::Close() {

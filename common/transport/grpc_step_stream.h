@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // A Step stream over gRPC, polled by the worker's own thread: frames leave and replies come in only inside its calls.
-// For one thread, but for Interrupt and Cancel.
+// For one thread, but for CancelWait and Cancel.
 class GrpcStepStream : public StepStream {
  public:
   // A Drain in which nothing moves for `leave_limit` gives up.
@@ -29,7 +29,7 @@ class GrpcStepStream : public StepStream {
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;
   absl::Status Close() override;
-  void Interrupt() override;
+  void CancelWait() override;
   void Cancel() override { stream_.Cancel(); }
 
   // Moves what can be moved within `wait`; replies are dropped. Returns why the stream has ended, if it has.
@@ -51,7 +51,7 @@ class GrpcStepStream : public StepStream {
   Decoded<StepReplyFrame> decoded_;      // empty unless a reply is being handled
   // True once the receiver has said that nothing more follows.
   bool paused_ = false;
-  std::atomic<bool> interrupted_{false};
+  std::atomic<bool> wait_cancelled_{false};
   absl::Status status_;  // the first error
   bool broken_ = false;  // the stream ended by itself
   bool closed_ = false;

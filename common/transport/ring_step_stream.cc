@@ -78,7 +78,7 @@ absl::Status RingStepStream::Poll(Receiver* receiver) {
 absl::StatusOr<bool> RingStepStream::Receive(Receiver* receiver) {
   if (path_ == Path::kOffered) {
     ASSIGN_OR_RETURN(const bool answered, AwaitAnswer(receiver));
-    if (!answered) return !interrupted_.load();
+    if (!answered) return !wait_cancelled_.load();
   }
   return path_ == Path::kRing ? ReceiveFromRing(receiver) : stream_->Receive(receiver);
 }
@@ -111,7 +111,7 @@ absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
     ASSIGN_OR_RETURN(const bool taken, TakeReply(receiver, &more));
     if (!more) return true;
     if (taken) continue;
-    if (interrupted_.load()) return false;
+    if (wait_cancelled_.load()) return false;
     if (!stream.ok() || cancelled_.load()) return Close();
     if (sent && receiver->OnIdle()) continue;
     ring_->Wait(ticket, kLook);
@@ -166,9 +166,9 @@ absl::Status RingStepStream::Close() {
   return status_;
 }
 
-void RingStepStream::Interrupt() {
-  interrupted_.store(true);
-  stream_->Interrupt();
+void RingStepStream::CancelWait() {
+  wait_cancelled_.store(true);
+  stream_->CancelWait();
   if (ring_ != nullptr) ring_->Wake();
 }
 

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // A Step stream of a worker on the chief's machine: it opens and ends as a stream over gRPC, and in between its frames
 // go through rings in memory that the two share. If the first frame offers no gradient memory, or the chief takes no
-// ring, everything goes over gRPC. For one thread, except Interrupt and Cancel.
+// ring, everything goes over gRPC. For one thread, except CancelWait and Cancel.
 class RingStepStream : public StepStream {
  public:
   // `stream` is new. A Drain in which nothing moves for `leave_limit` gives up.
@@ -29,7 +29,7 @@ class RingStepStream : public StepStream {
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;
   absl::Status Close() override;
-  void Interrupt() override;
+  void CancelWait() override;
   void Cancel() override;
 
  private:
@@ -52,7 +52,7 @@ class RingStepStream : public StepStream {
   const std::unique_ptr<GrpcStepStream> stream_;
   const std::unique_ptr<RingEndpoint> ring_;  // null when the system gives no memory
   Path path_ = Path::kNew;
-  std::atomic<bool> interrupted_{false}, cancelled_{false};
+  std::atomic<bool> wait_cancelled_{false}, cancelled_{false};
   absl::Status status_;  // of the ring
 };
 

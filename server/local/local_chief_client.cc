@@ -49,7 +49,7 @@ class LocalChiefClient : public ChiefClient {
     return std::unique_ptr<StepChannel>(new StreamedStepChannel(std::move(stream), local, std::move(layout)));
   }
 
-  void StopConnecting() override { stopped_ = true; }
+  void CancelConnecting() override { stopped_ = true; }
 
  private:
   absl::Status CheckConnecting() const {

@@ -128,7 +128,7 @@ TEST_F(LocalChiefClientTest, TheEstimatesOfATokenAreHandedOver) {
   EXPECT_EQ(assignment->estimates[0][0], 0);
 }
 
-TEST_F(LocalChiefClientTest, AnotherThreadInterruptsTheWaitForAToken) {
+TEST_F(LocalChiefClientTest, AnotherThreadCancelsTheWaitForAToken) {
   Start("");
   const auto first = Open(1), second = Open(2);
   ASSERT_TRUE(first->AwaitToken().ok());
@@ -139,7 +139,7 @@ TEST_F(LocalChiefClientTest, AnotherThreadInterruptsTheWaitForAToken) {
     if (assignment.ok()) assignment = second->AwaitToken();
     waited = assignment.status();
   });
-  second->Interrupt();
+  second->CancelWait();
   waiter.join();
   EXPECT_FALSE(waited.ok());
   second->Leave();
@@ -191,7 +191,7 @@ TEST_F(LocalChiefClientTest, AFrameThatTheChiefRefusesBreaksTheStream) {
 
 TEST_F(LocalChiefClientTest, AStoppedClientOpensNoSession) {
   Start("");
-  client_->StopConnecting();
+  client_->CancelConnecting();
   EXPECT_TRUE(absl::IsCancelled(client_->GetRunSpec().status()));
   EXPECT_TRUE(absl::IsCancelled(client_->OpenSession({}).status()));
 }

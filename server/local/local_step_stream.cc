@@ -38,16 +38,16 @@ class AutoResetEvent : public StepListener {
   }
 
   // Wait does not block any more.
-  void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void CancelWait() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    interrupted_ = true;
+    wait_cancelled_ = true;
     changed_.SignalAll();
   }
 
-  // Blocks until a reply may be ready: true; false after Interrupt. Errors: why the connection was closed.
+  // Blocks until a reply may be ready: true; false after CancelWait. Errors: why the connection was closed.
   absl::StatusOr<bool> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    while (!signaled_ && !interrupted_ && end_.ok()) changed_.Wait(&mutex_);
+    while (!signaled_ && !wait_cancelled_ && end_.ok()) changed_.Wait(&mutex_);
     const bool signaled = std::exchange(signaled_, false);
     RETURN_IF_ERROR(end_);
     return signaled;
@@ -57,7 +57,7 @@ class AutoResetEvent : public StepListener {
   Mutex mutex_;
   CondVar changed_;
   bool signaled_ ABSL_GUARDED_BY(mutex_) = false;
-  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool wait_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool resumed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
@@ -131,7 +131,7 @@ absl::Status LocalStepStream::Break(absl::Status why) {
 
 absl::Status LocalStepStream::Close() { return Break(absl::UnavailableError("the stream was closed")); }
 
-void LocalStepStream::Interrupt() { event_->Interrupt(); }
+void LocalStepStream::CancelWait() { event_->CancelWait(); }
 
 void LocalStepStream::Cancel() { event_->OnClosed(absl::CancelledError("the stream was cancelled"), /*at_once=*/true); }
 

@@ -15,7 +15,7 @@ class AutoResetEvent;
 
 // A Step stream to a chief in the same process: frames are taken inside Send, in the worker's thread, with the
 // gradients where the worker wrote them, and replies hand over the values where the chief keeps them. For one thread,
-// but for Interrupt and Cancel.
+// but for CancelWait and Cancel.
 class LocalStepStream : public StepStream {
  public:
   // `chief` must outlive the stream. Errors are those of Sessions::OpenStep.
@@ -30,7 +30,7 @@ class LocalStepStream : public StepStream {
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override {}
   absl::Status Close() override;
-  void Interrupt() override;
+  void CancelWait() override;
   void Cancel() override;
 
  private:

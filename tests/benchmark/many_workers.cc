@@ -97,7 +97,7 @@ class CountingClient : public ChiefClient {
                                                                const v1::ModelSpec& model) override {
     return client_->OpenStepChannel(options, model);
   }
-  void StopConnecting() override { client_->StopConnecting(); }
+  void CancelConnecting() override { client_->CancelConnecting(); }
 
  private:
   const std::unique_ptr<ChiefClient> client_;

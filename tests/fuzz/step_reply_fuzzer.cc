@@ -30,7 +30,7 @@ class InputStream : public StepStream {
   }
   void Drain() override {}
   absl::Status Close() override { return absl::UnavailableError("the input ends"); }
-  void Interrupt() override {}
+  void CancelWait() override {}
   void Cancel() override {}
 
  private:

@@ -179,7 +179,7 @@ void WorkerSession::RequestStop() {
     stop_requested_ = true;
     stop_.SignalAll();
   }
-  client_->StopConnecting();
+  client_->CancelConnecting();
 }
 
 }  // namespace lockstep

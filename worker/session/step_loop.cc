@@ -99,7 +99,7 @@ void StepLoop::RequestStop() {
     wanted_ = false;
     channel = channel_;
   }
-  if (effects.interrupt && channel != nullptr) channel->Interrupt();
+  if (effects.cancel_wait && channel != nullptr) channel->CancelWait();
   if (effects.cancel && channel != nullptr) channel->Cancel();
 }
 

@@ -59,7 +59,7 @@ class StepLoop {
   std::atomic<bool> paused_{false};
   Mutex mutex_;
   WorkerProtocol protocol_ ABSL_GUARDED_BY(mutex_);
-  // While a session is open. Shared with a stop that interrupts it.
+  // While a session is open. Shared with a stop that cancels its wait.
   std::shared_ptr<StepChannel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 

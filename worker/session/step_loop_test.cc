@@ -48,7 +48,7 @@ TEST_F(StepLoopTest, MayFollowASessionWithAnother) {
   EXPECT_TRUE(Run().final);
 }
 
-TEST_F(StepLoopTest, AStopOfAnotherThreadInterruptsTheWaitForAToken) {
+TEST_F(StepLoopTest, AStopCancelsTheWaitForAToken) {
   client_.streams = {{}};
   std::thread stopper([this] {
     client_.AwaitTokenCalls(1);

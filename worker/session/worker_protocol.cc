@@ -87,7 +87,7 @@ Effects WorkerProtocol::OnStop() {
   Effects effects;
   effects.drop = true;
   // Closed too: a goodbye may still be under way.
-  (stops_ > 0 ? effects.cancel : effects.interrupt) = true;
+  (stops_ > 0 ? effects.cancel : effects.cancel_wait) = true;
   ++stops_;
   return effects;
 }

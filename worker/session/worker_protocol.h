@@ -35,7 +35,8 @@ struct SessionEnd {
 //   any         OnHeartbeat(OK)                        same        progress, unless kComputing
 //   any         OnHeartbeat(finished, or Aborted)      same        drop what is being computed
 //   any         OnHeartbeat(ended)                     same        the run has ended, whatever becomes of the stream
-//   any         OnStop                                 same        drop; the first interrupts, others cancel the stream
+//   any         OnStop                                 same        drop; the first cancels the wait for a token, others
+//   the stream
 class WorkerProtocol {
  public:
   enum class Phase { kClosed, kAwaiting, kComputing };
@@ -48,8 +49,8 @@ class WorkerProtocol {
     bool progress = false;
     // What is being computed is not wanted, unless its contribution has begun to leave.
     bool drop = false;
-    // The stream's Interrupt, or Cancel.
-    bool interrupt = false;
+    // The stream's CancelWait, or Cancel.
+    bool cancel_wait = false;
     bool cancel = false;
     SessionEnd end;
   };

@@ -61,7 +61,7 @@ std::string TextOf(const Effects& effects) {
   std::vector<std::string> words;
   if (effects.progress) words.push_back("progress");
   if (effects.drop) words.push_back("drop");
-  if (effects.interrupt) words.push_back("interrupt");
+  if (effects.cancel_wait) words.push_back("cancel wait");
   if (effects.cancel) words.push_back("cancel");
   if (effects.leave) words.push_back("leave");
   switch (effects.next) {

@@ -10,11 +10,11 @@ namespace lockstep {
 
 // A test of a state machine as a text that people read: events, and the effects of each. A file consists of scenes.
 //
-//   == A stop interrupts the stream.     a scene, which begins with a new machine
+//   == A stop cancels the wait.          a scene, which begins with a new machine
 //   # The stream may be blocked.         a comment
 //   open      -> await a token           an event and its effect
 //   stop      -> drop                    an event with two effects
-//             -> interrupt
+//             -> cancel wait
 //
 // The library has the main function of the test: `bazel run //FOLDER:x_test -- --rewrite` writes the effects that the
 // machine has today into the files of the tree. Review the difference as you would review code.

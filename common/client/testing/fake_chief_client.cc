@@ -24,7 +24,7 @@ class FakeChiefClient::Channel : public StepChannel {
     MutexLock lock(&client_->mutex_);
     ++client_->calls_.await_token;
     client_->changed_.SignalAll();
-    while (events_.empty() && !cancelled_ && !interrupted_) client_->changed_.Wait(&client_->mutex_);
+    while (events_.empty() && !cancelled_ && !wait_cancelled_) client_->changed_.Wait(&client_->mutex_);
     if (cancelled_ || events_.empty()) return absl::CancelledError("cancelled");
     Event event = std::move(events_.front());
     events_.pop_front();
@@ -62,9 +62,9 @@ class FakeChiefClient::Channel : public StepChannel {
     MutexLock lock(&client_->mutex_);
     ++client_->calls_.leaves;
   }
-  void Interrupt() override {
+  void CancelWait() override {
     MutexLock lock(&client_->mutex_);
-    interrupted_ = true;
+    wait_cancelled_ = true;
     client_->changed_.SignalAll();
   }
   void Cancel() override {
@@ -82,7 +82,7 @@ class FakeChiefClient::Channel : public StepChannel {
   std::vector<const float*> pointers_;
   // The client's mutex guards all members below.
   std::deque<Event> events_;
-  bool interrupted_ = false;
+  bool wait_cancelled_ = false;
   bool cancelled_ = false;
 };
 
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<StepChannel>> FakeChiefClient::OpenStepChannel(co
   return std::unique_ptr<StepChannel>(new Channel(this, std::move(layout), std::move(events)));
 }
 
-void FakeChiefClient::StopConnecting() {
+void FakeChiefClient::CancelConnecting() {
   MutexLock lock(&mutex_);
   stopped_ = true;
   changed_.SignalAll();

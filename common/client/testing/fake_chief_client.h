@@ -19,7 +19,7 @@ namespace lockstep {
 // Thread-safe.
 class FakeChiefClient : public ChiefClient {
  public:
-  // The outcome of one AwaitToken. After the last event of a stream, AwaitToken blocks until Interrupt or Cancel.
+  // The outcome of one AwaitToken. After the last event of a stream, AwaitToken blocks until CancelWait or Cancel.
   struct Event {
     absl::Status status;
     StepChannel::Assignment assignment;
@@ -32,7 +32,7 @@ class FakeChiefClient : public ChiefClient {
   std::vector<absl::Status> open_session;  // empty: OK
   std::vector<absl::Status> heartbeat;     // empty: OK
   bool heartbeat_finished = false;
-  // GetRunSpec blocks until StopConnecting.
+  // GetRunSpec blocks until CancelConnecting.
   bool get_run_hangs = false;
   config::v1::RunSpec config;
   // If true, requests a canary from sessions that offer none. All its values are canary_value.
@@ -57,7 +57,7 @@ class FakeChiefClient : public ChiefClient {
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void StopConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelConnecting() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The calls made so far.
   struct Calls {

@@ -60,7 +60,7 @@ class SimulatedChiefClient : public ChiefClient {
                                 options, std::move(layout)));
   }
 
-  void StopConnecting() override {
+  void CancelConnecting() override {
     stopped_ = true;
     World()->scheduler()->WakeGroup(client_->group());
   }

@@ -114,7 +114,7 @@ bool SimulatedStepStream::HandleOne(absl::Duration wait, Receiver* receiver) {
       HandleReply(receiver);
       return true;
     }
-    if (interrupted_ && wait == absl::InfiniteDuration()) return true;
+    if (wait_cancelled_ && wait == absl::InfiniteDuration()) return true;
     if (world->now() >= deadline) return false;
     world->scheduler()->WaitFor(call_.get(), deadline);
   }
@@ -144,7 +144,7 @@ absl::Status SimulatedStepStream::Poll(Receiver* receiver) {
 
 absl::StatusOr<bool> SimulatedStepStream::Receive(Receiver* receiver) {
   paused_ = false;
-  while (status_.ok() && !paused_ && !interrupted_) HandleOne(absl::InfiniteDuration(), receiver);
+  while (status_.ok() && !paused_ && !wait_cancelled_) HandleOne(absl::InfiniteDuration(), receiver);
   if (!status_.ok()) return Close();
   return paused_;
 }
@@ -155,8 +155,8 @@ void SimulatedStepStream::Drain() {
   }
 }
 
-void SimulatedStepStream::Interrupt() {
-  interrupted_ = true;
+void SimulatedStepStream::CancelWait() {
+  wait_cancelled_ = true;
   if (call_ != nullptr) client_->world()->scheduler()->Wake(call_.get());
 }
 

@@ -20,7 +20,7 @@ std::string BytesOf(const grpc::ByteBuffer& message);
 grpc::ByteBuffer MessageOf(const std::string& bytes, Random* random);
 
 // A Step stream over the simulated network, as GrpcStepStream is over gRPC. Encodes frames, sends one at a time and
-// only during its calls, and decodes replies. For one thread, except for Interrupt and Cancel.
+// only during its calls, and decodes replies. For one thread, except for CancelWait and Cancel.
 class SimulatedStepStream : public StepStream {
  public:
   // If there was no connection, `call` is null and `why` is the error.
@@ -34,7 +34,7 @@ class SimulatedStepStream : public StepStream {
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override;
   absl::Status Close() override;
-  void Interrupt() override;
+  void CancelWait() override;
   void Cancel() override;
 
  private:
@@ -55,7 +55,7 @@ class SimulatedStepStream : public StepStream {
   };
   const std::shared_ptr<Writing> writing_ = std::make_shared<Writing>();
   bool paused_ = false;
-  bool interrupted_ = false;
+  bool wait_cancelled_ = false;
   absl::Status status_;  // the first error
   bool closed_ = false;
 };

@@ -56,7 +56,7 @@ class RunEndClient : public ChiefClient {
                                                                const v1::ModelSpec& model) override {
     return chief_->OpenStepChannel(options, model);
   }
-  void StopConnecting() override { chief_->StopConnecting(); }
+  void CancelConnecting() override { chief_->CancelConnecting(); }
 
  private:
   // The chief has not answered: whether to look into its logdir.

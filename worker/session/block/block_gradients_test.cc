@@ -59,7 +59,7 @@ class RecordingChannel : public StepChannel {
     return absl::OkStatus();
   }
   void Leave() override {}
-  void Interrupt() override {}
+  void CancelWait() override {}
   void Cancel() override {}
 
   AlignedBuffer buffer{(ParameterLayout::kSegmentElements + kElements) * sizeof(float)};
