@@ -13,7 +13,7 @@ pure=(
   common/client/values/held_estimates
   common/client/values/received_values
   common/step/slot_block
-  server/chief/run/end_wish
+  server/chief/run/finish_request
   server/chief/read_table
   server/chief/run/run_life
   server/chief/run/run_target

@@ -110,7 +110,7 @@ MOVED_HEADERS = {
     "common/transport/step_codec.h": "common/transport/codec/step_codec.h",
     "common/transport/wire_reader.h": "common/transport/codec/wire_reader.h",
     "server/chief/checkpoint_writer.h": "server/chief/checkpoint/checkpoint_writer.h",
-    "server/chief/end_wish.h": "server/chief/run/end_wish.h",
+    "server/chief/end_wish.h": "server/chief/run/finish_request.h",
     "server/chief/restore.h": "server/chief/checkpoint/restore.h",
     "server/chief/run_contract.h": "server/chief/run/run_contract.h",
     "server/chief/run_directory.h": "server/chief/run/run_directory.h",

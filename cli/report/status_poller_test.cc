@@ -29,7 +29,7 @@ class CountingChief : public ChiefClient {
     status.set_global_step(calls_);
     return status;
   }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest&) override {
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest&) override {
     return absl::UnimplementedError("");
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest&) override {

@@ -103,9 +103,9 @@ absl::StatusOr<v1::GetCanaryValuesReply> LocatedChiefClient::GetCanaryValues(
   return chief->GetCanaryValues(request);
 }
 
-absl::StatusOr<v1::RequestEndReply> LocatedChiefClient::RequestEnd(const v1::RequestEndRequest& request) {
+absl::StatusOr<v1::RequestEndReply> LocatedChiefClient::RequestFinish(const v1::RequestEndRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
-  return chief->RequestEnd(request);
+  return chief->RequestFinish(request);
 }
 
 absl::StatusOr<v1::HeartbeatReply> LocatedChiefClient::Heartbeat(const v1::HeartbeatRequest& request) {

@@ -86,7 +86,7 @@ class GrpcChiefClient : public ChiefClient {
     RETURN_IF_ERROR(connection_.End(attempt, status.status()));
     return status;
   }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     grpc::ClientContext context;
     return Call<v1::RequestEndReply>(*connection_.link(), &v1::ChiefService::Stub::RequestEnd, request, &context,
                                      options_.call_timeout);

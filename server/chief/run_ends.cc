@@ -17,7 +17,7 @@ constexpr size_t kMaxReasonBytes = 1024;
 
 }  // namespace
 
-absl::Status RunEnds::End(const std::string& reason, const v1::SessionState* last_state) {
+absl::Status RunEnds::RequestFinish(const std::string& reason, const v1::SessionState* last_state) {
   {
     MutexLock lock(&run_->mutex);
     RETURN_IF_ERROR(run_->life.CheckNotStopping());
@@ -35,7 +35,7 @@ absl::Status RunEnds::End(const std::string& reason, const v1::SessionState* las
     // A program that leaves its loop because the run has failed does not end the run.
     if (status.ok()) status = run_->life.failure();
     // The first request gives the reason, even if another caller carries it out.
-    if (run_->life.end_wish()->wanted()) why = run_->life.end_wish()->reason();
+    if (run_->life.finish_request()->pending()) why = run_->life.finish_request()->reason();
   }
   const bool early = step < replicas->total_steps() || run_->history.in_doubt();
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
@@ -125,20 +125,20 @@ absl::Status RunEnds::Wait() {
   {
     MutexLock lock(&run_->mutex);
     while (!run_->life.over() && !run_->life.stop_requested()) {
-      EndWish* const wish = run_->life.end_wish();
-      if (!wish->wanted()) {
+      FinishRequest* const request = run_->life.finish_request();
+      if (!request->pending()) {
         run_->changed.Wait(&run_->mutex);
         continue;
       }
-      if (run_->options.clock->Now() < wish->due()) {
-        run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, wish->due());
+      if (run_->options.clock->Now() < request->due()) {
+        run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, request->due());
         continue;
       }
-      const std::string reason = wish->reason();
+      const std::string reason = request->reason();
       run_->mutex.Unlock();
-      const absl::Status ended = End(reason);
+      const absl::Status ended = RequestFinish(reason);
       run_->mutex.Lock();
-      const bool again = wish->OnTried(ended, run_->options.clock->Now());
+      const bool again = request->OnTried(ended, run_->options.clock->Now());
       if (ended.ok() || absl::IsUnknown(ended) || run_->life.over()) continue;
       run_->mutex.Unlock();  // nothing is logged under a lock
       LOG(ERROR) << "the run goes on, its end could not be recorded" << (again ? " yet" : "") << ": "

@@ -28,7 +28,7 @@ class RunEnds {
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Ends the run well as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
+  // Finishes the run as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
   // save. Records the step first, so that no later life goes beyond it. Errors:
   //   FailedPrecondition: the model is not known yet
   //   Cancelled: RequestStop was called
@@ -38,7 +38,7 @@ class RunEnds {
   //     unless the record can be written before the last step is saved.
   // Records the first 1024 bytes of `reason`, as UTF-8. `last_state` is null unless the run is followed. It becomes the
   // followers' state once the record has the end, or may have it, and before the last step is saved.
-  absl::Status End(const std::string& reason, const v1::SessionState* last_state = nullptr)
+  absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state = nullptr)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The program has no summary to add any more: the event file ends, unless the logdir is another chief's by now.
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);

@@ -220,7 +220,7 @@ TEST_F(RunEndsTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKno
     // The record is replaced, and may be taken back.
     fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
     const v1::SessionState last_state = HookState(2);
-    const absl::Status told = chief_->ends()->End("enough", &last_state);
+    const absl::Status told = chief_->ends()->RequestFinish("enough", &last_state);
     EXPECT_TRUE(absl::IsUnknown(told)) << told;
     EXPECT_EQ(FollowersStep(), 2);
     EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step is computed that may be beyond the end";
@@ -245,8 +245,8 @@ TEST_F(RunEndsTest, TheReasonOnRecordIsThatOfWhoAskedFirst) {
   request.set_session_id(session->session_id());
   request.set_generation(session->generation());
   request.set_reason("enough");
-  ASSERT_TRUE(chief_->sessions()->RequestEnd(request).ok());
-  ASSERT_TRUE(chief_->ends()->End("the program left").ok()) << "before the thread that carries out wishes";
+  ASSERT_TRUE(chief_->sessions()->RequestFinish(request).ok());
+  ASSERT_TRUE(chief_->ends()->RequestFinish("the program left").ok()) << "before the thread that carries out requests";
   EXPECT_EQ(Record().end().reason(), "b asked for it: enough");
 }
 
@@ -453,7 +453,7 @@ TEST_F(RunEndsTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
   ASSERT_TRUE(worker_->Ask().ok());
   // A hook sees the update to the last step, and ends the run.
   const v1::SessionState last = HookState(3);
-  ASSERT_TRUE(chief_->ends()->End("hook count", &last).ok());
+  ASSERT_TRUE(chief_->ends()->RequestFinish("hook count", &last).ok());
   EXPECT_TRUE(WaitForEnd().ok());
   ASSERT_TRUE(Restart().ok());
   EXPECT_EQ(chief_->training()->log()->restored().step(), 3);
@@ -479,7 +479,7 @@ TEST_F(RunEndsTest, FailedRunRecordsNoEnd) {
   ASSERT_TRUE(OpenSession("a").ok());
   chief_->training()->Fail(absl::InternalError("Input/output error"));
   const v1::SessionState last = HookState(0);
-  const absl::Status ended = chief_->ends()->End("hook count", &last);
+  const absl::Status ended = chief_->ends()->RequestFinish("hook count", &last);
   EXPECT_TRUE(absl::IsInternal(ended)) << ended;
   EXPECT_FALSE(Record().has_end());
 }

@@ -196,12 +196,13 @@ absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatReques
   return reply;
 }
 
-absl::StatusOr<v1::RequestEndReply> Sessions::RequestEnd(const v1::RequestEndRequest& request) {
+absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEndRequest& request) {
   RETURN_IF_ERROR(CheckName("reason", request.reason()));
   MutexLock lock(&run_->mutex);
   RETURN_IF_ERROR(run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now()));
   const std::string& worker = run_->sessions.WorkerOf(request.session_id()).ToString();
-  run_->life.WantEnd(absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
+  run_->life.RequestFinish(
+      absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
   run_->changed.SignalAll();
   return v1::RequestEndReply();
 }

@@ -171,12 +171,12 @@ TEST_F(SessionsTest, OnlyACheckedSessionMayEndTheRun) {
   v1::RequestEndRequest request;
   request.set_session_id(session.session_id());
   request.set_generation(session.generation());
-  const absl::Status refused = chief_->sessions()->RequestEnd(request).status();
+  const absl::Status refused = chief_->sessions()->RequestFinish(request).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   TrainTo(4);
   EXPECT_EQ(chief_->GetStatus().global_step(), 4) << "the run continues";
   ASSERT_TRUE(OpenSession("stranger").ok());
-  EXPECT_TRUE(chief_->sessions()->RequestEnd(request).ok());
+  EXPECT_TRUE(chief_->sessions()->RequestFinish(request).ok());
 }
 
 TEST_F(SessionsTest, TheFirstCanaryIsTheRunsAlsoAfterARestart) {

@@ -31,8 +31,8 @@ class LocalChiefClient : public ChiefClient {
     return chief_->sessions()->Heartbeat(request);
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override { return chief_->GetStatus(); }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
-    return chief_->sessions()->RequestEnd(request);
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
+    return chief_->sessions()->RequestFinish(request);
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return chief_->ReadVariables(request);

@@ -67,7 +67,7 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
       OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief->sessions(), &Sessions::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
-  unary_[ChiefMethod("RequestEnd")] = Serve(chief->sessions(), &Sessions::RequestEnd);
+  unary_[ChiefMethod("RequestEnd")] = Serve(chief->sessions(), &Sessions::RequestFinish);
   unary_[ChiefMethod("ReadVariables")] = Serve(chief, &Chief::ReadVariables, kMaxReadBytes);
   unary_[ChiefMethod("ReadVariables")].long_reply = true;
   unary_[absl::StrCat("/", Health::service_full_name(), "/Check")] =

@@ -87,8 +87,8 @@ class CountingClient : public ChiefClient {
     return client_->Heartbeat(request);
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override { return client_->GetStatus(); }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
-    return client_->RequestEnd(request);
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
+    return client_->RequestFinish(request);
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return client_->ReadVariables(request);

@@ -214,8 +214,8 @@ TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
   v1::RequestEndRequest request;
   request.set_session_id(12345);
   request.set_generation(cluster.chief()->generation());
-  EXPECT_TRUE(absl::IsAborted(cluster.NewClient()->RequestEnd(request).status()));
-  ASSERT_TRUE(cluster.RequestEnd(worker, "enough").ok());
+  EXPECT_TRUE(absl::IsAborted(cluster.NewClient()->RequestFinish(request).status()));
+  ASSERT_TRUE(cluster.RequestFinish(worker, "enough").ok());
   EXPECT_TRUE(cluster.Wait().ok());
   EXPECT_TRUE(cluster.JoinWorker(worker).ok());
   const int64_t ended = cluster.chief()->GetStatus().global_step();

@@ -63,8 +63,10 @@ class TestCluster {
   // Cancels a worker without a goodbye and waits for its thread.
   void KillWorker(int index);
 
-  // TrainingWorker::RequestEnd.
-  absl::Status RequestEnd(int index, const std::string& reason) { return workers_[index]->worker->RequestEnd(reason); }
+  // TrainingWorker::RequestFinish.
+  absl::Status RequestFinish(int index, const std::string& reason) {
+    return workers_[index]->worker->RequestFinish(reason);
+  }
 
   // Waits until a worker has ended by itself and returns its status.
   absl::Status JoinWorker(int index);

@@ -199,13 +199,13 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 }
 
 void ChiefSession::TakeStop() {
-  // A signal may have told others of the process first: what they do then is no wish for the run's end.
+  // A signal may have told others of the process first: what they do then does not ask to finish the run.
   if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->ends()->RequestStop();
 }
 
-absl::Status ChiefSession::EndRun(const std::string& reason, const v1::SessionState* last_state) {
+absl::Status ChiefSession::RequestFinish(const std::string& reason, const v1::SessionState* last_state) {
   TakeStop();
-  absl::Status status = process_.chief()->ends()->End(reason, last_state);
+  absl::Status status = process_.chief()->ends()->RequestFinish(reason, last_state);
   if (status.ok() || absl::IsUnknown(status)) result_.RequestFinish();
   return status;
 }
@@ -221,7 +221,7 @@ absl::Status ChiefSession::AwaitEnd() {
 
 absl::Status ChiefSession::Close() {
   TakeStop();
-  const absl::Status ends = process_.chief()->ends()->End("the chief's program left its loop");
+  const absl::Status ends = process_.chief()->ends()->RequestFinish("the chief's program left its loop");
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
   if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
@@ -247,7 +247,7 @@ absl::Status ChiefSession::EndAt(int64_t step, std::vector<v1::SessionState::Hoo
   v1::SessionState last_state;
   last_state.set_step(step);
   *last_state.mutable_hook() = {hooks.begin(), hooks.end()};
-  return EndRun(reason, &last_state);
+  return RequestFinish(reason, &last_state);
 }
 
 void ChiefSession::SeekTo(int64_t step) {

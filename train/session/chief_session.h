@@ -69,7 +69,7 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status RequestStop(const std::string& reason) override { return EndRun(reason, nullptr); }
+  absl::Status RequestStop(const std::string& reason) override { return RequestFinish(reason, nullptr); }
   absl::Status Close() override;
   absl::Status Stop() override;
 
@@ -97,7 +97,7 @@ class ChiefSession : public Session, public StepGate {
   absl::Status Create();
   absl::Status Serve(const SessionMachine& machine);
   // `last_state` may be null.
-  absl::Status EndRun(const std::string& reason, const v1::SessionState* last_state);
+  absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
   // A worker of this process cannot go on: the run is stopped.
   void OnWorkerFailure(absl::Status why);

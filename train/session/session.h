@@ -114,7 +114,7 @@ class Session {
   // On a worker that holds a block (NextStep) it travels in the report of the block's first slot, and the run ends when
   // that step is committed; one that holds none asks the chief for the end at the next commit, and so does one whose
   // report came too late. Where the stream broke the next block carries it. Of `reason` the first 1024 bytes are
-  // recorded, 256 of a worker's; what is no UTF-8 is replaced. Errors on the chief: those of RunEnds::End.
+  // recorded, 256 of a worker's; what is no UTF-8 is replaced. Errors on the chief: those of RunEnds::RequestFinish.
   virtual absl::Status RequestStop(const std::string& reason) = 0;
 
   // Leaves the run. On the chief it ends the run, if it is not over, and waits until the last step is saved and the

@@ -129,7 +129,7 @@ absl::Status WorkerSession::SendStop() {
     if (!state_.stop || state_.over || state_.ended) return absl::OkStatus();
     reason = *state_.stop;
   }
-  RETURN_IF_ERROR(worker_->RequestEnd(reason));
+  RETURN_IF_ERROR(worker_->RequestFinish(reason));
   MutexLock lock(&mutex_);
   state_.stop.reset();
   return absl::OkStatus();
@@ -247,7 +247,7 @@ absl::Status WorkerSession::RequestStop(const std::string& reason) {
       return absl::OkStatus();
     }
   }
-  return worker_->RequestEnd(sent);
+  return worker_->RequestFinish(sent);
 }
 
 absl::Status WorkerSession::Close() {

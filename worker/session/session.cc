@@ -117,7 +117,7 @@ void WorkerSession::StartHeartbeats(const v1::OpenSessionReply& session) {
   });
 }
 
-absl::Status WorkerSession::RequestEnd(const std::string& reason) {
+absl::Status WorkerSession::RequestFinish(const std::string& reason) {
   absl::optional<v1::RequestEndRequest> request;
   {
     MutexLock lock(&mutex_);
@@ -125,7 +125,7 @@ absl::Status WorkerSession::RequestEnd(const std::string& reason) {
   }
   if (!request) return absl::UnavailableError("there is no session with a chief at this moment");
   request->set_reason(reason);
-  return client_->RequestEnd(*request).status();
+  return client_->RequestFinish(*request).status();
 }
 
 void WorkerSession::Close() {

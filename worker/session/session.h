@@ -78,9 +78,9 @@ class WorkerSession {
   // to give up (SessionRetries).
   absl::Status AwaitRetry(const absl::Status& ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks the chief of the open session for the end of the run (ChiefClient::RequestEnd). Unavailable when none is open.
-  // From any thread.
-  absl::Status RequestEnd(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks the chief of the open session for the end of the run (ChiefClient::RequestFinish). Unavailable when none is
+  // open. From any thread.
+  absl::Status RequestFinish(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends Connect, Open and AwaitRetry, those under way and all later ones. An open session continues.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);

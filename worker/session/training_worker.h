@@ -38,8 +38,8 @@ class TrainingWorker {
   // run's, or when the run had failed before the worker came.
   absl::Status Run();
 
-  // WorkerSession::RequestEnd.
-  absl::Status RequestEnd(const std::string& reason) { return session_.RequestEnd(reason); }
+  // WorkerSession::RequestFinish.
+  absl::Status RequestFinish(const std::string& reason) { return session_.RequestFinish(reason); }
 
   // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
   // first. A second call aborts the contribution, too.

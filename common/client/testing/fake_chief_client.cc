@@ -155,7 +155,7 @@ absl::StatusOr<v1::HeartbeatReply> FakeChiefClient::Heartbeat(const v1::Heartbea
   return reply;
 }
 
-absl::StatusOr<v1::RequestEndReply> FakeChiefClient::RequestEnd(const v1::RequestEndRequest& request) {
+absl::StatusOr<v1::RequestEndReply> FakeChiefClient::RequestFinish(const v1::RequestEndRequest& request) {
   MutexLock lock(&mutex_);
   calls_.ends.push_back(request);
   return v1::RequestEndReply();

@@ -50,7 +50,7 @@ class FakeChiefClient : public ChiefClient {
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::RunStatus> GetStatus() override { return v1::RunStatus(); }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/server/chief/run/end_wish.h"
+#include "lockstep/server/chief/run/finish_request.h"
 #include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
@@ -51,10 +51,10 @@ class RunLife {
   // False when a stop was requested before: the first deadline stays.
   bool RequestStop(absl::Time deadline);
   // A worker wants the run to end, for this reason, which is not empty.
-  void WantEnd(const std::string& reason) {
-    if (!over()) end_wish_.Want(reason);
+  void RequestFinish(const std::string& reason) {
+    if (!over()) finish_request_.Set(reason);
   }
-  EndWish* end_wish() { return &end_wish_; }
+  FinishRequest* finish_request() { return &finish_request_; }
 
   // Another chief has the logdir, says `why`: stops the run, of which nothing may be saved any more.
   void LoseLogdir(absl::Status why);
@@ -73,7 +73,7 @@ class RunLife {
   absl::Status failure_;
   absl::optional<absl::Status> ended_;
   bool declaring_ = false;
-  EndWish end_wish_;
+  FinishRequest finish_request_;
   bool stop_requested_ = false;
   absl::Time stop_deadline_ = absl::InfiniteFuture();
   absl::Status lost_logdir_;

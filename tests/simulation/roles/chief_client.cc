@@ -41,7 +41,7 @@ class SimulatedChiefClient : public ChiefClient {
   absl::StatusOr<v1::RunStatus> GetStatus() override {
     return CallOnce<v1::RunStatus>("GetStatus", v1::GetStatusRequest(), kCallTimeout, &never_, /*patient=*/false);
   }
-  absl::StatusOr<v1::RequestEndReply> RequestEnd(const v1::RequestEndRequest& request) override {
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     return CallOnce<v1::RequestEndReply>("RequestEnd", request, kCallTimeout, &never_, /*patient=*/false);
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {

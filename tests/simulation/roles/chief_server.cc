@@ -370,7 +370,7 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
   }
   if (call->method() == "RequestEnd") {
     return done(Reply<v1::RequestEndRequest>(request, [this](const auto& end) -> absl::StatusOr<std::string> {
-      ASSIGN_OR_RETURN(const v1::RequestEndReply reply, chief_->sessions()->RequestEnd(end));
+      ASSIGN_OR_RETURN(const v1::RequestEndReply reply, chief_->sessions()->RequestFinish(end));
       return reply.SerializeAsString();
     }));
   }

@@ -169,7 +169,7 @@ int RunWorker(Process* process, const WorkerRole& role) {
     // The call may outlive the worker if it gets no answer.
     process->executor()
         ->Start("asks for the end",
-                [worker] { LOG(INFO) << "asked for the end: " << worker->worker.RequestEnd("a worker wants it"); })
+                [worker] { LOG(INFO) << "asked for the end: " << worker->worker.RequestFinish("a worker wants it"); })
         ->Detach();
   });
   const absl::Status status = worker->worker.Run();

@@ -1,4 +1,4 @@
-#include "lockstep/server/chief/run/end_wish.h"
+#include "lockstep/server/chief/run/finish_request.h"
 
 #include "lockstep/server/chief/checkpoint/save_schedule.h"
 
@@ -13,16 +13,16 @@ Backoff::Options RetryDelays() {
 
 }  // namespace
 
-EndWish::EndWish(uint64_t seed) : delays_(RetryDelays(), seed) {}
+FinishRequest::FinishRequest(uint64_t seed) : delays_(RetryDelays(), seed) {}
 
-void EndWish::Want(const std::string& reason) {
-  if (wanted()) return;
+void FinishRequest::Set(const std::string& reason) {
+  if (pending()) return;
   reason_ = reason;
   due_ = absl::InfinitePast();
   delays_.Reset();
 }
 
-bool EndWish::OnTried(const absl::Status& status, absl::Time now) {
+bool FinishRequest::OnTried(const absl::Status& status, absl::Time now) {
   if (MayPass(status)) {
     due_ = now + delays_.Next();
     return true;
