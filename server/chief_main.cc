@@ -1,7 +1,6 @@
 // The chief of a run; `lockstep chief --help` says what it does.
 #include <cstdlib>
 #include <iostream>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +13,9 @@
 #include "lockstep/common/cluster/cluster_role.h"
 #include "lockstep/common/cluster/tf_config.h"
 #include "lockstep/common/config/config_flags.h"
-#include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
-#include "lockstep/server/process/address_file.h"
-#include "lockstep/server/process/chief_process.h"
-#include "lockstep/server/rpc/chief_server.h"
+#include "lockstep/server/process/chief_host.h"
 
 namespace lockstep {
 namespace {
@@ -80,78 +76,52 @@ absl::Status ReadTfConfig(Flags* flags) {
   return absl::OkStatus();
 }
 
-ChiefProcess::Options ProcessOptions(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file) {
-  ChiefProcess::Options options;
+ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& config) {
+  ChiefHost::Options options;
   options.chief.fs = FileSystem::Real();
   options.chief.clock = Clock::Real();
   options.chief.logdir = flags.logdir;
   options.chief.config = config;
   options.chief.change_settings = flags.config.changes_settings();
   options.chief.share_memory = config.cluster().shared_memory();
-  options.chief.on_accepted = [address_file] { return address_file->Prepare(); };
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
+  options.listen = ListenAddress(flags);
+  options.serve = ServeOverGrpc(flags.step_threads);
+  options.port_file = flags.port_file;
+  options.address_file = flags.address_file;
+  options.advertise = flags.advertise;
   return options;
 }
 
-absl::StatusOr<AddressFile> NewAddressFile(const Flags& flags) {
-  AddressFile::Options options;
-  options.fs = FileSystem::Real();
-  options.path = flags.address_file;
-  options.advertise = flags.advertise;
-  options.listen = ListenAddress(flags);
-  options.machine = HostName();
-  return AddressFile::Create(std::move(options));
-}
-
-// A chief that has not come to write its address leaves the file as it was.
-void PutBack(AddressFile* address_file) {
-  const absl::Status status = address_file->PutBack();
-  if (!status.ok()) LOG(ERROR) << "chief: " << status.message();
-}
-
 // Serves the chief until it has ended.
-absl::Status Serve(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file,
-                   ChiefProcess* process) {
-  ChiefServer::Options options;
-  options.address = ListenAddress(flags);
-  options.step_threads = flags.step_threads;
-  ASSIGN_OR_RETURN(const auto server, ChiefServer::Start(options, process->chief()));
-  LOG(INFO) << "chief: generation " << process->chief()->generation() << ", listening on " << server->address() << ", "
-            << config.training().replicas_to_aggregate() << " slots a step, " << TrainingLengthText(config.training())
-            << (flags.logdir.empty() ? "" : absl::StrCat(", logdir ", flags.logdir));
-  RETURN_IF_ERROR(address_file->Write(server->address()));
-  if (!flags.port_file.empty()) {
-    RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), flags.port_file, absl::StrCat(server->port(), "\n")));
-  }
-  const absl::Status status = process->Wait();
-  const absl::Status marked = address_file->End(status);
-  if (!marked.ok()) LOG(ERROR) << "chief: " << marked.message();
+absl::Status Serve(ChiefHost* host) {
+  RETURN_IF_ERROR(host->Serve());
+  absl::Status status = host->Wait();
+  host->MarkEnd(status);
   if (absl::IsDeadlineExceeded(status)) {
     // Whatever was destroyed now would wait for the disk, too.
     LOG(ERROR) << "chief: " << status.message();
-    std::_Exit(process->ExitCode(status));
+    std::_Exit(host->ExitCode(status));
   }
   return status;
 }
 
-int Run(const Flags& flags, const config::v1::RunSpec& config, AddressFile* address_file) {
-  ChiefProcess process(ProcessOptions(flags, config, address_file));
-  const absl::Status created = process.Create();
+int Run(const Flags& flags, const config::v1::RunSpec& config) {
+  ChiefHost host(HostOptions(flags, config));
+  const absl::Status created = host.Create();
   if (!created.ok()) {
-    PutBack(address_file);
     if (!absl::IsCancelled(created)) std::cerr << "chief: " << created.message() << "\n";
-    return process.ExitCode(created);
+    return host.ExitCode(created);
   }
-  const absl::Status status = Serve(flags, config, address_file, &process);
-  PutBack(address_file);
+  const absl::Status status = Serve(&host);
   if (status.ok()) {
-    LOG(INFO) << "chief: finished at step " << process.chief()->GetStatus().global_step();
+    LOG(INFO) << "chief: finished at step " << host.chief()->GetStatus().global_step();
   } else if (absl::IsCancelled(status)) {
     LOG(INFO) << "chief: " << status.message();
   } else {
     LOG(ERROR) << "chief: " << status.message();
   }
-  return process.ExitCode(status);
+  return host.ExitCode(status);
 }
 
 int Main(int argc, char** argv) {
@@ -180,13 +150,7 @@ int Main(int argc, char** argv) {
     std::cerr << config.status().message() << "\n";
     return kExitBadConfiguration;
   }
-  auto address_file = NewAddressFile(flags);
-  if (!address_file.ok()) {
-    std::cerr << "chief: " << address_file.status().message() << "\n";
-    // An I/O error may be gone the next time.
-    return absl::IsInternal(address_file.status()) ? kExitRetryable : kExitBadConfiguration;
-  }
-  return Run(flags, *config, &*address_file);
+  return Run(flags, *config);
 }
 
 }  // namespace

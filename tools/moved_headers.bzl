@@ -150,7 +150,7 @@ MOVED_HEADERS = {
     "server/rpc/visitors.h": "server/rpc/call/visitors.h",
     "server/rpc/worker_memory.h": "server/rpc/step/worker_memory.h",
     "server/supervisor/address_file.h": "server/process/address_file.h",
-    "server/supervisor/chief_process.h": "server/process/chief_process.h",
+    "server/supervisor/chief_process.h": "server/process/chief_host.h",
     "server/sync/deadline_queue.h": "server/sync/workers/deadline_queue.h",
     "server/sync/flat_set.h": "server/sync/workers/flat_set.h",
     "server/sync/local_shard.h": "server/sync/shard/local_shard.h",

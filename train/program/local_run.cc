@@ -12,7 +12,7 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
-#include "lockstep/server/process/chief_process.h"
+#include "lockstep/server/process/chief_host.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/session_options.h"
 
@@ -23,7 +23,7 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 
 // Runs the workers until the chief has ended; a worker that fails permanently stops it. Returns the first such failure,
 // else the result of the chief.
-absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefProcess* process) {
+absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefHost* host) {
   train::SessionOptions session;
   session.logdir = options.logdir;
   session.local_workers = options.workers;
@@ -37,47 +37,47 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
           MutexLock lock(&mutex);
           failure.Update(why);
         }
-        process->chief()->ends()->RequestStop();
+        host->chief()->ends()->RequestStop();
       });
-  const absl::Status chief_status = process->Wait();
+  const absl::Status chief_status = host->Wait();
   if (absl::IsCancelled(chief_status) && !workers->StopWithin(train::kHungWorkerLimit)) {
     LOG(ERROR) << "the last step is saved; a worker of this process hangs, which ends without it";
-    std::_Exit(process->ExitCode(chief_status));
+    std::_Exit(host->ExitCode(chief_status));
   }
   workers.reset();
   return failure.ok() ? chief_status : failure;
 }
 
-ChiefProcess::Options ProcessOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
-  ChiefProcess::Options process;
-  process.chief.fs = FileSystem::Real();
-  process.chief.clock = Clock::Real();
-  process.chief.logdir = options.logdir;
-  process.chief.config = config;
-  process.chief.change_settings = options.change_settings;
-  process.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
-  return process;
+ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
+  ChiefHost::Options host;
+  host.chief.fs = FileSystem::Real();
+  host.chief.clock = Clock::Real();
+  host.chief.logdir = options.logdir;
+  host.chief.config = config;
+  host.chief.change_settings = options.change_settings;
+  host.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
+  return host;
 }
 
 }  // namespace
 
 LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& options) {
-  ChiefProcess process(ProcessOptions(config, options));
+  ChiefHost host(HostOptions(config, options));
   LocalRunEnd end;
-  end.status = process.Create();
+  end.status = host.Create();
   if (end.status.ok()) {
-    Chief* const chief = process.chief();
+    Chief* const chief = host.chief();
     const std::unique_ptr<ChiefClient> client = LocalConnector(chief).Connect(MasterAddress()).value();
     PeriodicTask::Options periodic;
     periodic.clock = Clock::Real();
     periodic.name = "progress";
     periodic.period = options.on_status ? kStatusPeriod : absl::ZeroDuration();
     PeriodicTask reports(periodic, [&] { options.on_status(chief->GetStatus()); });
-    end.status = RunWorkers(options, client.get(), &process);
+    end.status = RunWorkers(options, client.get(), &host);
     reports.Stop();
     if (options.on_status) options.on_status(chief->GetStatus());
   }
-  end.exit_code = process.ExitCode(end.status);
+  end.exit_code = host.ExitCode(end.status);
   return end;
 }
 

@@ -9,48 +9,38 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/server/local/local_connector.h"
-#include "lockstep/server/rpc/chief_server.h"
 #include "lockstep/train/session/read_variables.h"
 
 namespace lockstep::train {
 namespace {
 
-void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
-
-absl::StatusOr<AddressFile> NewAddressFile(const SessionOptions& options, const std::string& machine) {
-  AddressFile::Options file;
-  file.fs = options.fs;
-  file.path = options.address_file;
-  file.advertise = options.advertise;
-  file.listen = options.listen;
-  file.machine = machine;
-  return AddressFile::Create(std::move(file));
-}
-
-ChiefProcess::Options ProcessOptions(const SessionOptions& options, const SessionMachine& machine,
-                                     const std::unique_ptr<AddressFile>* address_file) {
-  ChiefProcess::Options process;
-  process.chief.on_accepted = [address_file] { return (*address_file)->Prepare(); };
-  process.watch_signals = false;
-  process.predecessor_limit = options.predecessor_limit;
-  process.chief.fs = options.fs;
-  process.chief.clock = options.clock;
-  process.chief.machine = machine;
-  process.chief.logdir = options.logdir;
-  process.chief.write_events = options.write_events;
-  process.chief.config = options.op.spec;
-  process.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
-  process.chief.followed = true;
-  process.chief.change_settings = options.change_settings;
-  process.chief.program = options.program;
-  config::v1::ClusterConfig* const cluster = process.chief.config.mutable_cluster();
+ChiefHost::Options HostOptions(const SessionOptions& options, const SessionMachine& machine) {
+  ChiefHost::Options host;
+  host.watch_signals = false;
+  host.listen = options.listen;
+  host.serve = machine.serve;
+  host.port_file = options.port_file;
+  host.address_file = options.address_file;
+  host.advertise = options.advertise;
+  host.predecessor_limit = options.predecessor_limit;
+  host.chief.fs = options.fs;
+  host.chief.clock = options.clock;
+  host.chief.machine = machine;
+  host.chief.logdir = options.logdir;
+  host.chief.write_events = options.write_events;
+  host.chief.config = options.op.spec;
+  host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
+  host.chief.followed = true;
+  host.chief.change_settings = options.change_settings;
+  host.chief.program = options.program;
+  config::v1::ClusterConfig* const cluster = host.chief.config.mutable_cluster();
   if (options.listen.empty()) {
     cluster->clear_linger_seconds();  // no other process can come
   } else if (cluster->linger_seconds() <= 0) {
     cluster->set_linger_seconds(absl::ToDoubleSeconds(options.linger));
   }
   if (options.init_fn) {
-    process.chief.initialize =
+    host.chief.initialize =
         [init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {
       ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
       if (!initial.report.empty()) LOG(INFO) << initial.report;
@@ -59,19 +49,10 @@ ChiefProcess::Options ProcessOptions(const SessionOptions& options, const Sessio
       return values;
     };
   }
-  return process;
+  return host;
 }
 
 }  // namespace
-
-absl::StatusOr<ServedChief> ServeOverGrpc(const std::string& listen, Chief* chief) {
-  ChiefServer::Options options;
-  options.address = listen;
-  ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
-  ServedChief served{server->address(), server->port(), server->listening(), nullptr};
-  served.server = std::move(server);
-  return served;
-}
 
 absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions options,
                                                                  const SessionMachine& machine) {
@@ -81,43 +62,33 @@ absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions 
 }
 
 ChiefSession::ChiefSession(SessionOptions options, const SessionMachine& machine)
-    : options_(std::move(options)), process_(ProcessOptions(options_, machine, &address_file_)) {}
-
-absl::Status ChiefSession::Serve(const SessionMachine& machine) {
-  ASSIGN_OR_RETURN(served_, machine.serve(options_.listen, process_.chief()));
-  LOG(INFO) << "chief: listening on " << served_.address;
-  RETURN_IF_ERROR(address_file_->Write(served_.address));
-  if (options_.port_file.empty()) return absl::OkStatus();
-  return WriteFileAtomically(options_.fs, options_.port_file, absl::StrCat(served_.port, "\n"));
-}
+    : options_(std::move(options)), host_(HostOptions(options_, machine)) {}
 
 absl::Status ChiefSession::Create() {
-  if (options_.stop == nullptr) return process_.Create();
+  if (options_.stop == nullptr) return host_.Create();
   // Until there is a chief, as when a large checkpoint is restored, all that there is lies on the disk.
   options_.stop->set_loses_nothing(true);
   const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
-  return process_.Create();
+  return host_.Create();
 }
 
 absl::Status ChiefSession::Start(const SessionMachine& machine) {
-  ASSIGN_OR_RETURN(AddressFile address_file, NewAddressFile(options_, machine.host));
-  address_file_ = std::make_unique<AddressFile>(std::move(address_file));
   if (options_.stop != nullptr)
-    stop_listener_ = options_.stop->Add([this] { process_.RequestStop(); }, [this] { process_.RequestSave(); });
+    stop_listener_ = options_.stop->Add([this] { host_.RequestStop(); }, [this] { host_.RequestSave(); });
   const absl::Status created = Create();
-  if (!created.ok()) return WithExitCode(created, process_.ExitCode(created));
+  if (!created.ok()) return WithExitCode(created, host_.ExitCode(created));
   finisher_ = machine.executor->Start("finisher", [this] {
-    const absl::Status ended = process_.Wait();
+    const absl::Status ended = host_.Wait();
     // Also where the program does not end in time.
     if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
     result_.Set(ended);
   });
-  client_ = LocalConnector(process_.chief()).Connect(MasterAddress()).value();
-  if (!options_.listen.empty()) RETURN_IF_ERROR(Serve(machine));
+  client_ = LocalConnector(host_.chief()).Connect(MasterAddress()).value();
+  if (!options_.listen.empty()) RETURN_IF_ERROR(host_.Serve());
   const auto name = [only = options_.local_workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
   workers_ = std::make_unique<LocalWorkers>(options_, name, client_.get(),
                                             [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
-  RETURN_IF_ERROR(result_.Explain(process_.chief()->AwaitModel()));
+  RETURN_IF_ERROR(result_.Explain(host_.chief()->AwaitModel()));
   SeekTo(training()->sync()->step());
   return absl::OkStatus();
 }
@@ -128,11 +99,8 @@ ChiefSession::~ChiefSession() {
     finisher_->Join();
   }
   if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
-  // One that has not come to write its address leaves the file as it was.
-  if (address_file_ != nullptr) LogIfNot(address_file_->PutBack());
   EndIfWorkerHangs();
-  workers_.reset();
-  served_.server.reset();
+  workers_.reset();  // its callback uses members that end before it
 }
 
 void ChiefSession::EndIfWorkerHangs() {
@@ -141,12 +109,12 @@ void ChiefSession::EndIfWorkerHangs() {
   if (!ended.ok() && !absl::IsCancelled(ended)) return;
   if (workers_->StopWithin(kHungWorkerLimit)) return;
   LOG(ERROR) << "chief: the last step is saved; a worker of this process hangs, which ends without it";
-  std::_Exit(process_.ExitCode(ended));
+  std::_Exit(host_.ExitCode(ended));
 }
 
 void ChiefSession::OnWorkerFailure(absl::Status why) {
   result_.FailWorker(std::move(why));
-  process_.chief()->ends()->RequestStop();
+  host_.chief()->ends()->RequestStop();
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
@@ -179,11 +147,11 @@ absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> name
 absl::Status ChiefSession::AssignAs(ChangedBy by, absl::Span<const NamedTensor> tensors) {
   std::vector<AssignedValue> values;
   for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
-  return process_.chief()->changes()->Assign(values, by);
+  return host_.chief()->changes()->Assign(values, by);
 }
 
 absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() {
-  return process_.chief()->sessions()->GetRunSpec().spec();
+  return host_.chief()->sessions()->GetRunSpec().spec();
 }
 
 absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
@@ -200,37 +168,35 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 
 void ChiefSession::TakeStop() {
   // A signal may have told others of the process first: what they do then does not ask to finish the run.
-  if (options_.stop != nullptr && options_.stop->requested()) process_.chief()->ends()->RequestStop();
+  if (options_.stop != nullptr && options_.stop->requested()) host_.chief()->ends()->RequestStop();
 }
 
 absl::Status ChiefSession::RequestFinish(const std::string& reason, const v1::SessionState* last_state) {
   TakeStop();
-  absl::Status status = process_.chief()->ends()->RequestFinish(reason, last_state);
+  absl::Status status = host_.chief()->ends()->RequestFinish(reason, last_state);
   if (status.ok() || absl::IsUnknown(status)) result_.RequestFinish();
   return status;
 }
 
 absl::Status ChiefSession::AwaitEnd() {
   absl::Status ended = result_.Await();
-  process_.chief()->ends()->EndFollowersEvents();
-  // Once: later the file may be that of the next chief.
-  if (address_file_ != nullptr) LogIfNot(address_file_->End(ended));
-  address_file_.reset();
+  host_.chief()->ends()->EndFollowersEvents();
+  host_.MarkEnd(ended);
   return ended;
 }
 
 absl::Status ChiefSession::Close() {
   TakeStop();
-  const absl::Status ends = process_.chief()->ends()->RequestFinish("the chief's program left its loop");
+  const absl::Status ends = host_.chief()->ends()->RequestFinish("the chief's program left its loop");
   // A run whose end cannot be recorded is stopped instead: the next life continues it.
-  if (!ends.ok() && !absl::IsUnknown(ends)) process_.chief()->ends()->RequestStop();
+  if (!ends.ok() && !absl::IsUnknown(ends)) host_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
   const absl::Status status = result_.Explain(AwaitEnd());
   return absl::IsCancelled(status) && !ends.ok() && !absl::IsCancelled(ends) ? ends : status;
 }
 
 absl::Status ChiefSession::Stop() {
-  process_.chief()->ends()->RequestStop();
+  host_.chief()->ends()->RequestStop();
   const absl::Status ended = AwaitEnd();
   return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
 }

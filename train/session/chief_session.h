@@ -1,7 +1,6 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_CHIEF_SESSION_H_
 #define LOCKSTEP_TRAIN_SESSION_CHIEF_SESSION_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/server/chief/chief_options.h"
-#include "lockstep/server/process/address_file.h"
-#include "lockstep/server/process/chief_process.h"
+#include "lockstep/server/process/chief_host.h"
 #include "lockstep/train/session/end/run_result.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/session.h"
@@ -23,23 +21,10 @@
 
 namespace lockstep::train {
 
-// A chief that other processes reach until `server` is destroyed.
-struct ServedChief {
-  // The address that workers connect to.
-  std::string address;
-  int port = 0;
-  // `listen` with that port in it.
-  std::string listening;
-  std::shared_ptr<void> server;
-};
-
-// Over gRPC at `listen`. Errors: Unavailable when an address cannot be bound.
-absl::StatusOr<ServedChief> ServeOverGrpc(const std::string& listen, Chief* chief);
-
 // A chief's machine and its way to serve other processes; the simulation has another.
 struct SessionMachine : ChiefMachine {
   // Called with SessionOptions::listen, unless that is empty.
-  std::function<absl::StatusOr<ServedChief>(const std::string& listen, Chief* chief)> serve = ServeOverGrpc;
+  ServeFunction serve = ServeOverGrpc();
 };
 
 // The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
@@ -62,7 +47,7 @@ class ChiefSession : public Session, public StepGate {
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(ChangedBy::kProgram, values); }
   absl::Status ChangeSettings(const SettingsChange& change) override {
-    return process_.chief()->changes()->ChangeSettings(change);
+    return host_.chief()->changes()->ChangeSettings(change);
   }
   absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
@@ -80,22 +65,21 @@ class ChiefSession : public Session, public StepGate {
     return AssignAs(ChangedBy::kHook, values);
   }
   absl::Status ChangeByHook(const SettingsChange& change) override {
-    return process_.chief()->changes()->ChangeSettings(change, ChangedBy::kHook);
+    return host_.chief()->changes()->ChangeSettings(change, ChangedBy::kHook);
   }
   v1::SessionState restored() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Where workers connect; empty without a socket.
-  std::string address() const { return served_.address; }
+  std::string address() const { return host_.served().address; }
   // SessionOptions::listen with the port that was taken, so that the next session in this process takes the same.
-  std::string listening() const { return served_.listening; }
-  Chief* chief() const { return process_.chief(); }
+  std::string listening() const { return host_.served().listening; }
+  Chief* chief() const { return host_.chief(); }
 
  private:
   ChiefSession(SessionOptions options, const SessionMachine& machine);
   absl::Status Start(const SessionMachine& machine);
   absl::Status Create();
-  absl::Status Serve(const SessionMachine& machine);
   // `last_state` may be null.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
@@ -107,16 +91,12 @@ class ChiefSession : public Session, public StepGate {
   void TakeStop();
   // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.
   absl::Status AwaitEnd();
-  Training* training() const { return process_.chief()->training(); }
+  Training* training() const { return host_.chief()->training(); }
   int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SessionOptions options_;
-  // From Start on.
-  std::unique_ptr<AddressFile> address_file_;
-  ChiefProcess process_;
+  ChiefHost host_;
   int64_t stop_listener_ = StopSignal::kNone;
-  // Empty without a socket.
-  ServedChief served_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
   mutable Mutex mutex_;

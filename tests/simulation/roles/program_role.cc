@@ -314,7 +314,7 @@ class RunningProgram {
     machine.executor = process_->executor();
     machine.old_version_bytes = role_.chief.old_version_bytes;
     machine.draw_session_id = [this] { return process_->world()->random()->Next(); };
-    machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<train::ServedChief> {
+    machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<ServedChief> {
       const std::string& listen = role_.chief.listen;
       const int64_t first_step = LastStepOf(*chief);
       const std::shared_ptr<SimulatedChiefServer> server(
@@ -325,7 +325,7 @@ class RunningProgram {
           });
       if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", listen));
       if (!process_->ghost()) role_.chief.on_serving(process_, chief->generation(), first_step);
-      return train::ServedChief{listen, 0, listen, server};
+      return ServedChief{listen, 0, listen, server};
     };
     ASSIGN_OR_RETURN(auto session, train::ChiefSession::Open(options, machine));
     train::HeldSession held;

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/contract/build_info.h"
-#include "lockstep/server/process/address_file.h"
-#include "lockstep/server/process/chief_process.h"
+#include "lockstep/server/process/chief_host.h"
 #include "lockstep/tests/simulation/roles/chief_client.h"
 #include "lockstep/tests/simulation/roles/chief_server.h"
 #include "lockstep/tests/simulation/world/world.h"
@@ -22,8 +22,25 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, AddressFile* address_file) {
-  ChiefProcess::Options options;
+// Serves as ChiefServer does, on the simulated network.
+absl::StatusOr<ServedChief> ServeSimulated(Process* process, const ChiefRole& role, Chief* chief) {
+  ServedChief served;
+  served.address = role.listen;
+  if (absl::EndsWith(served.address, ":0")) {
+    served.address = process->world()->network()->AnyPort(served.address.substr(0, served.address.size() - 2));
+  }
+  CHECK(absl::SimpleAtoi(served.address.substr(served.address.rfind(':') + 1), &served.port)) << served.address;
+  // Read before a worker can declare a model.
+  const int64_t first_step = LastStepOf(*chief);
+  const auto server = std::make_shared<SimulatedChiefServer>(process, chief, served.address, &role.observer);
+  if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", served.address));
+  role.on_serving(process, chief->generation(), first_step);
+  served.server = server;
+  return served;
+}
+
+ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
+  ChiefHost::Options options;
   options.chief.fs = process->fs();
   options.chief.machine.host = process->host()->name;
   options.chief.machine.build = SimulatedBuild();
@@ -36,22 +53,16 @@ ChiefProcess::Options ProcessOptions(Process* process, const ChiefRole& role, Ad
   options.chief.change_settings = role.change_settings;
   options.chief.machine.old_version_bytes = role.old_version_bytes;
   options.chief.machine.draw_session_id = [process] { return process->world()->random()->Next(); };
-  options.chief.on_accepted = [address_file] { return address_file->Prepare(); };
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
+  options.listen = role.listen;
+  options.serve = [process, &role](const std::string&, Chief* chief) { return ServeSimulated(process, role, chief); };
+  options.port_file = role.port_file;
+  options.address_file = role.address_file;
   return options;
 }
 
-absl::StatusOr<AddressFile> NewAddressFile(Process* process, const ChiefRole& role) {
-  AddressFile::Options options;
-  options.fs = process->fs();
-  options.path = role.address_file;
-  options.listen = role.listen;
-  options.machine = process->host()->name;
-  return AddressFile::Create(std::move(options));
-}
-
-// Ends the process if a stop takes too long, as ChiefProcess does.
+// Ends the process if a stop takes too long, as ChiefHost does.
 void LimitStop(Process* process, const config::v1::RunSpec& config) {
   World* const world = process->world();
   const absl::Duration limit = absl::Seconds(config.checkpoint().stop_seconds()) + kEndingLimit;
@@ -60,27 +71,12 @@ void LimitStop(Process* process, const config::v1::RunSpec& config) {
   });
 }
 
-absl::Status Serve(Process* process, const ChiefRole& role, AddressFile* address_file, ChiefProcess* chief_process) {
-  Chief* const chief = chief_process->chief();
-  std::string address = role.listen;
-  if (absl::EndsWith(address, ":0")) {
-    address = process->world()->network()->AnyPort(address.substr(0, address.size() - 2));
-  }
-  // Read before a worker can declare a model.
-  const int64_t first_step = LastStepOf(*chief);
-  SimulatedChiefServer server(process, chief, address, &role.observer);
-  if (!server.listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", address));
-  role.on_serving(process, chief->generation(), first_step);
-  if (!role.port_file.empty()) {
-    const std::string port = address.substr(address.rfind(':') + 1);
-    RETURN_IF_ERROR(WriteFileAtomically(process->fs(), role.port_file, absl::StrCat(port, "\n")));
-  }
-  RETURN_IF_ERROR(address_file->Write(address));
-  const absl::Status status = chief_process->Wait();
-  role.on_waited(process, status, LastStepOf(*chief));
-  const absl::Status marked = address_file->End(status);
-  if (!marked.ok()) LOG(ERROR) << "chief: " << marked.message();
-  if (absl::IsDeadlineExceeded(status)) process->ExitNow(chief_process->ExitCode(status));
+absl::Status Serve(Process* process, const ChiefRole& role, ChiefHost* host) {
+  RETURN_IF_ERROR(host->Serve());
+  const absl::Status status = host->Wait();
+  role.on_waited(process, status, LastStepOf(*host->chief()));
+  host->MarkEnd(status);
+  if (absl::IsDeadlineExceeded(status)) process->ExitNow(host->ExitCode(status));
   return status;
 }
 
@@ -95,24 +91,20 @@ v1::BuildInfo SimulatedBuild() {
 }
 
 int RunChief(Process* process, const ChiefRole& role) {
-  absl::StatusOr<AddressFile> address_file = NewAddressFile(process, role);
-  if (!address_file.ok()) return absl::IsInternal(address_file.status()) ? kExitRetryable : kExitBadConfiguration;
-  ChiefProcess chief_process(ProcessOptions(process, role, &*address_file));
-  process->SetStop([process, &role, &chief_process] {
+  ChiefHost host(HostOptions(process, role));
+  process->SetStop([process, &role, &host] {
     LimitStop(process, role.config);
-    chief_process.RequestStop();
+    host.RequestStop();
   });
-  absl::Status status = chief_process.Create();
+  absl::Status status = host.Create();
   if (!status.ok()) {
     LOG(ERROR) << "chief: " << status.message();
   } else {
-    status = Serve(process, role, &*address_file, &chief_process);
+    status = Serve(process, role, &host);
     LOG(INFO) << "chief: " << status;
   }
-  const absl::Status put_back = address_file->PutBack();
-  if (!put_back.ok()) LOG(ERROR) << "chief: " << put_back.message();
   process->ClearStop();
-  return chief_process.ExitCode(status);
+  return host.ExitCode(status);
 }
 
 int RunReader(Process* process, const ReaderRole& role) {

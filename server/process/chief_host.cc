@@ -1,19 +1,38 @@
-#include "lockstep/server/process/chief_process.h"
+#include "lockstep/server/process/chief_host.h"
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/run/run_directory.h"
+#include "lockstep/server/rpc/chief_server.h"
 
 namespace lockstep {
 namespace {
 
 constexpr absl::Duration kPredecessorPeriod = absl::Milliseconds(50);
 
+void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
+
 }  // namespace
 
-ChiefProcess::ChiefProcess(Options options) : options_(std::move(options)) {
+ServeFunction ServeOverGrpc(int step_threads) {
+  return [step_threads](const std::string& listen, Chief* chief) -> absl::StatusOr<ServedChief> {
+    ChiefServer::Options options;
+    options.address = listen;
+    options.step_threads = step_threads;
+    ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
+    ServedChief served{server->address(), server->port(), server->listening(), nullptr};
+    served.server = std::move(server);
+    return served;
+  };
+}
+
+ChiefHost::ChiefHost(Options options) : options_(std::move(options)) {
+  options_.chief.on_accepted = [this] { return address_file_->Prepare(); };
   if (!options_.watch_signals) return;
   // While there is no chief, as when a large checkpoint is restored, all that there is lies on the disk.
   const absl::Duration limit = absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit;
@@ -25,7 +44,10 @@ ChiefProcess::ChiefProcess(Options options) : options_(std::move(options)) {
   watch_.emplace(std::move(watch));
 }
 
-ChiefProcess::~ChiefProcess() {
+ChiefHost::~ChiefHost() {
+  // A chief that has not written its address leaves the file as it was.
+  if (address_file_) LogIfNot(address_file_->PutBack());
+  served_.server.reset();
   {
     MutexLock lock(&mutex_);
     running_ = nullptr;
@@ -38,7 +60,7 @@ ChiefProcess::~ChiefProcess() {
   }
 }
 
-void ChiefProcess::RequestStop() {
+void ChiefHost::RequestStop() {
   LOG(INFO) << "chief: terminating; Ctrl-C once more ends at once";
   MutexLock lock(&mutex_);
   stop_requested_ = true;
@@ -46,7 +68,7 @@ void ChiefProcess::RequestStop() {
   if (running_ != nullptr) running_->ends()->RequestStop();
 }
 
-void ChiefProcess::RequestSave() {
+void ChiefHost::RequestSave() {
   LOG(INFO) << "chief: "
             << (options_.chief.logdir.empty() ? "there is no logdir to save to; continues"
                                               : "saves now, and continues");
@@ -55,7 +77,7 @@ void ChiefProcess::RequestSave() {
   if (running_ != nullptr) running_->RequestSave();
 }
 
-void ChiefProcess::AwaitPredecessor() {
+void ChiefHost::AwaitPredecessor() {
   const Chief::Options& chief = options_.chief;
   const auto is_held = [&chief] { return RunDirectory::IsHeld(chief.fs, chief.logdir); };
   if (chief.logdir.empty() || options_.predecessor_limit <= absl::ZeroDuration() || !is_held()) return;
@@ -71,7 +93,14 @@ void ChiefProcess::AwaitPredecessor() {
   } while (chief.clock->Now() < deadline && is_held());
 }
 
-absl::Status ChiefProcess::Create() {
+absl::Status ChiefHost::Create() {
+  AddressFile::Options address_file;
+  address_file.fs = options_.chief.fs;
+  address_file.path = options_.address_file;
+  address_file.advertise = options_.advertise;
+  address_file.listen = options_.listen;
+  address_file.machine = options_.chief.machine.host;
+  ASSIGN_OR_RETURN(address_file_, AddressFile::Create(std::move(address_file)));
   AwaitPredecessor();
   {
     MutexLock lock(&mutex_);
@@ -86,7 +115,24 @@ absl::Status ChiefProcess::Create() {
   return absl::OkStatus();
 }
 
-absl::Status ChiefProcess::Wait() {
+absl::Status ChiefHost::Serve() {
+  ASSIGN_OR_RETURN(served_, options_.serve(options_.listen, chief_.get()));
+  const Chief::Options& chief = options_.chief;
+  LOG(INFO) << "chief: generation " << chief_->generation() << ", listening on " << served_.address << ", "
+            << chief.config.training().replicas_to_aggregate() << " slots a step, "
+            << TrainingLengthText(chief.config.training())
+            << (chief.logdir.empty() ? "" : absl::StrCat(", logdir ", chief.logdir));
+  RETURN_IF_ERROR(address_file_->Write(served_.address));
+  if (options_.port_file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(chief.fs, options_.port_file, absl::StrCat(served_.port, "\n"));
+}
+
+void ChiefHost::MarkEnd(const absl::Status& run) {
+  if (address_file_) LogIfNot(address_file_->End(run));
+  address_file_.reset();
+}
+
+absl::Status ChiefHost::Wait() {
   absl::Status status = chief_->ends()->Wait();
   disk_hangs_ = absl::IsDeadlineExceeded(status);
   if (disk_hangs_) status = AsDiskHang(std::move(status));
@@ -95,7 +141,7 @@ absl::Status ChiefProcess::Wait() {
   return status;
 }
 
-int ChiefProcess::ExitCode(const absl::Status& status) const {
+int ChiefHost::ExitCode(const absl::Status& status) const {
   if (absl::IsDeadlineExceeded(status)) return kExitFailed;
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);
   // It could not be created. An I/O error may be gone the next time.
