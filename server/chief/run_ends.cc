@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -49,7 +48,7 @@ absl::Status RunEnds::RequestFinish(const std::string& reason, const v1::Session
   if (ends) replicas->EndAt(step);
   replicas->ReleaseAfterChange();
   if (status.ok() && early) run_->OnEvent({RunEvent::kEndRecorded, step, "", recorded});
-  if (!status.ok() && ends) LOG(WARNING) << status.message();
+  if (!status.ok() && ends) run_->OnEvent({RunEvent::kEndUncertain, step, "", "", status});
   return status;
 }
 
@@ -93,13 +92,15 @@ void RunEnds::EndFollowersEvents() {
 void RunEnds::NoteFinished() {
   absl::Status status = run_->history.CheckOwned();
   if (status.ok()) status = run_->history.Update([](v1::RunRecord* record) { record->set_finished(true); });
-  LOG_IF(ERROR, !status.ok()) << "that the run is over could not be recorded: " << status.message();
+  if (!status.ok()) run_->OnEvent({RunEvent::kEndUnrecorded, 0, "", "could not record that the run is over", status});
 }
 
 bool RunEnds::Linger() {
   const absl::Duration linger = absl::Seconds(run_->options.config.cluster().linger_seconds());
   if (linger <= absl::ZeroDuration()) return false;
-  LOG(INFO) << "the run is over; workers that start within " << absl::FormatDuration(linger) << " still learn of it";
+  RunEvent lingers{RunEvent::kLingers};
+  lingers.time = linger;
+  run_->OnEvent(lingers);
   MutexLock lock(&run_->mutex);
   const absl::Time deadline = run_->options.clock->Now() + linger;
   while (!run_->life.stop_requested()) {
@@ -140,9 +141,10 @@ absl::Status RunEnds::Wait() {
       run_->mutex.Lock();
       const bool again = request->OnTried(ended, run_->options.clock->Now());
       if (ended.ok() || absl::IsUnknown(ended) || run_->life.over()) continue;
-      run_->mutex.Unlock();  // nothing is logged under a lock
-      LOG(ERROR) << "the run goes on, its end could not be recorded" << (again ? " yet" : "") << ": "
-                 << ended.message();
+      run_->mutex.Unlock();
+      run_->OnEvent({RunEvent::kEndUnrecorded, 0, "",
+                     absl::StrCat("the run continues, because its end could not be recorded", again ? " yet" : ""),
+                     ended});
       run_->mutex.Lock();
     }
     lost = run_->life.lost_logdir();

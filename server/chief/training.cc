@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/server/sync/shard/local_shard.h"
@@ -215,7 +214,7 @@ bool Training::BeginSave() {
     first = !schedule_.HasSaved(0);
   }
   if (saved) {
-    LOG(INFO) << "step " << step << " is saved already";
+    options_.events->OnEvent({RunEvent::kSavedBefore, step});
     return true;
   }
   // The first checkpoint is not replaced.
@@ -300,7 +299,7 @@ absl::Status Training::SaveUntilDeadline() {
     }
     if (!retry) return status;
     options_.chief->clock->Sleep(*retry - now);
-    LOG(WARNING) << "trying again to save the last step";
+    options_.events->OnEvent({RunEvent::kSaveRetried});
   }
 }
 
@@ -320,8 +319,9 @@ void Training::EndFollowersEvents() {
 }
 
 void Training::AwaitCommitsTold() {
-  LOG_IF(ERROR, !sync_->AwaitCommitsTold(options_.chief->clock->Now() + kTellLimit))
-      << "the event file may lack scalars and summaries of the last steps";
+  if (!sync_->AwaitCommitsTold(options_.chief->clock->Now() + kTellLimit)) {
+    options_.events->OnEvent({RunEvent::kEventsMissing});
+  }
 }
 
 void Training::EndLog(absl::Status why) {

@@ -11,11 +11,15 @@ void Log(const RunEvent& event) {
     case RunEvent::kDeclared:
     case RunEvent::kJoined:
     case RunEvent::kSaved:
+    case RunEvent::kSavedBefore:
     case RunEvent::kChanged:
     case RunEvent::kEndRecorded:
+    case RunEvent::kLingers:
       LOG(INFO) << line;
       return;
     case RunEvent::kSaveFailed:
+    case RunEvent::kEventsMissing:
+    case RunEvent::kEndUnrecorded:
     case RunEvent::kFailed:
       LOG(ERROR) << line;
       return;

@@ -34,11 +34,24 @@ std::string ToString(const RunEvent& event) {
     case RunEvent::kSaveFailed:
       return absl::StrCat("cannot save step ", event.step,
                           ", the checkpoints before are untouched: ", event.status.message());
+    case RunEvent::kSavedBefore:
+      return absl::StrCat("step ", event.step, " is saved already");
+    case RunEvent::kSaveRetried:
+      return "trying again to save the last step";
+    case RunEvent::kEventsMissing:
+      return "the event file may lack scalars and summaries of the last steps";
     case RunEvent::kChanged:
       return absl::StrCat("settings of the run are others from step ", event.step,
                           " on (changes since the start: ", event.count, ")");
     case RunEvent::kEndRecorded:
       return absl::StrCat("the run is to end at step ", event.step, ": ", event.text);
+    case RunEvent::kEndUncertain:
+      return std::string(event.status.message());
+    case RunEvent::kEndUnrecorded:
+      return absl::StrCat(event.text, ": ", event.status.message());
+    case RunEvent::kLingers:
+      return absl::StrCat("the run is over; workers that start within ", absl::FormatDuration(event.time),
+                          " still learn of it");
     case RunEvent::kEndsDeserted:
       return absl::StrCat("the run ends at step ", event.step, ": no worker is at the next step");
     case RunEvent::kEndsNonFinite:

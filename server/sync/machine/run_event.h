@@ -28,12 +28,18 @@ struct RunEvent {
     kRoom,             // another snapshot may be taken
     kSaved,            // `step` was saved as `text`
     kSaveFailed,       // `step` was not saved: `status`
+    kSavedBefore,      // a save of `step` was requested, which is saved already
+    kSaveRetried,      // the last step is to be saved again after a failure
+    kEventsMissing,    // the event file may lack scalars and summaries of the last steps
     kChanged,          // the run has other settings from `step` on, for the `count`th time
     // The end.
     kEndRecorded,    // the run is to end at `step`: `text`
+    kEndUncertain,   // the run ends, and its end may be on record: `status`
+    kEndUnrecorded,  // `text`, because of `status`
     kEndsDeserted,   // the run ends at `step`, because no worker is at the next one
     kEndsNonFinite,  // the run ends before `step`: `status`
     kFinished,       // the run has come to its end; once
+    kLingers,        // the run is over; the chief answers for `time` more
     kFailed,         // the run cannot continue: `status`; once
     kLogdirLost,     // another chief has the logdir: `status`
   };

@@ -16,6 +16,9 @@ TEST(RunEventTest, AnEventIsALineOfTheLog) {
   EXPECT_EQ(ToString({RunEvent::kJoined, 0, "worker-1", "1f"}), "worker-1 opened session 1f");
   EXPECT_EQ(ToString({RunEvent::kSaved, 3, "", "logdir/model.ckpt-3"}), "saved logdir/model.ckpt-3");
   EXPECT_EQ(ToString({RunEvent::kEndRecorded, 3, "", "enough"}), "the run is to end at step 3: enough");
+  EXPECT_EQ(ToString({RunEvent::kSavedBefore, 3}), "step 3 is saved already");
+  EXPECT_EQ(ToString({RunEvent::kEndUnrecorded, 0, "", "the run continues", absl::DataLossError("no space")}),
+            "the run continues: no space");
   EXPECT_EQ(ToString({RunEvent::kFailed, 0, "", "", absl::DataLossError("two copies differ")}),
             "the run stops: two copies differ");
 }
