@@ -7,7 +7,6 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/cluster_role.h"
@@ -78,8 +77,6 @@ absl::Status ReadTfConfig(Flags* flags) {
 
 ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& config) {
   ChiefHost::Options options;
-  options.chief.fs = FileSystem::Real();
-  options.chief.clock = Clock::Real();
   options.chief.logdir = flags.logdir;
   options.chief.config = config;
   options.chief.change_settings = flags.config.changes_settings();

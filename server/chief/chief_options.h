@@ -9,12 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/checkpoint/run_storage.h"
 #include "lockstep/common/contract/build_info.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/sync_replicas.h"
@@ -35,11 +34,7 @@ struct ChiefMachine {
 };
 
 // The options of a chief. Its parts read them here, so that no field is copied from one struct to the next.
-struct ChiefOptions {
-  FileSystem* fs = nullptr;
-  Clock* clock = nullptr;
-  // Empty: no checkpoints and no events.
-  std::string logdir;
+struct ChiefOptions : RunStorage {
   // If true, the logdir gets an event file.
   bool write_events = true;
   // Validated, with defaults filled in.

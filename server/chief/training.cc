@@ -106,11 +106,11 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.fs = options_.chief->fs;
   checkpoint_writer.clock = options_.chief->clock;
   checkpoint_writer.executor = options_.chief->machine.executor;
-  checkpoint_writer.directory = options_.chief->logdir;
-  checkpoint_writer.keep = options_.config.checkpoint().keep();
+  checkpoint_writer.checkpoints.directory = options_.chief->logdir;
+  checkpoint_writer.checkpoints.max_to_keep = options_.config.checkpoint().keep();
   checkpoint_writer.restored = std::move(restored);
   // A checkpoint counts the changes that it has: they are on record before it is there.
-  checkpoint_writer.may_save = [history = options_.history]() -> absl::Status {
+  checkpoint_writer.checkpoints.may_record = [history = options_.history]() -> absl::Status {
     RETURN_IF_ERROR(history->CheckOwned());
     return history->Flush();
   };

@@ -242,11 +242,11 @@ absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingRes
   CheckpointWriter::Options writer_options;
   writer_options.fs = FileSystem::Real();
   writer_options.clock = Clock::Real();
-  writer_options.directory = JoinPath(options.directory, "awaited");
-  writer_options.keep = 1;
+  writer_options.checkpoints.directory = JoinPath(options.directory, "awaited");
+  writer_options.checkpoints.max_to_keep = 1;
   RunEvents ignored;
   writer_options.events = &ignored;
-  RETURN_IF_ERROR(writer_options.fs->CreateDirectory(writer_options.directory));
+  RETURN_IF_ERROR(writer_options.fs->CreateDirectory(writer_options.checkpoints.directory));
   ASSIGN_OR_RETURN(const auto checkpoint_writer, CheckpointWriter::Create(writer_options));
   for (int i = 0; i < options.repetitions; ++i) {
     VariableStore::Snapshot snapshot = store->TakeSnapshot();

@@ -9,7 +9,6 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/process/chief_host.h"
@@ -50,8 +49,6 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
 
 ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
   ChiefHost::Options host;
-  host.chief.fs = FileSystem::Real();
-  host.chief.clock = Clock::Real();
   host.chief.logdir = options.logdir;
   host.chief.config = config;
   host.chief.change_settings = options.change_settings;

@@ -23,10 +23,8 @@ ChiefHost::Options HostOptions(const SessionOptions& options, const SessionMachi
   host.address_file = options.address_file;
   host.advertise = options.advertise;
   host.predecessor_limit = options.predecessor_limit;
-  host.chief.fs = options.fs;
-  host.chief.clock = options.clock;
+  static_cast<RunStorage&>(host.chief) = options;
   host.chief.machine = machine;
-  host.chief.logdir = options.logdir;
   host.chief.write_events = options.write_events;
   host.chief.config = options.op.spec;
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();

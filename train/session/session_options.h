@@ -6,16 +6,16 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/base/clock.h"
-#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/checkpoint/run_storage.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/session/train_op.h"
 
 namespace lockstep::train {
 
-// What this process is in a run, and how it takes part.
-struct SessionOptions {
+// The role of this process in a run, and how it takes part. The `logdir` of a worker is the chief's, if this machine
+// has it: there the worker, which only reads, finds that the run is over when the chief has gone (RunEndClient).
+struct SessionOptions : RunStorage {
   TrainOp op;
   // The chief's process serves the run: it owns variables, steps, checkpoints and events.
   bool is_chief = true;
@@ -31,9 +31,6 @@ struct SessionOptions {
   // HOST:PORT; empty: that of `listen`, or this machine's name.
   std::string address_file;
   std::string advertise;
-  // The chief: checkpoints and events; empty: none are kept. A worker: the chief's, if this machine has it; there it
-  // finds that the run is over when the chief has gone (RunEndClient). It only reads.
-  std::string logdir;
   // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
   bool write_events = true;
   // For people; ProcessName("worker") when empty.
@@ -62,8 +59,6 @@ struct SessionOptions {
   absl::Duration linger;
   // The process's; null: nothing is stopped from outside. Must outlive the session.
   StopSignal* stop = nullptr;
-  Clock* clock = Clock::Real();
-  FileSystem* fs = FileSystem::Real();
 };
 
 }  // namespace lockstep::train

@@ -19,11 +19,7 @@ uint64_t BytesOf(const VariableStore::Snapshot& snapshot) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(Options options) {
-  CheckpointManager::Options retention;
-  retention.directory = options.directory;
-  retention.max_to_keep = options.keep;
-  retention.may_record = options.may_save;
-  ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, std::move(retention)));
+  ASSIGN_OR_RETURN(auto manager, CheckpointManager::Create(options.fs, options.checkpoints));
   if (options.restored) RETURN_IF_ERROR(manager->Adopt(*options.restored));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(std::move(options), std::move(manager)));
 }
@@ -134,7 +130,7 @@ void CheckpointWriter::WriteAndReport(VariableStore::Snapshot snapshot, bool pac
 
 absl::Status CheckpointWriter::Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced) {
   TraceSpan span("save");
-  if (options_.may_save) RETURN_IF_ERROR(options_.may_save());
+  if (options_.checkpoints.may_record) RETURN_IF_ERROR(options_.checkpoints.may_record());
   {
     BundleWriterOptions files;
     if (paced) files.before_piece = NewPace(snapshot);

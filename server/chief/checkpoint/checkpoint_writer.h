@@ -1,7 +1,6 @@
 #ifndef LOCKSTEP_SERVER_CHIEF_CHECKPOINT_CHECKPOINT_WRITER_H_
 #define LOCKSTEP_SERVER_CHIEF_CHECKPOINT_CHECKPOINT_WRITER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,13 +30,10 @@ class CheckpointWriter {
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
-    std::string directory;
-    int64_t keep = 5;  // 0: all
+    // Its may_record is also called before each save, by the thread that writes, without locks.
+    CheckpointManager::Options checkpoints;
     // The checkpoint that the run starts from (CheckpointManager::Adopt); nullopt: none.
     absl::optional<std::string> restored;
-    // Asked before each save, and once more before the checkpoint is listed and old ones go; an error fails the save.
-    // Called by the thread that writes, without locks. If null, every save is allowed.
-    std::function<absl::Status()> may_save;
     // Every snapshot that is taken by Save is written, if its disk allows: the caller waits for kRoom before each but
     // the first. Otherwise a newer one takes the place of one that waits.
     bool writes_all = false;

@@ -79,8 +79,8 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
     CheckpointWriter::Options options;
     options.fs = &fs_;
     options.clock = &clock_;
-    options.directory = "d";
-    options.keep = keep;
+    options.checkpoints.directory = "d";
+    options.checkpoints.max_to_keep = keep;
     options.events = this;
     return CheckpointWriter::Create(std::move(options)).value();
   }
@@ -239,7 +239,7 @@ TEST_F(CheckpointWriterTest, ABadStateFileIsAnError) {
   CheckpointWriter::Options options;
   options.fs = &memory_;
   options.clock = &clock_;
-  options.directory = "d";
+  options.checkpoints.directory = "d";
   EXPECT_TRUE(absl::IsInvalidArgument(CheckpointWriter::Create(std::move(options)).status()));
 }
 

@@ -47,7 +47,7 @@ class RestoreTest : public ::testing::Test {
     CheckpointWriter::Options options;
     options.fs = &fs_;
     options.clock = &clock_;
-    options.directory = options_.logdir;
+    options.checkpoints.directory = options_.logdir;
     RunEvents ignored;
     options.events = &ignored;
     const auto checkpoint_writer = CheckpointWriter::Create(std::move(options)).value();
