@@ -125,7 +125,7 @@ MOVED_HEADERS = {
     "server/ps/checkpoint_keys.h": "server/ps/versions/checkpoint_keys.h",
     "server/ps/estimate_versions.h": "server/ps/versions/estimate_versions.h",
     "server/ps/optimizer_state_versions.h": "server/ps/versions/optimizer_state_versions.h",
-    "server/ps/published_values.h": "server/ps/versions/published_values.h",
+    "server/ps/published_values.h": "server/ps/versions/value_versions.h",
     "server/ps/read_variable.h": "server/ps/versions/read_variable.h",
     "server/ps/snapshot_entries.h": "server/ps/versions/snapshot_entries.h",
     "server/ps/value_versions.h": "server/ps/versions/value_versions.h",

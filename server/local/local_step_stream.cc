@@ -4,7 +4,7 @@
 
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
 
 namespace lockstep {
 

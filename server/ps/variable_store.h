@@ -25,7 +25,6 @@
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/server/ps/versions/estimate_versions.h"
 #include "lockstep/server/ps/versions/optimizer_state_versions.h"
-#include "lockstep/server/ps/versions/published_values.h"
 #include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/variable.pb.h"

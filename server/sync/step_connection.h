@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"

@@ -44,6 +44,13 @@ void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
 
 }  // namespace
 
+FloatChunks PublishedValues::Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const {
+  if (encoded == nullptr || !layout.variables()[segment.variable].spec.trainable()) {
+    return FloatChunks(flat->as<float>() + segment.flat_offset, segment.elements);
+  }
+  return FloatChunks(type, encoded->as<uint16_t>() + segment.flat_offset, segment.elements);
+}
+
 ValueVersions::ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions,
                              bool shared)
     : layout_(std::move(layout)),

@@ -6,7 +6,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 

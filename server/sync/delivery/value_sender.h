@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
 
 namespace lockstep {
 

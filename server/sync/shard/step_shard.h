@@ -16,7 +16,7 @@
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/optimizer.pb.h"
 #include "lockstep/server/ps/update_norms.h"
-#include "lockstep/server/ps/versions/published_values.h"
+#include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/chief.pb.h"
 
