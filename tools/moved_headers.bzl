@@ -144,7 +144,7 @@ MOVED_HEADERS = {
     "server/rpc/step_call.h": "server/rpc/step/step_call.h",
     "server/rpc/step_frame_receiver.h": "server/rpc/step/step_frame_receiver.h",
     "server/rpc/step_pump.h": "server/rpc/step/step_pump.h",
-    "server/rpc/step_route.h": "server/rpc/step/step_route.h",
+    "server/rpc/step_route.h": "server/rpc/step/step_call.h",
     "server/rpc/step_wire.h": "server/rpc/step/step_wire.h",
     "server/rpc/unary_call.h": "server/rpc/call/unary_call.h",
     "server/rpc/visitors.h": "server/rpc/call/visitors.h",
