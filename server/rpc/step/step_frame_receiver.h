@@ -7,12 +7,31 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/chief/chief.h"
-#include "lockstep/server/rpc/step/worker_memory.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
+
+// The memory that a worker of the same machine shares with the chief, in which its gradients lie; none at first. The
+// worker's statements about it are checked, as all of a peer's. Thread-compatible.
+class WorkerMemory {
+ public:
+  // Errors: as SharedMemory::Map; there is no memory then.
+  absl::Status Map(const v1::SharedMemoryHandle& handle);
+
+  // Points the gradients of `frame` that lie in the memory to it. Errors: InvalidArgument when they lie outside.
+  absl::Status FindGradients(StepFrame* frame) const;
+
+  bool exists() const { return memory_ != nullptr; }
+  // Size in bytes; 0 if there is no memory.
+  size_t size() const { return exists() ? memory_->size() : 0; }
+
+ private:
+  std::unique_ptr<const SharedMemory> memory_;
+};
 
 // The receiving end of one Step stream: messages in, frames of its StepConnection out. Until Connect the sender is
 // unknown, and a message may hold little. Life: Decode and Connect the first message, then Decode and Deliver each, the

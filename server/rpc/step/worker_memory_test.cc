@@ -1,5 +1,3 @@
-#include "lockstep/server/rpc/step/worker_memory.h"
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -7,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/server/rpc/step/step_frame_receiver.h"
 
 namespace lockstep {
 namespace {
