@@ -19,7 +19,7 @@
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/commit_log.h"
-#include "lockstep/server/sync/delivery/delivery_factory.h"
+#include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
 #include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/server/sync/run_events.h"

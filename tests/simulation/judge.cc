@@ -12,7 +12,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/step/slot_block.h"
-#include "lockstep/server/sync/delivery/delivery_factory.h"
+#include "lockstep/server/sync/delivery/value_delivery.h"
 
 namespace lockstep {
 namespace simulation {

@@ -1,6 +1,8 @@
 #ifndef LOCKSTEP_SERVER_SYNC_DELIVERY_VALUE_DELIVERY_H_
 #define LOCKSTEP_SERVER_SYNC_DELIVERY_VALUE_DELIVERY_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/types/optional.h"
@@ -8,9 +10,22 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
+#include "lockstep/server/sync/delivery/version_pins.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 
 namespace lockstep {
+
+// How a worker gets the values of its token's step.
+enum class ValuePath {
+  // StepConnection::values(): in process. Gradients are float32 (rounded, if the run compresses them).
+  kInProcess,
+  // In replies, piece by piece.
+  kStreamed,
+  // Replies name the memory that they lie in, which stays as it is until the worker ends its contribution, or loses its
+  // stream. For a run that shares its values and compresses nothing.
+  kShared,
+};
 
 // How one worker gets the values of its tokens' steps, and the estimates of top-k compression. One object for each
 // stream. For one thread at a time.
@@ -40,6 +55,15 @@ class ValueDelivery {
   virtual std::shared_ptr<const PublishedValues> values() const { return nullptr; }
   virtual std::shared_ptr<const GradientEstimates> estimates() const { return nullptr; }
 };
+
+// `shard` and `pins` must outlive the result.
+std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
+                                                VersionPins* pins);
+
+// One worker may hang for a long time while another is only slow.
+constexpr int64_t kMinOldVersions = 2;
+// Returns how many versions fit into `bytes`, at least kMinOldVersions.
+size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots);
 
 }  // namespace lockstep
 

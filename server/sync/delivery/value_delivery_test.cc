@@ -5,7 +5,6 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/delivery/delivery_factory.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 
 namespace lockstep {

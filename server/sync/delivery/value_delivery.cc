@@ -1,0 +1,156 @@
+#include "lockstep/server/sync/delivery/value_delivery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/server/sync/delivery/estimate_sender.h"
+#include "lockstep/server/sync/delivery/value_sender.h"
+
+namespace lockstep {
+namespace {
+
+// A worker in the chief's process reads the values where they are.
+class InProcessDelivery : public ValueDelivery {
+ public:
+  // `shard` must outlive this.
+  explicit InProcessDelivery(const StepShard* shard) : shard_(*shard) {}
+
+  bool Fill(const absl::optional<StepToken>&, StepReplyFrame*) override { return true; }
+  void Attach(const StepToken&, StepReplyFrame*) override {
+    values_ = shard_.values();
+    estimates_ = shard_.estimates();
+  }
+  // Kept, they would be a third version during the next step.
+  void Release() override { values_.reset(); }
+  std::shared_ptr<const PublishedValues> values() const override { return values_; }
+  std::shared_ptr<const GradientEstimates> estimates() const override { return estimates_; }
+
+ private:
+  const StepShard& shard_;
+  std::shared_ptr<const PublishedValues> values_;
+  std::shared_ptr<const GradientEstimates> estimates_;
+};
+
+// A worker is sent the values, and estimates, piece by piece: the next ones while they are still being made, when it
+// has done its part of the step. What waits to be read is pinned.
+class StreamedDelivery : public ValueDelivery {
+ public:
+  // `shard` and `pins` must outlive this.
+  StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins);
+
+  bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
+  bool HasEarlyValues() const override;
+  void Attach(const StepToken&, StepReplyFrame*) override {}  // the worker has them in its own memory
+  void OnValuesSet(absl::Span<const int> segments) override {
+    values_.SendAgain(shard_.step(), shard_.segment_order(), segments);
+  }
+  void OnContributed(const StepToken& token) override { estimates_.Advance(token.step, token.block); }
+  bool streams() const override { return true; }
+
+ private:
+  bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
+
+  const PinHolder stream_;
+  const StepShard& shard_;
+  VersionPins* const pins_;
+  ValueSender values_;
+  EstimateSender estimates_;
+};
+
+StreamedDelivery::StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
+    : stream_(stream), shard_(*shard), pins_(pins), values_(&shard->layout()) {}
+
+bool StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
+  const int64_t step = shard_.step();
+  // A worker that has a token needs nothing of the next version before it has sent its contribution.
+  const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;
+  if (values_.Advance(step, may_run_ahead) == step) {
+    values_.Fill(shard_.segment_order(), shard_.values(), reply);
+  } else if (auto next = shard_.next_values()) {
+    values_.Fill(shard_.finished_segments(), std::move(next), reply);
+  }
+  if (!reply->values.empty()) {
+    reply->values_owner = pins_->Pin(reply->values_step, stream_, std::move(reply->values_owner));
+  }
+  return token && values_.holds(step) && FillEstimates(*token, reply);
+}
+
+bool StreamedDelivery::HasEarlyValues() const {
+  const size_t num_final = shard_.num_finished_segments();
+  return values_.HasNext(shard_.step(), /*may_run_ahead=*/num_final > 0, num_final);
+}
+
+bool StreamedDelivery::FillEstimates(const StepToken& token, StepReplyFrame* reply) {
+  if (shard_.compression().top_k <= 0) return true;
+  const bool all = estimates_.Feed(shard_.layout(), shard_.step(), shard_.estimates(), token.block, reply);
+  if (reply->estimates_owner != nullptr) {
+    reply->estimates_owner = pins_->Pin(shard_.step(), stream_, std::move(reply->estimates_owner));
+  }
+  return all;
+}
+
+// A worker on the chief's machine maps the values: replies name the memory, which is pinned, and so stays as it is,
+// until the worker ends its contribution or loses its stream. A version for which the system gave no shared memory is
+// streamed.
+class MappedDelivery : public ValueDelivery {
+ public:
+  // `shard`, which compresses nothing, and `pins` must outlive this.
+  MappedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
+      : stream_(stream), shard_(*shard), pins_(pins), streamed_(stream, shard, pins) {}
+
+  bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
+  bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
+  void Attach(const StepToken& token, StepReplyFrame* reply) override;
+  void OnValuesSet(absl::Span<const int> segments) override { streamed_.OnValuesSet(segments); }
+  // Kept, they would be a third version during the next step.
+  void Release() override { values_.reset(); }
+  // Memory that the worker may still map is used again; what it computes with it is refused, as its stream is closed.
+  void OnClosed() override { values_.reset(); }
+  bool streams() const override { return shard_.values_memory() == nullptr; }
+  std::shared_ptr<const PublishedValues> values() const override { return values_; }
+
+ private:
+  const PinHolder stream_;
+  const StepShard& shard_;
+  VersionPins* const pins_;
+  StreamedDelivery streamed_;
+  std::shared_ptr<const PublishedValues> values_;  // pinned
+};
+
+bool MappedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
+  return streams() ? streamed_.Fill(token, reply) : true;
+}
+
+void MappedDelivery::Attach(const StepToken& token, StepReplyFrame* reply) {
+  if (streams()) return streamed_.Attach(token, reply);
+  reply->values_memory = *shard_.values_memory();
+  auto values = shard_.values();
+  const PublishedValues* const pinned = values.get();
+  values_ = {pins_->Pin(token.step, stream_, std::move(values)), pinned};
+}
+
+}  // namespace
+
+std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
+                                                VersionPins* pins) {
+  switch (path) {
+    case ValuePath::kInProcess:
+      return std::make_unique<InProcessDelivery>(shard);
+    case ValuePath::kShared:
+      return std::make_unique<MappedDelivery>(stream, shard, pins);
+    case ValuePath::kStreamed:
+      break;
+  }
+  return std::make_unique<StreamedDelivery>(stream, shard, pins);
+}
+
+size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots) {
+  const Compression& compression = shard.compression();
+  int64_t element_bytes = sizeof(float);
+  if (compression.values != v1::DT_FLOAT) element_bytes += sizeof(uint16_t);
+  if (compression.top_k > 0) element_bytes += slots * static_cast<int64_t>(sizeof(float));
+  const int64_t version_bytes = std::max<int64_t>(1, shard.layout().flat_elements() * element_bytes);
+  return static_cast<size_t>(std::max(kMinOldVersions, bytes / version_bytes));
+}
+
+}  // namespace lockstep
