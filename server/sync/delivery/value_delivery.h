@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
@@ -15,6 +17,49 @@
 #include "lockstep/server/sync/workers/worker_state.h"
 
 namespace lockstep {
+
+// What one worker was sent of the variables' values. They go version by version, one version for each step: of a
+// version each segment once, in the order in which the segments became final; those of the next version while it is
+// still being made. A worker keeps the newest complete version while a later one comes in (ReceivedValues). Not
+// thread-safe.
+class ValueSender {
+ public:
+  // `layout` must outlive this.
+  explicit ValueSender(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // The version to send from now on, when the global step is `step`: that of `step` until it is complete, then, if
+  // `may_run_ahead`, that of step + 1.
+  int64_t Advance(int64_t step, bool may_run_ahead);
+
+  // Whether Fill would then find something to send, when `num_final` segments of the version after `step` are final.
+  bool HasNext(int64_t step, bool may_run_ahead, size_t num_final) const;
+
+  // Puts the next segments of that version into a reply, as many as one frame takes. `final_segments` are all that are
+  // final, in the order in which they became so.
+  void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
+
+  // The version of `step`, whose segments became final in this order, has other values in `segments`: Fill sends those
+  // again that were sent.
+  void SendAgain(int64_t step, absl::Span<const int> order, absl::Span<const int> segments);
+
+  // The worker has all values of the version of `step`.
+  bool holds(int64_t step) const { return step == held_step_ || (step == step_ && complete()); }
+
+ private:
+  bool complete() const { return cursor_ == layout_.segments().size() && again_.empty(); }
+  // Adds the segment to the reply, which has `elements`, unless it is full.
+  bool Add(int segment, const PublishedValues& values, int64_t* elements, StepReplyFrame* reply) const;
+  int64_t Wanted(int64_t step, bool may_run_ahead) const { return may_run_ahead && holds(step) ? step + 1 : step; }
+
+  const ParameterLayout& layout_;
+  // The version that is being sent, and how many of its segments were.
+  int64_t step_ = -1;
+  size_t cursor_ = 0;
+  // Segments of that version that were sent and have other values since.
+  std::vector<int> again_;
+  // The newest version before it that was sent completely.
+  int64_t held_step_ = -1;
+};
 
 // How a worker gets the values of its token's step.
 enum class ValuePath {

@@ -1,11 +1,10 @@
-#include "lockstep/server/sync/delivery/value_sender.h"
-
 #include <numeric>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/server/sync/delivery/value_delivery.h"
 
 namespace lockstep {
 namespace {
