@@ -33,7 +33,6 @@ pure=(
   server/sync/machine/step_machine
   server/sync/workers/step_rates
   server/sync/machine/sum_admission
-  server/sync/policy/unfinished_blocks
   server/sync/workers/worker_state
   worker/session/session_retries
   worker/session/worker_protocol

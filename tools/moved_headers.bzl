@@ -160,7 +160,7 @@ MOVED_HEADERS = {
     "server/sync/step_rates.h": "server/sync/workers/step_rates.h",
     "server/sync/step_shard.h": "server/sync/shard/step_shard.h",
     "server/sync/sum_admission.h": "server/sync/machine/sum_admission.h",
-    "server/sync/unfinished_blocks.h": "server/sync/policy/unfinished_blocks.h",
+    "server/sync/unfinished_blocks.h": "server/sync/policy/slot_map.h",
     "server/sync/worker_identity.h": "server/sync/workers/worker_identity.h",
     "server/sync/worker_state.h": "server/sync/workers/worker_state.h",
     "train/await_run_end.h": "train/session/end/await_run_end.h",

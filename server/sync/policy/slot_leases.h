@@ -10,7 +10,6 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/server/sync/policy/slot_map.h"
-#include "lockstep/server/sync/policy/unfinished_blocks.h"
 #include "lockstep/server/sync/workers/deadline_queue.h"
 
 namespace lockstep {

@@ -1,6 +1,5 @@
-#include "lockstep/server/sync/policy/unfinished_blocks.h"
-
 #include "gtest/gtest.h"
+#include "lockstep/server/sync/policy/slot_map.h"
 
 namespace lockstep {
 namespace {
