@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/wire_format_lite.h"
-#include "lockstep/common/transport/codec/wire_reader.h"
+#include "lockstep/common/transport/codec/wire_format.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,9 @@
-#include "lockstep/common/transport/codec/message_writer.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lockstep/common/transport/codec/wire_format.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {

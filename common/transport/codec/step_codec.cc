@@ -14,8 +14,7 @@
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/rounding.h"
 #include "lockstep/common/transport/codec/bounded_parse.h"
-#include "lockstep/common/transport/codec/message_writer.h"
-#include "lockstep/common/transport/codec/wire_reader.h"
+#include "lockstep/common/transport/codec/wire_format.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/common/transport/codec/wire_reader.h"
+#include "lockstep/common/transport/codec/wire_format.h"
 
 #include <cstdint>
 #include <string>
