@@ -1,4 +1,4 @@
-// A worker's values and its outgoing gradients share memory (common/client/values/variable_buffers.h). These tests use
+// A worker's values and its outgoing gradients share memory (common/client/values/received_values.h). These tests use
 // random chiefs that follow the protocol, and random senders that release gradients late and in any order, to check
 // that no memory is overwritten too early.
 #include <algorithm>

@@ -14,8 +14,8 @@
 #include "lockstep/common/client/gradients/gradient_buffer.h"
 #include "lockstep/common/client/step_stream.h"
 #include "lockstep/common/client/values/held_estimates.h"
+#include "lockstep/common/client/values/received_values.h"
 #include "lockstep/common/client/values/token_values.h"
-#include "lockstep/common/client/values/variable_buffers.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/common/client/values/variable_buffers.h"
+#include "lockstep/common/client/values/received_values.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/v1/tensor.pb.h"

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lockstep/common/client/values/received_values.h"
-#include "lockstep/common/client/values/variable_buffers.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/step/step_frame.h"

@@ -1,11 +1,10 @@
-#include "lockstep/common/client/values/variable_buffers.h"
-
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/client/values/received_values.h"
 
 namespace lockstep {
 namespace {
