@@ -4,16 +4,69 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/client/step_stream.h"
 #include "lockstep/common/transport/codec/step_codec.h"
-#include "lockstep/common/transport/polled_stream.h"
 
 namespace lockstep {
+
+// A bidirectional gRPC stream of whole messages for a thread that polls it: the generic asynchronous API on a
+// completion queue of its own, so that no message crosses a thread. At most one read and one write are under way. Life:
+// Start, then operations and Poll, Finish at the end. For one thread, but for Wake and Cancel.
+class PolledStream {
+ public:
+  // An operation that is over and that Poll has handled. A failed operation is the last of its kind.
+  enum class Event { kNone, kStarted, kRead, kWritten, kFailedRead, kFailedOther, kFinished, kWoken };
+
+  // Calls `method` ("/package.Service/Method").
+  PolledStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
+  // Finish must have been called.
+  ~PolledStream();
+
+  bool started() const { return !pending(kStart); }
+  bool reading() const { return pending(kRead); }
+  bool writing() const { return pending(kWrite); }
+
+  // Begins a write, once started and while no other write is under way.
+  void Write(const grpc::ByteBuffer& message);
+  // Begins a read, once started and while no other read is under way; the message is received() when the read is over.
+  void Read();
+  grpc::ByteBuffer* received() { return &received_; }
+
+  // Waits up to `wait` for an operation to be over.
+  Event Poll(absl::Duration wait);
+  // Waits until nothing is under way, and returns the status with which the server ended the stream.
+  absl::Status Finish();
+
+  // Makes the Poll that waits, or the next one, return kWoken. Called at most once, from any thread.
+  void Wake();
+  // Breaks the stream off. Called from any thread.
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  enum Operation { kStart, kRead, kWrite, kFinish, kWake, kOperations };
+
+  // The operations' tags are the addresses of their flags.
+  bool pending(Operation operation) const { return pending_[operation]; }
+  void* Begin(Operation operation);
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  bool pending_[kOperations] = {};
+  grpc::Alarm alarm_;
+  grpc::ByteBuffer received_;
+};
 
 // A Step stream over gRPC, polled by the worker's own thread: frames leave and replies come in only inside its calls.
 // For one thread, but for CancelWait and Cancel.

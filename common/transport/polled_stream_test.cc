@@ -1,5 +1,3 @@
-#include "lockstep/common/transport/polled_stream.h"
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/transport/connection/channel.h"
+#include "lockstep/common/transport/grpc_step_stream.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 
 namespace lockstep {
