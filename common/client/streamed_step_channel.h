@@ -9,17 +9,92 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/client/gradients/frame_builder.h"
 #include "lockstep/common/client/gradients/gradient_buffer.h"
 #include "lockstep/common/client/step_stream.h"
 #include "lockstep/common/client/values/held_estimates.h"
 #include "lockstep/common/client/values/received_values.h"
-#include "lockstep/common/client/values/token_values.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/v1/tensor.pb.h"
 
 namespace lockstep {
+
+// The versions of the values that a worker reads in the chief's memory. The chief cycles through a few buffers, so
+// mappings are cached. Not thread-safe.
+class SharedValues {
+ public:
+  // `layout` must outlive this.
+  explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // Returns the address of each variable in the memory, which stays mapped until three other versions have been
+  // requested. Errors: InvalidArgument if the size does not match the model; Unavailable if the memory cannot be
+  // reached (any more).
+  absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle);
+
+ private:
+  struct Version {
+    std::unique_ptr<SharedMemory> memory;
+    std::vector<const float*> variables;
+  };
+
+  const ParameterLayout& layout_;
+  // Most recently requested version last.
+  std::vector<std::unique_ptr<Version>> versions_;
+};
+
+// The values of a chief in the same process, read from the chief's memory. Values rounded to 16 bits are decoded into
+// this object's memory, once per version. Not thread-safe.
+class InProcessValues {
+ public:
+  // `layout` must outlive this.
+  explicit InProcessValues(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // Returns the address of each variable, unchanged until the next Take.
+  const std::vector<const float*>* Take(const HandedOverValues& values);
+
+ private:
+  const ParameterLayout& layout_;
+  std::shared_ptr<const AlignedBuffer> version_;
+  AlignedBuffer decoded_;  // flat
+  std::vector<const float*> variables_;
+};
+
+// The values at the step of a worker's token, regardless of how they arrive: in the chief's replies, in the chief's
+// memory that this process maps, or in process. Not thread-safe.
+class TokenValues {
+ public:
+  // `layout` and `buffers`, which holds received values, must outlive this. Values of trainable variables travel as
+  // `type`.
+  TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
+
+  // Stores the values in a reply and, if it contains a token, makes values() return those of the token's step.
+  // InvalidArgument if the reply contradicts the model or lacks the token's values; Unavailable if they are in the
+  // memory of a process that is gone.
+  absl::Status OnReply(const StepReplyFrame& reply);
+  // Releases values(): the caller has finished reading.
+  void Release() { received_.Release(); }
+
+  // Address of each variable, in memory of this object; empty before the first token.
+  absl::Span<const float* const> values() const {
+    return variables_ == nullptr ? absl::Span<const float* const>() : absl::MakeConstSpan(*variables_);
+  }
+  // True if the token's values are in the chief's memory and the chief has mapped the memory it was offered.
+  bool mapped() const { return mapped_; }
+
+ private:
+  absl::Status Take(const StepReplyFrame& reply);
+
+  ReceivedValues received_;
+  SharedValues shared_;
+  InProcessValues in_process_;
+  const std::vector<const float*>* variables_ = nullptr;
+  bool mapped_ = false;
+};
 
 // A StepChannel over any StepStream. Gradients are sent while the worker continues computing. New values are received
 // into the memory of gradients already sent, next to the values in use. Not thread-safe except for CancelWait and

@@ -1,5 +1,3 @@
-#include "lockstep/common/client/values/token_values.h"
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -9,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/client/streamed_step_channel.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/tensor/rounding.h"
 
