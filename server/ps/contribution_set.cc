@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/process/trace_recorder.h"
-#include "lockstep/server/ps/all_finite.h"
+#include "lockstep/kernels/rounding.h"
 
 namespace lockstep {
 namespace {
@@ -16,6 +15,8 @@ namespace {
 constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
 
 }  // namespace
+
+bool AllFinite(const float* values, int64_t n) { return AllValuesFinite(n, values); }
 
 ContributionSet::ContributionSet(VariableStore* store, int64_t slots, bool skips_non_finite)
     : store_(store),
