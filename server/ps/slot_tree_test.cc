@@ -1,5 +1,3 @@
-#include "lockstep/server/ps/slot_tree.h"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/server/ps/contribution_set.h"
 
 namespace lockstep {
 namespace {

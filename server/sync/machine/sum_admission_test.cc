@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/step/partial_sums.h"
-#include "lockstep/server/ps/slot_tree.h"
+#include "lockstep/server/ps/contribution_set.h"
 
 namespace lockstep {
 namespace {
