@@ -87,8 +87,6 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
 
 void SlotTree::ReleaseMemory() { nodes_.clear(); }
 
-bool AllFinite(const float* values, int64_t n) { return AllValuesFinite(n, values); }
-
 ContributionSet::ContributionSet(VariableStore* store, int64_t slots, bool skips_non_finite)
     : store_(store),
       layout_(store->layout()),
@@ -142,7 +140,7 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
     for (const std::string& update : report.update()) {
       std::vector<float> values(update.size() / sizeof(float));
       std::memcpy(values.data(), update.data(), update.size());
-      if (slot.non_finite_update < 0 && !AllFinite(values.data(), static_cast<int64_t>(values.size()))) {
+      if (slot.non_finite_update < 0 && !AllValuesFinite(static_cast<int64_t>(values.size()), values.data())) {
         slot.non_finite_update = static_cast<int>(slot.updates.size());
       }
       slot.updates.push_back(std::move(values));
@@ -153,7 +151,7 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
 bool ContributionSet::Apply(int index, const SlotTree::Result& result, Segment* segment) {
   if (result.outcome != SlotTree::Outcome::kComplete) return false;
   const ParameterLayout::Segment& place = layout_.segments()[index];
-  if (!AllFinite(result.sum, place.elements)) {
+  if (!AllValuesFinite(place.elements, result.sum)) {
     non_finite_variable_ = place.variable;
     if (!skips_non_finite_) return false;
   } else {

@@ -91,9 +91,6 @@ class SlotTree {
   bool complete_ = false;
 };
 
-// Whether none of the n values is NaN or infinite. As fast as they can be read from the cache.
-bool AllFinite(const float* values, int64_t n);
-
 // Everything that was contributed to one step. Gradients are summed segment by segment as their pieces
 // arrive (SlotTree), and the optimizer is applied to a segment the moment its sum is complete. What is
 // named by (step, slot) is taken once, from its first sender. The first partial sum of a segment lies where its
