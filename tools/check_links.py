@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that each link between the pages leads to a file, and to a heading if it names one. Prints those that do not."""
+"""Checks that each link between the pages leads to a file, and to a heading if it names one. Prints those that do not.
+
+Also counts the files on the path of a gradient: docs/architecture.md says how many its "Life of a step" links.
+"""
 
 import pathlib
 import re
@@ -7,6 +10,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The most files that following one gradient may take.
+MOST_STEP_FILES = 88
 
 
 def prose(page):
@@ -20,8 +25,20 @@ def anchors(page):
   return {heading.replace(" ", "-") for heading in headings} | set(re.findall('name="([^"]+)"', text))
 
 
+def step_files():
+  """Returns what is wrong with the number of files that the numbered list of "Life of a step" links."""
+  page = ROOT / "docs/architecture.md"
+  section = re.search(r"(?ms)^## Life of a step$(.*?)^## ", page.read_text())[1]
+  items = re.findall(r"(?m)^\d+\. .*\n(?:   .*\n)*", section)
+  links = {(page.parent / link).resolve() for item in items for link in re.findall(r"\]\(([^)#]+\.(?:h|cc))\)", item)}
+  count = sum(link.with_suffix(suffix).exists() for link in links for suffix in (".h", ".cc"))
+  stated = int(re.search(r"links (\d+) files", section)[1])
+  wrong = [] if count == stated else [f"docs/architecture.md: a step passes {count} files, not {stated}"]
+  return wrong + ([f"a step passes {count} files, more than {MOST_STEP_FILES}"] if count > MOST_STEP_FILES else [])
+
+
 def main():
-  dead = []
+  dead = step_files()
   command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
   listing = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
   for page in filter(pathlib.Path.is_file, map(ROOT.joinpath, listing)):
