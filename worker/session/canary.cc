@@ -99,10 +99,13 @@ absl::StatusOr<std::vector<uint64_t>> Compute(const ParameterLayout& layout, con
   DigestSink sink(&layout, &stop);
   ASSIGN_OR_RETURN(const auto transforms,
                    GradientTransforms::Create(config.optimizer(), workload.model->spec(), &sink));
-  ASSIGN_OR_RETURN(const Batch batch, workload.batches->Get(/*step=*/0, /*slot=*/0));
+  const absl::StatusOr<Batch> batch = workload.batches->Get(/*step=*/0, /*slot=*/0);
+  // A worker whose input is empty joins with digests of nothing, so that its first block ends the run.
+  if (absl::IsOutOfRange(batch.status())) return sink.digests();
+  RETURN_IF_ERROR(batch.status());
   SlotKey key;
   key.seed = config.training().seed();
-  RETURN_IF_ERROR(workload.model->ComputeGradients(variables, batch, key, transforms.get()));
+  RETURN_IF_ERROR(workload.model->ComputeGradients(variables, *batch, key, transforms.get()));
   return sink.digests();
 }
 
