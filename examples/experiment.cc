@@ -53,7 +53,7 @@ constexpr char kRun[] = R"(
 absl::StatusOr<std::unique_ptr<Experiment>> MakeExperiment(const std::string& data, Program* program,
                                                            const RunConfig& config) {
   ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(absl::Substitute(kRun, AbsolutePath(data))));
-  ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   TrainOpEstimatorOptions estimator;
   estimator.session = program->Options(train_op);
   ExperimentOptions options;

@@ -50,7 +50,7 @@ absl::Status Evaluate(const TrainOp& train_op, const std::string& logdir) {
 
 absl::Status Train(Program* program, const std::string& data) {
   ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(absl::Substitute(kRun, AbsolutePath(data))));
-  ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   graph_actions::TrainOptions options;
   options.session = program->Options(train_op);
   options.log_every_steps = 100;

@@ -33,7 +33,7 @@ constexpr char kRun[] = R"(
 
 absl::Status Train(Program* program, int64_t last_step) {
   ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(kRun));
-  ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   ASSIGN_OR_RETURN(const auto stop_hook, StopAtStepHook::Create({absl::nullopt, last_step}));
   MonitoredTrainingOptions options;
   options.session = program->Options(train_op);

@@ -26,7 +26,7 @@ constexpr char kRun[] = R"(
 
 absl::Status Train(Program* program) {
   ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(kRun));
-  ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   ASSIGN_OR_RETURN(const auto session, OpenSession(program->Options(train_op)));
   while (!session->ShouldStop()) {
     const auto result = session->Run(train_op);

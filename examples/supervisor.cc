@@ -31,7 +31,7 @@ constexpr char kRun[] = R"(
 
 absl::Status Train(Program* program) {
   ASSIGN_OR_RETURN(TrainOp train_op, CreateTrainOp(kRun));
-  ASSIGN_OR_RETURN(train_op, CreateTrainOp(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   SupervisorOptions options;
   options.session = program->Options(train_op);
   options.save_model_period = absl::Seconds(60);

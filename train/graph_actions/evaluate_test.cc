@@ -1,6 +1,7 @@
 #include "lockstep/train/graph_actions/evaluate.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,6 +111,13 @@ TEST_F(GraphActionsEvaluateTest, EVAL01ReturnsAndWritesTheResults) {
   EXPECT_EQ(Number(*result, "a"), 6);
   EXPECT_EQ(result->global_step, 0);
   EXPECT_THAT(Summaries(), ElementsAre("a 6 @0"));
+}
+
+TEST_F(GraphActionsEvaluateTest, TheModelIsTheOneThatTheOpTransforms) {
+  options_.op.transform_model = [](std::unique_ptr<Model>) -> absl::StatusOr<std::unique_ptr<Model>> {
+    return absl::UnimplementedError("transformed");
+  };
+  EXPECT_EQ(EvaluateError(), "transformed");
 }
 
 TEST_F(GraphActionsEvaluateTest, EVAL02TheLastStepsResultCounts) {

@@ -15,14 +15,11 @@ namespace lockstep::train::graph_actions {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainOp& op) {
-  if (op.make_workload) {
-    ASSIGN_OR_RETURN(Workload workload, op.make_workload(op.spec));
-    return std::move(workload.model);
-  }
   WorkloadOptions options;
   options.prefetch = false;
-  ASSIGN_OR_RETURN(Workload workload, LoadWorkload(op.spec, options));
-  return std::move(workload.model);
+  ASSIGN_OR_RETURN(Workload workload, op.make_workload ? op.make_workload(op.spec) : LoadWorkload(op.spec, options));
+  if (!op.transform_model) return std::move(workload.model);
+  return op.transform_model(std::move(workload.model));
 }
 
 absl::StatusOr<ModelValues> InitialValues(const v1::ModelSpec& spec, uint64_t seed) {

@@ -103,9 +103,12 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(options.save_model_period));
   spec.mutable_checkpoint()->set_keep(options.keep_checkpoint_max.value_or(0));
   spec.mutable_summary()->set_every_steps(0);
-  WorkloadFactory make_workload = options.session.op.make_workload;
-  if (options.feed_fn) make_workload = Fed(WorkloadFactoryOf(options.session), options.feed_fn);
-  return CreateTrainOp(std::move(spec), std::move(make_workload));
+  ASSIGN_OR_RETURN(TrainOp op, options.session.op.WithSpec(std::move(spec)));
+  if (!options.feed_fn) return op;
+  SessionOptions untransformed = options.session;
+  untransformed.op.transform_model = nullptr;
+  op.make_workload = Fed(WorkloadFactoryOf(untransformed), options.feed_fn);
+  return op;
 }
 
 // The chief: the global step at which the run is to end, for monitors and the last line; nullopt when that is open.

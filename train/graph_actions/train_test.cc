@@ -22,6 +22,7 @@
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/hooks/monitors/monitors.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/testing/fake_opener.h"
 #include "lockstep/train/testing/jumping_clock.h"
 #include "lockstep/v1/event.pb.h"
@@ -259,6 +260,22 @@ TEST_F(GraphActionsTrainTest, GA07ReturnsTheLossOfTheLastStep) {
   SetLoss([](int64_t step) { return 9.0f - static_cast<float>(step); });
   options_.steps = 6;
   EXPECT_EQ(TrainWell(), 4.0);
+}
+
+TEST_F(GraphActionsTrainTest, TransformsOfTheOpStay) {
+  int transformed = 0;
+  options_.session.op.transform_model = [&](std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {
+    ++transformed;
+    return std::make_unique<LossModel>(std::move(model), [](int64_t) { return 2.0f; });
+  };
+  options_.steps = 1;
+  EXPECT_EQ(TrainWell(), 2.0);
+  EXPECT_EQ(transformed, 1);
+  const WorkloadFactory fed = WorkloadFactoryOf(Options().session);
+  const auto batches = std::make_shared<Workload>(fed(options_.session.op.spec).value());
+  options_.feed_fn = [batches](int64_t step, int64_t slot) { return batches->batches->Get(step, slot); };
+  EXPECT_EQ(TrainWell(), 2.0);
+  EXPECT_EQ(transformed, 2) << "once, with a feed_fn, too";
 }
 
 TEST_F(GraphActionsTrainTest, GA08WithoutMonitorsTheChiefWritesTheLoss) {

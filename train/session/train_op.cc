@@ -9,13 +9,18 @@
 
 namespace lockstep::train {
 
-absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory make_workload) {
-  TrainOp op;
-  op.spec = std::move(spec);
-  op.make_workload = std::move(make_workload);
+absl::StatusOr<TrainOp> TrainOp::WithSpec(config::v1::RunSpec other) const {
+  TrainOp op = *this;
+  op.spec = std::move(other);
   ApplyDefaults(&op.spec);
   RETURN_IF_ERROR(ValidateRunSpec(op.spec));
   return op;
+}
+
+absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory make_workload) {
+  TrainOp op;
+  op.make_workload = std::move(make_workload);
+  return op.WithSpec(std::move(spec));
 }
 
 absl::StatusOr<TrainOp> CreateTrainOp(const std::string& text) {

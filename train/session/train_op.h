@@ -15,6 +15,10 @@ namespace lockstep::train {
 // What a run trains, and how: the counterpart of a graph with its train_op. Every process of a run makes the same. A
 // value.
 struct TrainOp {
+  // The same model, input and transforms with another configuration, in which the defaults are filled in. An op is not
+  // rebuilt with CreateTrainOp, which knows nothing of transforms. Errors: those of CreateTrainOp.
+  absl::StatusOr<TrainOp> WithSpec(config::v1::RunSpec other) const;
+
   // Model, input, optimizer, and how the run is carried out, as in a configuration file (proto/lockstep/config/v1). A
   // worker computes what the chief's says.
   config::v1::RunSpec spec;
