@@ -1,5 +1,6 @@
 #include "lockstep/train/slim/create_train_op.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -46,56 +47,57 @@ absl::Status CheckArguments(const CreateTrainOpOptions& options) {
   return absl::OkStatus();
 }
 
-bool HasFunction(const GradientMultipliers& multipliers) {
+// Those that are functions.
+GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
+  GradientMultipliers functions;
   for (const auto& [name, multiplier] : multipliers) {
-    if (std::holds_alternative<std::function<float(int64_t)>>(multiplier)) return true;
+    if (!std::holds_alternative<float>(multiplier)) functions.emplace(name, multiplier);
   }
-  return false;
+  return functions;
 }
 
-// What the configuration can express is a part of it: it streams, and any worker can compute it.
+// What the configuration can express is always a part of it, whatever else is asked for: its order is that of
+// GradientTransforms. Of two limits of the norm the smaller one is kept, which has the effect of both.
 void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
   for (const auto& [name, multiplier] : options.gradient_multipliers) {
+    const float* const factor = std::get_if<float>(&multiplier);
+    if (factor == nullptr) continue;
     config::v1::OptimizerConfig::Multiplier* const added = optimizer->add_multipliers();
     added->set_variables(absl::StrCat("^", RE2::QuoteMeta(name), "$"));
-    added->set_factor(std::get<float>(multiplier));
+    added->set_factor(*factor);
   }
-  if (options.clip_gradient_norm > 0) optimizer->mutable_clip()->set_by_norm(options.clip_gradient_norm);
+  if (options.clip_gradient_norm <= 0) return;
+  const float configured = optimizer->clip().by_norm();
+  const float limit = configured > 0 ? std::min(configured, options.clip_gradient_norm) : options.clip_gradient_norm;
+  optimizer->mutable_clip()->set_by_norm(limit);
 }
 
 // Workers whose functions differ at one of these steps are told apart.
-std::string DescriptionOf(const CreateTrainOpOptions& options) {
+std::string DescriptionOf(const GradientMultipliers& functions, const CreateTrainOpOptions& options) {
   std::string text;
-  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+  for (const auto& [name, multiplier] : functions) {
     absl::StrAppend(&text, name, " *");
-    if (const float* const factor = std::get_if<float>(&multiplier)) {
-      absl::StrAppend(&text, " ", *factor, "\n");
-      continue;
-    }
     for (const int64_t step : {0, 1, 10, 100, 1000, 10000, 100000, 1000000}) {
       absl::StrAppend(&text, " ", std::get<1>(multiplier)(step), "@", step);
     }
     absl::StrAppend(&text, "\n");
   }
-  if (options.clip_gradient_norm > 0) absl::StrAppend(&text, "clip ", options.clip_gradient_norm, "\n");
   if (options.transform_grads_fn) absl::StrAppend(&text, "transform_grads_fn\n");
   return text;
 }
 
-TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options, bool in_configuration) {
+TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
   TransformedModel::Options model;
   model.variables_to_train = options.variables_to_train;
   model.update_ops = options.update_ops;
   if (options.summarize_gradients) model.summarize_every_n_steps = options.summarize_every_n_steps;
-  if (in_configuration) return model;
-  model.description = DescriptionOf(options);
+  const GradientMultipliers functions = FunctionsOf(options.gradient_multipliers);
+  model.description = DescriptionOf(functions, options);
   if (options.transform_grads_fn) model.transforms.push_back(options.transform_grads_fn);
-  if (!options.gradient_multipliers.empty()) {
-    model.transforms.push_back([multipliers = options.gradient_multipliers](auto& grads_and_vars, int64_t step) {
-      return MultiplyGradients(grads_and_vars, multipliers, step);
-    });
+  if (!functions.empty()) {
+    model.transforms.push_back(
+        [functions](auto& grads_and_vars, int64_t step) { return MultiplyGradients(grads_and_vars, functions, step); });
   }
-  if (options.clip_gradient_norm > 0) model.transforms.push_back(ClipGradientNormsFn(options.clip_gradient_norm));
   return model;
 }
 
@@ -119,16 +121,12 @@ absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const conf
   *total_loss.mutable_optimizer() = optimizer;
   const config::v1::TrainingConfig& training = total_loss.training();
   if (training.steps() == 0 && training.additional_steps() == 0) total_loss.mutable_training()->set_unbounded(true);
-  // Summaries are of what leaves the worker.
-  const bool in_configuration =
-      !options.transform_grads_fn && !options.summarize_gradients && !HasFunction(options.gradient_multipliers);
-  if (in_configuration) SetInConfiguration(options, total_loss.mutable_optimizer());
+  SetInConfiguration(options, total_loss.mutable_optimizer());
   ASSIGN_OR_RETURN(TrainOp op, train::CreateTrainOp(std::move(total_loss), options.make_workload));
-  if (in_configuration && !options.variables_to_train && !options.update_ops && options.gradient_multipliers.empty()) {
-    return op;
-  }
-  op.transform_model = [model_options = ModelOptionsOf(options, in_configuration),
-                        multipliers = options.gradient_multipliers](
+  const bool transforms = options.variables_to_train || options.update_ops || !options.gradient_multipliers.empty() ||
+                          options.transform_grads_fn || options.summarize_gradients;
+  if (!transforms) return op;
+  op.transform_model = [model_options = ModelOptionsOf(options), multipliers = options.gradient_multipliers](
                            std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {
     ASSIGN_OR_RETURN(auto transformed, TransformedModel::Create(std::move(model), model_options));
     RETURN_IF_ERROR(CheckMultipliers(multipliers, transformed->spec()));

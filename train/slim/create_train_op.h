@@ -25,10 +25,11 @@ struct CreateTrainOpOptions {
   absl::optional<std::vector<std::string>> update_ops;
   // Trainable variables, at least one. Absent: all. The others keep their values.
   absl::optional<std::vector<std::string>> variables_to_train;
-  // Each gradient's L2 norm at most, after the multipliers; 0 and less: off.
+  // The greatest L2 norm of each gradient, after the multipliers; 0 and less: off. With a clip.by_norm of the optimizer
+  // the smaller of the two holds.
   float clip_gradient_norm = 0;
-  // Writes a histogram and the norm of each variable's gradient, multiplied and clipped, of the first slot of every
-  // summarize_every_n_steps-th step.
+  // Writes a histogram and the norm of each variable's gradient, of the first slot of every summarize_every_n_steps-th
+  // step. Changes no weights.
   bool summarize_gradients = false;
   int64_t summarize_every_n_steps = 100;
   // Each must name a variable that is trained.
@@ -41,10 +42,12 @@ struct CreateTrainOpOptions {
   WorkloadFactory make_workload;
 };
 
-// What a run trains. `total_loss` is a configuration with a model, its loss and an input; unless it says how long the
-// run is, the run is unbounded. `optimizer` takes the place of its optimizer. All of a run's programs must make the
-// same. Errors: InvalidArgument with one line for each problem. What needs the model is said when a worker makes it,
-// before the first step: names of variables and update ops that it does not have.
+// What a run trains. Gradients are transformed in one order, wherever a transform is given: functions
+// (gradient_multipliers, transform_grads_fn), numbers and the optimizer's multipliers, its clip by value, by norm
+// (clip_gradient_norm), by global norm. `total_loss` is a configuration with a model, its loss and an input; unless it
+// says how long the run is, the run is unbounded. `optimizer` takes the place of its optimizer. All of a run's programs
+// must make the same. Errors: InvalidArgument with one line for each problem. What needs the model is said when a
+// worker makes it, before the first step: names of variables and update ops that it does not have.
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const config::v1::OptimizerConfig& optimizer,
                                       CreateTrainOpOptions options = {});
 

@@ -278,6 +278,39 @@ TEST_F(SlimRunTest, RefusesAnUpdateOpThatIsNotThere) {
               HasSubstr("update_ops: bn/moving_median"));
 }
 
+TEST_F(SlimRunTest, SummariesOfGradientsDoNotChangeTheWeights) {
+  for (const char* clip : {"by_norm: 0.5", "by_norm: 0.1", "by_value: 0.05", "by_global_norm: 0.2"}) {
+    const std::string optimizer =
+        absl::StrCat(kSgd, "clip { ", clip, R"( } multipliers { variables: "bias" factor: 2 })");
+    CreateTrainOpOptions numbers, functions, summarized;
+    numbers.gradient_multipliers = {{"logits/kernel", 3.0f}};
+    numbers.clip_gradient_norm = 0.25;
+    summarized = numbers;
+    summarized.summarize_gradients = true;
+    functions = numbers;
+    functions.gradient_multipliers["logits/kernel"] = [](int64_t) { return 3.0f; };
+    const auto digest = [&](const CreateTrainOpOptions& create, const std::string& name) {
+      return DigestAfter(*MakeOp(kLogistic, create, optimizer), 20, absl::StrCat(name, clip));
+    };
+    const std::string expected = digest(numbers, "numbers");
+    EXPECT_EQ(expected.size(), 64u) << expected;
+    EXPECT_EQ(digest(summarized, "summarized"), expected) << clip;
+    EXPECT_EQ(digest(functions, "functions"), expected) << clip;
+  }
+}
+
+// Of two limits of a norm neither is lost.
+TEST_F(SlimRunTest, TheSmallerLimitOfANormHolds) {
+  CreateTrainOpOptions loose, tight;
+  loose.clip_gradient_norm = 4;
+  tight.clip_gradient_norm = 0.1;
+  const std::string clips = absl::StrCat(kSgd, "clip { by_norm: 0.25 }");
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, loose, clips), 9, "loose"),
+            DigestAfter(*MakeOp(kLogistic, {}, clips), 9, "own"));
+  EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, tight, clips), 9, "tight"),
+            DigestAfter(*MakeOp(kLogistic, tight), 9, "slims"));
+}
+
 // SLIM-22
 TEST_F(SlimRunTest, AMultiplierIsAsGoodAsARate) {
   CreateTrainOpOptions half;
