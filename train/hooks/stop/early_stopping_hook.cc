@@ -19,6 +19,11 @@ absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> EarlyStoppingHook::Create(con
   return absl::WrapUnique(new EarlyStoppingHook(options));
 }
 
+absl::Status EarlyStoppingHook::AfterCreateSession(Session& session) {
+  if (!options_.stay_stopped || checks_ < options_.patience) return absl::OkStatus();
+  return session.RequestStop(absl::StrCat(name(), " has stopped the run before"));
+}
+
 absl::Status EarlyStoppingHook::AfterRun(RunContext& context, const RunValues& values) {
   const int64_t step = values.result.global_step;
   if (!GatesAt(step)) return absl::OkStatus();

@@ -26,6 +26,9 @@ struct EarlyStoppingOptions {
   bool minimize = true;
   // Checks at the multiples of this many global steps; at least 1.
   int64_t every_n_steps = 1;
+  // A program that is started again after this hook has stopped it takes no step: the chief's run ends again where it
+  // stands. False: it continues, and stops at the next check without an improvement.
+  bool stay_stopped = false;
   // Two such hooks of a program need two names.
   std::string name = "EarlyStoppingHook";
 };
@@ -38,6 +41,7 @@ class EarlyStoppingHook : public Hook {
   static absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> Create(const EarlyStoppingOptions& options);
 
   std::string name() const override { return options_.name; }
+  absl::Status AfterCreateSession(Session& session) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
   bool GatesAt(int64_t step) const override { return step % options_.every_n_steps == 0; }
   std::string State() const override;

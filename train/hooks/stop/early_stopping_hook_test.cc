@@ -76,6 +76,22 @@ TEST(EarlyStoppingHookTest, KillsOfTheChiefDoNotMoveTheEnd) {
   }
 }
 
+TEST(EarlyStoppingHookTest, StaysStoppedIfAskedTo) {
+  for (const bool stay_stopped : {true, false}) {
+    EarlyStoppingOptions options;
+    options.patience = 3;
+    options.stay_stopped = stay_stopped;
+    FakeSession::Options session = BestAtSeven();
+    for (int start = 0; start < 3; ++start) {
+      const auto hook = *EarlyStoppingHook::Create(options);
+      HookedRun run({hook.get()}, session);
+      ASSERT_TRUE(run.RunToTheEnd().ok());
+      EXPECT_EQ(run.base().newest(), stay_stopped ? 10 : 10 + start);
+      session = run.base().NextLife();
+    }
+  }
+}
+
 TEST(EarlyStoppingHookTest, WatchesAnythingOfTheStep) {
   EarlyStoppingOptions options;
   options.patience = 2;
