@@ -65,6 +65,7 @@ absl::Status HookedSession::Start() {
   if (options_.gate == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(auto states, States());
   options_.gate->SetState(step_, std::move(states));
+  kept_step_ = step_;
   AllowBeforeRun();
   return absl::OkStatus();
 }
@@ -207,13 +208,20 @@ absl::Status HookedSession::CallAfterRun(RunContext* context, const RunValues& v
   return absl::OkStatus();
 }
 
-absl::Status HookedSession::Advance() {
-  if (options_.gate == nullptr) return absl::OkStatus();
+absl::Status HookedSession::KeepStates() {
+  if (options_.gate == nullptr || step_ == kept_step_) return absl::OkStatus();
   repeated_assignments_ = repeated_changes_ = 0;
+  kept_step_ = step_;
   ASSIGN_OR_RETURN(auto states, States());
   if (!stop_reason_.empty()) return Ended(options_.gate->EndAt(step_, std::move(states), stop_reason_));
   options_.gate->SetState(step_, std::move(states));
-  AllowBeforeRun();
+  return absl::OkStatus();
+}
+
+absl::Status HookedSession::Advance() {
+  if (options_.gate == nullptr) return absl::OkStatus();
+  if (!options_.loop_keeps_states) RETURN_IF_ERROR(KeepStates());
+  if (stop_reason_.empty()) AllowBeforeRun();
   return absl::OkStatus();
 }
 
@@ -249,6 +257,10 @@ absl::Status HookedSession::ChangeByHook(const SettingsChange& change) {
 
 absl::Status HookedSession::CheckRun() const {
   if (closed_ || base_closed_) return absl::FailedPreconditionError("Run of a session that is closed");
+  if (options_.gate != nullptr && options_.loop_keeps_states && step_ - kept_step_ >= kMaxLag) {
+    return absl::FailedPreconditionError(absl::StrCat("a step function has taken ", step_ - kept_step_,
+                                                      " steps in one call, the most whose updates a checkpoint holds"));
+  }
   if (stop_reason_.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("Run after a stop was requested by ", stop_reason_));
 }

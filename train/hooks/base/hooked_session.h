@@ -45,6 +45,10 @@ class HookedSession : public SessionDecorator {
     // The loop's own code between two Runs decides before the next step's tokens are given, as a hook that gates every
     // step does.
     bool gate_loop = false;
+    // With gate_loop, on the chief: the loop deals with a step after Run has returned it. States are kept by KeepStates
+    // alone, so that a life that continues from a checkpoint shows hooks and loop each step until the loop has dealt
+    // with it. Assign counts as a hook's.
+    bool loop_keeps_states = false;
     // The chief: Unavailable and Aborted of a hook do not end the run; another session is to follow.
     bool recover = false;
   };
@@ -61,6 +65,16 @@ class HookedSession : public SessionDecorator {
   // The same, but the hooks never see the step.
   absl::StatusOr<StepResult> RunWithoutHooks(const TrainOp& op);
   bool ShouldStop() override;
+  absl::Status Assign(absl::Span<const NamedTensor> values) override {
+    return options_.loop_keeps_states ? AssignByHook(values) : SessionDecorator::Assign(values);
+  }
+
+  // With loop_keeps_states: the loop has dealt with all steps that it has had. Keeps the hooks' states, and ends the
+  // run if a hook has requested the stop. The loop calls it at least once in kMaxLag steps: Run fails otherwise.
+  // Errors: those of a state, and of the end.
+  absl::Status KeepStates();
+  // A hook has requested the stop: no Run may follow.
+  bool stop_requested() const { return !stop_reason_.empty(); }
 
   // The loop's own code has failed: Close does not call End. OK and OutOfRange change nothing.
   void SetLoopStatus(const absl::Status& status);
@@ -91,7 +105,7 @@ class HookedSession : public SessionDecorator {
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
-  // The hooks have seen `step_`: keeps what they have come to, and ends the run or lets it go on.
+  // The hooks have seen `step_`: keeps their states, unless the loop does, and ends the run or lets it continue.
   absl::Status Advance();
   // Notes who has asked for the stop first.
   void NoteStop(const RunContext& context, const Hook& hook);
@@ -123,6 +137,8 @@ class HookedSession : public SessionDecorator {
   const Options options_;
   // The newest global step that the hooks have seen.
   int64_t step_ = 0;
+  // The newest global step of which states are kept.
+  int64_t kept_step_ = 0;
   // The hook that asked for the stop, and its reason.
   std::string stop_reason_;
   // On the chief: no step is let through before BeforeRun of the next one has returned.

@@ -1,5 +1,6 @@
 #include "lockstep/train/hooks/base/hooked_session.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/train/hooks/base/hook.h"
@@ -24,6 +26,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // Writes down its calls, and does what a test tells it to.
 class RecordingHook : public Hook {
@@ -434,6 +437,92 @@ TEST_F(HookedSessionTest, TheLoopsOwnCodeDecidesBetweenTwoRunsWhenItGates) {
   EXPECT_EQ(base.newest(), 2);
   EXPECT_THAT(base.calls(),
               ElementsAre("state 0", "allow 0", "state 1", "allow 1", "state 2", "stop 2: the loop has had enough"));
+}
+
+TEST_F(HookedSessionTest, ALoopThatKeepsTheStatesSeesAStepUntilItHasDealtWithIt) {
+  HookedSession::Options options;
+  options.gate_loop = true;
+  options.loop_keeps_states = true;
+  // Doubles w after each step, and is killed at the fourth: before it assigns, after that, when it has dealt with it.
+  for (const int killed : {1, 2, 3}) {
+    FakeSession base;
+    RecordingHook a(&calls_);
+    a.gates = std::set<int64_t>();
+    a.state = "1";
+    options.hooks = {&a};
+    options.gate = &base;
+    auto session = HookedSession::Open(&base, options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    const auto deal = [&](HookedSession& loop, FakeSession& run, RecordingHook& hook, int until) {
+      const auto step = loop.Run(op_);
+      ASSERT_TRUE(step.ok()) << step.status();
+      if (until < 2) return;
+      const int64_t doubled = int64_t{1} << step->global_step;
+      const NamedTensor w{"w", Tensor::FromValues<float>({}, {static_cast<float>(doubled)})};
+      ASSERT_TRUE(loop.Assign(absl::MakeConstSpan(&w, 1)).ok());
+      if (until < 3) return;
+      hook.state = absl::StrCat(doubled);
+      ASSERT_TRUE(loop.KeepStates().ok());
+    };
+    for (int step = 1; step <= 3; ++step) deal(**session, base, a, 3);
+    deal(**session, base, a, killed);
+    EXPECT_EQ(base.newest(), 4) << "no step begins before the next Run";
+
+    FakeSession second(base.NextLife());
+    RecordingHook again(&calls_);
+    again.gates = std::set<int64_t>();
+    again.state = "1";
+    options.hooks = {&again};
+    options.gate = &second;
+    auto next = HookedSession::Open(&second, options);
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(again.state, killed < 3 ? "8" : "16");
+    EXPECT_EQ(*(*next)->NextStep(), killed < 3 ? 3 : 4);
+    if (killed < 3) deal(**next, second, again, 3);
+    EXPECT_EQ(again.state, "16");
+    EXPECT_EQ(second.newest(), 4);
+    EXPECT_EQ(std::count(second.calls().begin(), second.calls().end(), "assign 4"), killed == 1 ? 1 : 0);
+  }
+}
+
+TEST_F(HookedSessionTest, AStopWaitsUntilTheLoopHasDealtWithTheStep) {
+  FakeSession base;
+  RecordingHook a(&calls_);
+  a.gates = std::set<int64_t>();
+  a.after_run = [](RunContext& context, const RunValues&) { context.RequestStop("enough"); };
+  HookedSession::Options options;
+  options.hooks = {&a};
+  options.gate = &base;
+  options.gate_loop = options.loop_keeps_states = true;
+  auto session = HookedSession::Open(&base, options);
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_TRUE((*session)->stop_requested());
+  EXPECT_THAT(base.acts(), IsEmpty());
+  ASSERT_TRUE((*session)->KeepStates().ok());
+  EXPECT_THAT(base.acts(), ElementsAre(StartsWith("stop 1: ")));
+}
+
+TEST_F(HookedSessionTest, AWorkersLoopKeepsNoStates) {
+  FakeSession base(Worker({1000, 2000}));
+  HookedSession::Options options;
+  options.gate_loop = options.loop_keeps_states = true;
+  auto session = HookedSession::Open(&base, options);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE((*session)->Run(op_).ok());
+    EXPECT_TRUE((*session)->KeepStates().ok());
+  }
+}
+
+TEST_F(HookedSessionTest, ALoopThatKeepsNoStatesIsRefusedMoreSteps) {
+  FakeSession base;
+  HookedSession::Options options;
+  options.gate = &base;
+  options.gate_loop = options.loop_keeps_states = true;
+  auto session = HookedSession::Open(&base, options);
+  for (int i = 0; i < HookedSession::kMaxLag; ++i) ASSERT_TRUE((*session)->Run(op_).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*session)->Run(op_).status()));
+  ASSERT_TRUE((*session)->KeepStates().ok());
+  EXPECT_TRUE((*session)->Run(op_).ok());
 }
 
 // States.
