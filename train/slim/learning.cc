@@ -1,7 +1,6 @@
 #include "lockstep/train/slim/learning.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -10,10 +9,10 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/base/hooked_session.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/session.h"
+#include "lockstep/train/slim/loop_session.h"
 
 namespace lockstep::train::slim {
 namespace {
@@ -60,6 +59,12 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   if (!options.init_feed_dict.empty() && !options.init_op.is_given()) {
     return Wrong("init_feed_dict", "is for an init_op, and none is given");
   }
+  if (options.train_step_kwargs && !options.train_step_kwargs->state != !options.train_step_kwargs->set_state) {
+    return Wrong("train_step_kwargs", "has one of state and set_state; give both, or neither");
+  }
+  for (const Hook* hook : options.hooks) {
+    if (hook == nullptr) return Wrong("hooks", "one of them is null");
+  }
   return absl::OkStatus();
 }
 
@@ -103,105 +108,6 @@ InitFunction InitFunctionOf(const TrainOptions& options) {
   };
 }
 
-// Gates the steps that are traced.
-class TracedSteps : public Hook {
- public:
-  explicit TracedSteps(int64_t every_n_steps) : every_n_steps_(every_n_steps) {}
-
-  std::string name() const override { return "slim.TracedSteps"; }
-  bool GatesAt(int64_t step) const override { return step % every_n_steps_ == 0; }
-
- private:
-  const int64_t every_n_steps_;
-};
-
-// The session of a loop that sees each global step, also one that is slower than the run: the run waits for it where it
-// is 64 steps behind. The first Run lets the first step through. Owns the session. Thread-safety: that of Session.
-class LoopSession : public SessionDecorator {
- public:
-  struct Options {
-    // No step begins before the loop's next Run: it may stop, read and assign exactly.
-    bool gate_loop = false;
-    // The steps that are traced begin with the loop's Run, so that a trace has nothing but its step.
-    absl::optional<int64_t> trace_every_n_steps;
-    // Takes the summaries in place of the chief's event file; null: the chief.
-    SummaryWriter summary_writer;
-  };
-  LoopSession(HeldSession held, Options options)
-      : SessionDecorator(held.session.get()), held_(std::move(held)), options_(std::move(options)) {}
-
-  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
-  absl::StatusOr<int64_t> NextStep() override;
-  bool ShouldStop() override { return hooked_ != nullptr ? hooked_->ShouldStop() : SessionDecorator::ShouldStop(); }
-  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
-  absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
-
- private:
-  absl::Status Start();
-
-  const HeldSession held_;
-  const Options options_;
-  std::unique_ptr<Hook> traced_steps_;
-  // Null before the first Run.
-  std::unique_ptr<HookedSession> hooked_;
-};
-
-absl::Status LoopSession::Start() {
-  if (hooked_ != nullptr) return absl::OkStatus();
-  HookedSession::Options options;
-  options.gate = held_.gate;
-  options.gate_loop = options_.gate_loop;
-  options.recover = true;
-  if (options_.trace_every_n_steps) {
-    traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
-    options.hooks.push_back(traced_steps_.get());
-  }
-  ASSIGN_OR_RETURN(const int64_t opened, held_.session->GlobalStep());
-  ASSIGN_OR_RETURN(hooked_, HookedSession::Open(held_.session.get(), std::move(options)));
-  // Steps that an earlier life has taken and not seen are none of this loop's.
-  while (held_.gate != nullptr) {
-    ASSIGN_OR_RETURN(const int64_t next, hooked_->NextStep());
-    if (next >= opened) break;
-    RETURN_IF_ERROR(hooked_->Run(TrainOp()).status());
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<StepResult> LoopSession::Run(const TrainOp& op) {
-  RETURN_IF_ERROR(Start());
-  return hooked_->Run(op);
-}
-
-absl::StatusOr<int64_t> LoopSession::NextStep() {
-  RETURN_IF_ERROR(Start());
-  return hooked_->NextStep();
-}
-
-absl::Status LoopSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
-  if (!options_.summary_writer) return SessionDecorator::AddSummary(summary, global_step);
-  if (!global_step) {
-    ASSIGN_OR_RETURN(global_step, GlobalStep());
-  }
-  return options_.summary_writer(summary, *global_step);
-}
-
-SessionOpener OpenerOf(const TrainOptions& options) {
-  LoopSession::Options loop;
-  loop.gate_loop = options.train_step_fn != nullptr;
-  if (options.session.is_chief) {
-    loop.trace_every_n_steps = options.trace_every_n_steps;
-    loop.summary_writer = options.summary_writer.Or(absl::nullopt).value_or(SummaryWriter());
-  }
-  return [open = options.open, loop](SessionOptions session) -> absl::StatusOr<HeldSession> {
-    if (loop.summary_writer) session.write_events = false;
-    ASSIGN_OR_RETURN(HeldSession held, open(session));
-    HeldSession looped;
-    looped.listening = held.listening;
-    looped.session = std::make_unique<LoopSession>(std::move(held), loop);
-    return looped;
-  };
-}
-
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
@@ -211,7 +117,8 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   session.logdir = logdir;
   session.write_events = !options.summary_writer.is_none();
   session.init_fn = InitFunctionOf(options);
-  if ((session.init_fn || options.train_step_fn) && session.program.empty()) session.program = "slim";
+  const bool decides = session.init_fn || options.train_step_fn || !options.hooks.empty();
+  if (decides && session.program.empty()) session.program = "slim";
   if (options.startup_delay_steps > 0 && !session.is_chief) {
     session.startup_delay_steps =
         std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
@@ -232,7 +139,6 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   supervisor.stop_grace = options.stop_grace;
   supervisor.recovery_wait = options.recovery_wait;
   supervisor.recovery = options.recovery;
-  supervisor.open = OpenerOf(options);
   return supervisor;
 }
 
@@ -253,20 +159,53 @@ TrainStepKwargs DefaultKwargs(const std::string& logdir, const TrainOptions& opt
   return kwargs;
 }
 
-// One call of Train, after its arguments were checked.
+// One call of Train, after its arguments were checked. Life: Begin, Opener, Follow, Run for each session.
 class Loop {
  public:
-  Loop(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options, Supervisor* supervisor)
+  Loop(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options)
       : train_op_(train_op),
         logdir_(options.session.is_chief ? logdir : ""),
         options_(options),
+        gates_(options.train_step_fn || options.train_step_kwargs),
         kwargs_(options.train_step_kwargs.value_or(DefaultKwargs(logdir, options))),
-        supervisor_(supervisor) {
-    if (supervisor->is_chief() && !logdir.empty() && !options.summary_writer.is_none()) {
-      kwargs_.summary_writer = [supervisor](const v1::Summary& summary, int64_t step) {
-        return supervisor->SummaryComputed(summary, step);
-      };
+        step_function_(&kwargs_) {}
+
+  // Calls Begin of the hooks.
+  absl::Status Begin() {
+    if (options_.session.is_chief && options_.trace_every_n_steps) {
+      traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
+      looped_.hooks.push_back(traced_steps_.get());
     }
+    if (options_.session.is_chief && gates_) looped_.hooks.push_back(&step_function_);
+    looped_.hooks.insert(looped_.hooks.end(), options_.hooks.begin(), options_.hooks.end());
+    looped_.gate_loop = gates_;
+    if (options_.session.is_chief) looped_.summary_writer = options_.summary_writer.Or(absl::nullopt).value_or(nullptr);
+    RETURN_IF_ERROR(BeginHooks(looped_.hooks));
+    for (const Hook* hook : looped_.hooks) looped_.initial_states.push_back(hook->State());
+    return absl::OkStatus();
+  }
+
+  // Opens the sessions of the loop, which must outlive them.
+  SessionOpener Opener() {
+    return [this](SessionOptions session) -> absl::StatusOr<HeldSession> {
+      if (looped_.summary_writer) session.write_events = false;
+      ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
+      HeldSession looped;
+      looped.listening = held.listening;
+      auto loop_session = std::make_unique<LoopSession>(std::move(held), looped_);
+      session_ = loop_session.get();
+      looped.session = std::move(loop_session);
+      return looped;
+    };
+  }
+
+  // `supervisor` must outlive the last Run.
+  void Follow(Supervisor* supervisor) {
+    supervisor_ = supervisor;
+    if (logdir_.empty() || options_.summary_writer.is_none()) return;
+    kwargs_.summary_writer = [supervisor](const v1::Summary& summary, int64_t step) {
+      return supervisor->SummaryComputed(summary, step);
+    };
   }
 
   absl::Status Run(Session& session) {
@@ -282,6 +221,7 @@ class Loop {
     const absl::Status status = Steps(used);
     if (!status.ok() && !absl::IsOutOfRange(status)) return status;
     LOG_IF(INFO, !status.ok()) << "Caught OutOfRangeError. Stopping Training. " << status.message();
+    RETURN_IF_ERROR(session_->KeepStates());
     if (logdir_.empty()) return absl::OkStatus();
     LOG(INFO) << "Finished training! Saving model to disk.";
     return Save(used);
@@ -292,6 +232,8 @@ class Loop {
  private:
   absl::Status Steps(Session& session) {
     const TrainStepFn step = options_.train_step_fn ? options_.train_step_fn : TrainStepFn(TrainStep);
+    // Before the step function, which may need its state.
+    if (gates_) RETURN_IF_ERROR(session_->Start());
     absl::Time next_save = kwargs_.clock->Now();
     while (!supervisor_->ShouldStop()) {
       if (kwargs_.clock->Now() >= next_save) {
@@ -300,7 +242,8 @@ class Loop {
       }
       ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
       total_loss_ = result.total_loss;
-      if (!result.should_stop) continue;
+      RETURN_IF_ERROR(session_->KeepStates());
+      if (!result.should_stop && !session_->stop_requested()) continue;
       LOG(INFO) << "Stopping Training.";
       return supervisor_->RequestStop();
     }
@@ -319,10 +262,19 @@ class Loop {
   }
 
   const TrainOp& train_op_;
+  // The chief's.
   const std::string logdir_;
   const TrainOptions& options_;
+  // The program's own code decides between two steps.
+  const bool gates_;
   TrainStepKwargs kwargs_;
-  Supervisor* const supervisor_;
+  StepFunctionState step_function_;
+  std::unique_ptr<TracedSteps> traced_steps_;
+  // Of each session.
+  LoopSession::Options looped_;
+  Supervisor* supervisor_ = nullptr;
+  // The newest.
+  LoopSession* session_ = nullptr;
   bool started_ = false;
   absl::optional<double> total_loss_;
 };
@@ -332,8 +284,11 @@ class Loop {
 absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir, TrainOptions options) {
   RETURN_IF_ERROR(CheckArguments(train_op, logdir, options));
   ASSIGN_OR_RETURN(SupervisorOptions supervisor_options, SupervisorOptionsOf(train_op, logdir, options));
+  Loop loop(train_op, logdir, options);
+  supervisor_options.open = loop.Opener();
   ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(std::move(supervisor_options)));
-  Loop loop(train_op, logdir, options, supervisor.get());
+  loop.Follow(supervisor.get());
+  RETURN_IF_ERROR(loop.Begin());
   Supervisor::PrepareOptions prepare;
   prepare.start_standard_services = !logdir.empty();
   prepare.recover = true;

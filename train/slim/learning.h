@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/saver/saver.h"
@@ -38,12 +39,16 @@ struct SyncReplicas {
 
 // tf_slim.learning.train's arguments, by their names and in their order; docs/library.md says what becomes of each.
 struct TrainOptions {
-  // Null: TrainStep. One of one's own holds the run: each step waits for the call that takes it, so that a stop at step
-  // s ends the run at s, whoever computes besides.
+  // Null: TrainStep. A function of the program's own holds the run, as train_step_kwargs does: each step waits for the
+  // call that takes it, so that a stop at step s ends the run at s, whichever workers compute, and the loss returned is
+  // that of the checkpoint of s.
   TrainStepFn train_step_fn;
   // Absent: should_stop, should_log, and should_trace as the options below have them. Given: only these, with the
   // summary_writer.
   absl::optional<TrainStepKwargs> train_step_kwargs;
+  // Called around each Run of the session, after the loop's own. They outlive the call. A stop that one requests ends
+  // the loop after the call of the step function.
+  std::vector<Hook*> hooks;
   // 0: never.
   int64_t log_every_n_steps = 1;
   // master, is_chief and what session_config is for: addresses, threads, names, the process's stop signal. Its op,
@@ -95,7 +100,8 @@ struct TrainOptions {
 
 // Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, steps until it should
 // stop, saves. `logdir` is where checkpoints and events go; empty: there are none. Returns the loss of the last step;
-// nullopt if none was taken. Errors: InvalidArgument names the wrong argument, before anything starts; those of
+// nullopt if none was taken. A loop that holds the run begins with the steps that an earlier life has taken and not
+// dealt with. Errors: InvalidArgument names the wrong argument, before anything starts; those of
 // Supervisor::ManagedSession.
 absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
                                              TrainOptions options = {});

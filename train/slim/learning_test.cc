@@ -179,6 +179,14 @@ TEST_F(LearningTest, RefusesInputsWithoutAnInitOp) {
   EXPECT_THAT(ErrorOf(), HasSubstr("init_feed_dict: is for an init_op"));
 }
 
+TEST_F(LearningTest, RefusesHalfAStateAndNoHook) {
+  options_.train_step_kwargs.emplace().state = [](const TrainStepKwargs&) { return std::string(); };
+  EXPECT_THAT(ErrorOf(), HasSubstr("train_step_kwargs: has one of state and set_state"));
+  options_.train_step_kwargs.reset();
+  options_.hooks = {nullptr};
+  EXPECT_THAT(ErrorOf(), HasSubstr("hooks: one of them is null"));
+}
+
 // SLIM-11, TS-04
 TEST_F(LearningTest, TakesTheStepsAndReturnsTheLastLoss) {
   LoopLog log;

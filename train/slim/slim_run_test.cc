@@ -1,5 +1,6 @@
 // slim's Train, CreateTrainOp and evaluation over real chiefs, in this process.
 #include <algorithm>
+#include <any>
 #include <atomic>
 #include <functional>
 #include <string>
@@ -8,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,11 +21,14 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/summary/testing/events_of.h"
+#include "lockstep/train/hooks/stop/early_stopping_hook.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/evaluation.h"
 #include "lockstep/train/slim/learning.h"
 #include "lockstep/train/slim/training.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train::slim {
 namespace {
@@ -31,6 +37,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kData[] = R"(
   input { split { name: "train" synthetic { examples: 16 shape: 4 classes: 2 noise: 0.1 } }
@@ -449,6 +456,169 @@ TEST_F(SlimRunTest, ATraceShowsWhatTheStepsDoInside) {
   }
 }
 
+TEST_F(SlimRunTest, AStopOfTheKwargsIsExact) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp op = *MakeOp(kLogistic);
+  const auto expected = Run(op, 7, "bounded");
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  options_.number_of_steps.reset();
+  options_.train_step_kwargs.emplace().should_stop = [](int64_t step) { return step >= 7; };
+  for (const std::string logdir : {"a", "b", "c", "d", "e", "f"}) {
+    const auto loss = Train(op, logdir, options_);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_THAT(CheckpointsIn(logdir), ElementsAre("model.ckpt-0", "model.ckpt-7"));
+    EXPECT_EQ(*loss, *expected) << "of the model that was saved";
+    EXPECT_EQ(DigestOf(7, logdir), DigestOf(7, "bounded"));
+  }
+}
+
+// Counts evaluations in `extra`, changes the bias at each, and stops after the third.
+class Evaluating {
+ public:
+  // The program is killed when it has taken step `killed_at`: before the evaluation, or after it.
+  explicit Evaluating(int64_t killed_at = -1, bool after = false) : killed_at_(killed_at), after_(after) {}
+
+  absl::StatusOr<TrainStepResult> operator()(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) const {
+    ASSIGN_OR_RETURN(const StepResult step, session.Run(op));
+    TrainStepResult result{step.loss};
+    if (step.global_step == killed_at_ && !after_) return absl::InternalError("killed");
+    if (step.global_step % 4 == 0) {
+      int& count = std::any_cast<int&>(kwargs.extra.at("evaluations"));
+      ASSIGN_OR_RETURN(ReadResult read, session.Read({"logits/bias"}));
+      EXPECT_EQ(read.global_step, step.global_step);
+      std::vector<float> bias(read.values[0].value.flat<float>().begin(), read.values[0].value.flat<float>().end());
+      for (float& value : bias) value += 1;
+      RETURN_IF_ERROR(session.Assign({*NamedFloats("logits/bias", {2}, bias)}));
+      result.should_stop = ++count == 3;
+    }
+    if (step.global_step == killed_at_) return absl::InternalError("killed");
+    return result;
+  }
+  static TrainStepKwargs Kwargs() {
+    TrainStepKwargs kwargs;
+    kwargs.extra["evaluations"] = 0;
+    kwargs.state = [](const TrainStepKwargs& own) {
+      return absl::StrCat(std::any_cast<int>(own.extra.at("evaluations")));
+    };
+    kwargs.set_state = [](TrainStepKwargs& own, absl::string_view state) {
+      int count = 0;
+      if (!absl::SimpleAtoi(state, &count)) return absl::InvalidArgumentError("no number");
+      own.extra["evaluations"] = count;
+      return absl::OkStatus();
+    };
+    return kwargs;
+  }
+
+ private:
+  const int64_t killed_at_;
+  const bool after_;
+};
+
+TEST_F(SlimRunTest, TheStateOfAStepFunctionSurvivesTheChief) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  options_.train_step_kwargs = Evaluating::Kwargs();
+  const TrainOp op = *MakeOp(kLogistic);
+  options_.train_step_fn = Evaluating();
+  ASSERT_TRUE(Train(op, "undisturbed", options_).ok());
+  EXPECT_THAT(CheckpointsIn("undisturbed"), Contains("model.ckpt-12"));
+  for (int64_t killed_at = 1; killed_at <= 12; ++killed_at) {
+    for (const bool after : {false, true}) {
+      const std::string logdir = absl::StrCat(killed_at, after);
+      options_.train_step_fn = Evaluating(killed_at, after);
+      EXPECT_TRUE(absl::IsInternal(Train(op, logdir, options_).status()));
+      options_.train_step_fn = Evaluating();
+      const auto loss = Train(op, logdir, options_);
+      ASSERT_TRUE(loss.ok()) << loss.status();
+      EXPECT_EQ(DigestOf(12, logdir), DigestOf(12, "undisturbed")) << killed_at << after;
+      EXPECT_THAT(CheckpointsIn(logdir), Not(Contains("model.ckpt-13")));
+    }
+  }
+}
+
+// A hook that stops at a step.
+class StopAt : public Hook {
+ public:
+  explicit StopAt(int64_t step) : step_(step) {}
+  std::string name() const override { return "StopAt"; }
+  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+    if (values.result.global_step >= step_) context.RequestStop("enough");
+    return absl::OkStatus();
+  }
+  absl::Status End(Session&) override {
+    ++ends_;
+    return absl::OkStatus();
+  }
+  int ends() const { return ends_; }
+
+ private:
+  const int64_t step_;
+  int ends_ = 0;
+};
+
+TEST_F(SlimRunTest, HooksStopTheRunAtTheirStep) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp op = *MakeOp(kLogistic);
+  const auto expected = Run(op, 5, "bounded");
+  options_.number_of_steps.reset();
+  for (const bool own_function : {false, true}) {
+    StopAt stop(5);
+    options_.hooks = {&stop};
+    if (own_function) options_.train_step_fn = TrainStep;
+    const std::string logdir = own_function ? "own" : "default";
+    const auto loss = Train(op, logdir, options_);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_EQ(*loss, *expected);
+    EXPECT_THAT(CheckpointsIn(logdir), ElementsAre("model.ckpt-0", "model.ckpt-5"));
+    EXPECT_EQ(stop.ends(), 1);
+  }
+}
+
+TEST_F(SlimRunTest, AHookThatStaysStoppedKeepsTheRunWhereItIs) {
+  EarlyStoppingOptions early;
+  early.patience = 3;
+  early.min_delta = 1e6;
+  early.stay_stopped = true;
+  const TrainOp op = *MakeOp(kLogistic);
+  for (int start = 0; start < 3; ++start) {
+    const auto hook = *EarlyStoppingHook::Create(early);
+    options_.hooks = {hook.get()};
+    const auto loss = Train(op, "run", options_);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_EQ(loss->has_value(), start == 0);
+    EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-4"));
+  }
+}
+
+// SLIM-16
+TEST_F(SlimRunTest, AnEmptyInputEndsWell) {
+  class NoBatches : public BatchSource {
+   public:
+    explicit NoBatches(ExampleSpec spec) : spec_(std::move(spec)) {}
+    const ExampleSpec& spec() const override { return spec_; }
+    absl::StatusOr<Batch> Get(int64_t, int64_t) override { return absl::OutOfRangeError("no more"); }
+
+   private:
+    const ExampleSpec spec_;
+  };
+  TrainOp op = *MakeOp(kLogistic);
+  op.make_workload = [](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
+    ASSIGN_OR_RETURN(Workload workload, LoadWorkload(spec, {}));
+    workload.batches = std::make_unique<NoBatches>(workload.batches->spec());
+    return workload;
+  };
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  for (int i = 0; i < 20; ++i) {
+    const auto loss = Train(op, absl::StrCat("run", i), options_);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    EXPECT_EQ(*loss, absl::nullopt);
+    EXPECT_THAT(CheckpointsIn(absl::StrCat("run", i)), ElementsAre("model.ckpt-0"));
+  }
+}
+
 TEST_F(SlimRunTest, AStepFunctionEndsTheRunAtItsStep) {
   options_.train_step_fn = [](Session& session, const TrainOp& op,
                               TrainStepKwargs& kwargs) -> absl::StatusOr<TrainStepResult> {
@@ -526,20 +696,6 @@ TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(*last, absl::nullopt);
 }
-
-// A hook that stops at a step.
-class StopAt : public Hook {
- public:
-  explicit StopAt(int64_t step) : step_(step) {}
-  std::string name() const override { return "StopAt"; }
-  absl::Status AfterRun(RunContext& context, const RunValues& values) override {
-    if (values.result.global_step >= step_) context.RequestStop("enough");
-    return absl::OkStatus();
-  }
-
- private:
-  const int64_t step_;
-};
 
 // SLIM-30
 TEST_F(SlimRunTest, TheNewerTrainWantsALogdirForWhatItSaves) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
@@ -37,6 +38,11 @@ struct TrainStepKwargs {
   SummaryWriter summary_writer;
   // The program's own.
   std::map<std::string, std::any> extra;
+  // The chief: returns what the step function, the predicates and `extra` have come to, after each call of the step
+  // function. Every checkpoint holds it, and set_state restores it before the first call of the life that continues
+  // from there, so that kills of the chief change nothing. Both or neither.
+  std::function<std::string(const TrainStepKwargs& kwargs)> state;
+  std::function<absl::Status(TrainStepKwargs& kwargs, absl::string_view state)> set_state;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
@@ -46,8 +52,10 @@ struct TrainStepResult {
   bool should_stop = false;
 };
 
-// Takes one step, or as many as it likes, and says whether the loop is to end. Errors end the loop: OutOfRange well,
-// Aborted and Unavailable with another session.
+// Takes one step, up to 64, or none, and says whether the loop is to end. Errors end the loop: OutOfRange well, Aborted
+// and Unavailable with another session. A life of the chief that continues from a checkpoint repeats the call that was
+// interrupted, from its beginning: Run returns the steps that it returned before, and what Assign has set is not set
+// again.
 using TrainStepFn =
     std::function<absl::StatusOr<TrainStepResult>(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs)>;
 

@@ -1,0 +1,93 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_LOOP_SESSION_H_
+#define LOCKSTEP_TRAIN_SLIM_LOOP_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/train/hooks/base/hook.h"
+#include "lockstep/train/hooks/base/hooked_session.h"
+#include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/session.h"
+#include "lockstep/train/slim/train_step.h"
+
+namespace lockstep::train::slim {
+
+// Gates the steps that begin at multiples of a period, so that a trace shows its step alone.
+class TracedSteps : public Hook {
+ public:
+  explicit TracedSteps(int64_t every_n_steps) : every_n_steps_(every_n_steps) {}
+
+  std::string name() const override { return "slim.TracedSteps"; }
+  bool GatesAt(int64_t step) const override { return step % every_n_steps_ == 0; }
+
+ private:
+  const int64_t every_n_steps_;
+};
+
+// Keeps the state of a step function in checkpoints.
+class StepFunctionState : public Hook {
+ public:
+  // `kwargs` must outlive this.
+  explicit StepFunctionState(TrainStepKwargs* kwargs) : kwargs_(*kwargs) {}
+
+  std::string name() const override { return "slim.StepFunction"; }
+  bool GatesAt(int64_t) const override { return false; }
+  std::string State() const override;
+  absl::Status SetState(absl::string_view text) override;
+
+ private:
+  TrainStepKwargs& kwargs_;
+};
+
+// The session of a loop that receives each global step, in order. If the loop is 64 steps behind the run, the run
+// waits. Life: Start, or the first Run or NextStep, which let the first steps through; Close. Owns the session.
+// Thread-safety: that of Session.
+class LoopSession : public SessionDecorator {
+ public:
+  struct Options {
+    // No step begins before the loop's next Run: the loop may stop, read and assign exactly. A life that continues from
+    // a checkpoint shows the loop each step for which KeepStates was not called.
+    bool gate_loop = false;
+    // HookedSession::Options.
+    std::vector<Hook*> hooks;
+    std::vector<std::string> initial_states;
+    // Takes the summaries in place of the chief's event file; null: the chief.
+    SummaryWriter summary_writer;
+  };
+  LoopSession(HeldSession held, Options options)
+      : SessionDecorator(held.session.get()), held_(std::move(held)), options_(std::move(options)) {}
+
+  // Restores the hooks' states and calls their AfterCreateSession, once.
+  absl::Status Start();
+  // OutOfRange after a hook has requested the stop.
+  absl::StatusOr<StepResult> Run(const TrainOp& op) override;
+  absl::StatusOr<int64_t> NextStep() override;
+  bool ShouldStop() override { return hooked_ != nullptr ? hooked_->ShouldStop() : SessionDecorator::ShouldStop(); }
+  absl::Status Assign(absl::Span<const NamedTensor> values) override {
+    return hooked_ != nullptr ? hooked_->Assign(values) : SessionDecorator::Assign(values);
+  }
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
+  absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
+
+  // The loop has dealt with the steps that it has had: HookedSession::KeepStates.
+  absl::Status KeepStates() { return hooked_ != nullptr ? hooked_->KeepStates() : absl::OkStatus(); }
+  bool stop_requested() const { return hooked_ != nullptr && hooked_->stop_requested(); }
+
+ private:
+  const HeldSession held_;
+  const Options options_;
+  // Null before Start.
+  std::unique_ptr<HookedSession> hooked_;
+};
+
+}  // namespace lockstep::train::slim
+
+#endif  // LOCKSTEP_TRAIN_SLIM_LOOP_SESSION_H_
