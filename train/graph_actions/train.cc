@@ -61,6 +61,9 @@ absl::Status CheckOptions(const TrainOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_steps", options.save_summaries_steps));
   RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
+  for (const Hook* hook : options.hooks) {
+    if (hook == nullptr) return absl::InvalidArgumentError("hooks: one of them is null");
+  }
   for (const Monitor* monitor : options.monitors) {
     if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
   }
@@ -165,6 +168,7 @@ absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_pt
   return absl::OkStatus();
 }
 
+  resolved.hooks = options.hooks;
 absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, absl::optional<int64_t> bound) {
   MonitoredSessionOptions resolved;
   resolved.session = options.session;

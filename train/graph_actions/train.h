@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/monitors/monitor.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/recovery_policy.h"
@@ -42,6 +43,9 @@ struct TrainOptions {
   // They outlive the call. None: the chief logs the loss every 100 steps and writes it as a summary. On a worker only
   // those that run on all workers are called, and not told of the end.
   std::vector<Monitor*> monitors;
+  // They outlive the call, and are called after the monitors: on a worker around the blocks that it computes. With
+  // hooks that stop the run or assign, session.program has a name.
+  std::vector<Hook*> hooks;
   // Steps from one line about the loss to the next; the last step has one, too.
   int64_t log_every_steps = 10;
   // The chief: time between checkpoints. 0: only at the start and at the end.

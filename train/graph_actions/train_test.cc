@@ -305,6 +305,30 @@ TEST_F(GraphActionsTrainTest, GA10AWorkerHasTheMonitorsOfAllWorkersAndEndsNone) 
   EXPECT_THAT(lines_, ElementsAre(StartsWith("training step 2, loss = 2.50000 ("))) << "its last one";
 }
 
+TEST_F(GraphActionsTrainTest, AHooksStopEndsTheRunAtItsStep) {
+  class StopAtNine : public Hook {
+   public:
+    std::string name() const override { return "StopAtNine"; }
+    absl::Status AfterRun(RunContext& context, const RunValues& values) override {
+      if (values.result.global_step == 9) context.RequestStop("enough");
+      return absl::OkStatus();
+    }
+    absl::Status End(Session&) override {
+      ended = true;
+      return absl::OkStatus();
+    }
+    bool ended = false;
+  } hook;
+  options_.session.local_workers = 2;
+  options_.session.program = "graph_actions_train_test";
+  options_.hooks = {&hook};
+  EXPECT_TRUE(TrainWell());
+  EXPECT_EQ(StoredStep(), 9);
+  EXPECT_TRUE(hook.ended);
+  options_.hooks = {nullptr};
+  EXPECT_EQ(TrainError(), "hooks: one of them is null");
+}
+
 TEST_F(GraphActionsTrainTest, AMonitorsStopEndsTheRunAtItsStep) {
   StopAtStepOptions stop;
   stop.num_steps = 3;
