@@ -8,17 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/checkpoint/checkpoint_state.h"
-#include "lockstep/common/checkpoint/run_record.h"
-#include "lockstep/server/chief/run/run_target.h"
 #include "lockstep/train/hooks/logging_tensor_hook.h"
 #include "lockstep/train/hooks/loss_summary_hook.h"
 #include "lockstep/train/hooks/monitors/monitor_hook_adapter.h"
 #include "lockstep/train/hooks/step_counter_hook.h"
 #include "lockstep/train/monitored/monitored_session.h"
-#include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/open_session.h"
+#include "lockstep/train/session/run_bound.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/workload/workload.h"
 
@@ -61,11 +58,11 @@ absl::Status CheckOptions(const TrainOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_steps", options.save_summaries_steps));
   RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
-  for (const Hook* hook : options.hooks) {
-    if (hook == nullptr) return absl::InvalidArgumentError("hooks: one of them is null");
-  }
   for (const Monitor* monitor : options.monitors) {
     if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
+  }
+  for (const Hook* hook : options.hooks) {
+    if (hook == nullptr) return absl::InvalidArgumentError("hooks: one of them is null");
   }
   return absl::OkStatus();
 }
@@ -114,16 +111,6 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   return op;
 }
 
-// The chief: the global step at which the run is to end, for monitors and the last line; nullopt when that is open.
-absl::StatusOr<absl::optional<int64_t>> BoundOf(const SessionOptions& session) {
-  ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record, ReadRunRecord(session.fs, session.logdir));
-  ASSIGN_OR_RETURN(const auto latest, LatestCheckpoint(session.logdir, "checkpoint", session.fs));
-  const int64_t step = latest ? StepOfCheckpoint(*latest).value_or(0) : 0;
-  const RunTarget target = RunTarget::Resolve(session.op.spec.training(), record ? &*record : nullptr, step);
-  if (target.total_steps() == RunTarget::kUnbounded) return absl::optional<int64_t>();
-  return absl::optional<int64_t>(target.total_steps());
-}
-
 // A worker's monitors: its share of the run ends, not the run.
 class WorkerMonitors : public Hook {
  public:
@@ -168,7 +155,6 @@ absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_pt
   return absl::OkStatus();
 }
 
-  resolved.hooks = options.hooks;
 absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, absl::optional<int64_t> bound) {
   MonitoredSessionOptions resolved;
   resolved.session = options.session;
@@ -182,6 +168,7 @@ absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, a
   } else if (options.session.is_chief) {
     RETURN_IF_ERROR(AddDefaults(options, &resolved.own_hooks));
   }
+  resolved.hooks = options.hooks;
   resolved.max_wait = options.max_wait;
   resolved.recovery = options.recovery;
   resolved.open = options.open;
@@ -270,9 +257,10 @@ class LossLines {
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(options.session.op, ResolveOp(options));
+  // For monitors and the last line.
   absl::optional<int64_t> bound;
   if (options.session.is_chief) {
-    ASSIGN_OR_RETURN(bound, BoundOf(options.session));
+    ASSIGN_OR_RETURN(bound, RunBound(options.session));
   }
   ASSIGN_OR_RETURN(MonitoredSessionOptions resolved, SessionOf(options, bound));
   StartHook start;

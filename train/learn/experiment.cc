@@ -248,7 +248,9 @@ int64_t Experiment::steps_per_iteration() const {
 absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const ContinuePredicate& predicate) {
   ExperimentResult result;
   int64_t step = -1;
-  while (!predicate || predicate(result.evaluation)) {
+  bool ended = false;
+  // The predicate is asked about the last result, too.
+  while ((!predicate || predicate(result.evaluation)) && !ended) {
     Estimator::TrainArguments arguments;
     arguments.hooks = options_.train_monitors;
     arguments.saving_listeners = options_.saving_listeners;
@@ -256,10 +258,10 @@ absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const Contin
     arguments.max_steps = options_.train_steps;
     RETURN_IF_ERROR(estimator().Train(arguments));
     ASSIGN_OR_RETURN(result, EvaluateAndExport(EvaluateArguments("one_pass")));
-    // The end; or no further, because a hook stops each time.
-    if (options_.train_steps && result.evaluation->global_step >= *options_.train_steps) break;
-    if (result.evaluation->global_step == step) break;
-    step = result.evaluation->global_step;
+    // The run stands still if a hook stops it each time.
+    const int64_t now = result.evaluation->global_step;
+    ended = now == step || (options_.train_steps && now >= *options_.train_steps);
+    step = now;
   }
   return result;
 }

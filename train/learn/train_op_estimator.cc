@@ -11,10 +11,10 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/train/events/event_writer_cache.h"
-#include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/end/await_run_end.h"
+#include "lockstep/train/session/run_bound.h"
 #include "lockstep/worker/evaluation/model_values.h"
 
 namespace lockstep::train {
@@ -44,51 +44,44 @@ absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& optio
   return absl::OkStatus();
 }
 
-// How long a run is, for this call of Train.
-void SetLength(const Estimator::TrainArguments& arguments, config::v1::TrainingConfig* training) {
+void EndAt(int64_t step, config::v1::TrainingConfig* training) {
+  training->clear_additional_steps();
+  training->clear_unbounded();
+  training->set_steps(step);
+}
+
+// The length of the run for this call of Train. If `steps` lead beyond max_steps, the run ends there: one that stands
+// there takes no step, however often the program is started.
+absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOptions* session) {
+  config::v1::TrainingConfig* const training = session->op.spec.mutable_training();
   if (arguments.steps) {
     training->clear_steps();
     training->clear_unbounded();
     training->set_additional_steps(*arguments.steps);
+    if (!arguments.max_steps || !session->is_chief) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const absl::optional<int64_t> bound, RunBound(*session));
+    if (bound && *bound > *arguments.max_steps) EndAt(*arguments.max_steps, training);
   } else if (arguments.max_steps) {
-    training->clear_additional_steps();
-    training->clear_unbounded();
-    training->set_steps(*arguments.max_steps);
+    EndAt(*arguments.max_steps, training);
   }
-}
-
-// Hooks that a call of Train adds on the chief.
-struct AddedHooks {
-  std::vector<std::unique_ptr<Hook>> owned;
-  std::vector<Hook*> pointers() const {
-    std::vector<Hook*> all;
-    for (const auto& hook : owned) all.push_back(hook.get());
-    return all;
-  }
-};
-
-absl::Status AddStop(const Estimator::TrainArguments& arguments, AddedHooks* added) {
-  if (!arguments.steps || !arguments.max_steps) return absl::OkStatus();
-  ASSIGN_OR_RETURN(auto stop, StopAtStepHook::Create({absl::nullopt, *arguments.max_steps}));
-  added->owned.push_back(std::move(stop));
   return absl::OkStatus();
 }
 
-// Listeners are told by a hook that saves in place of the chief's own timer.
-absl::Status AddListeners(const RunConfig& config, const Estimator::TrainArguments& arguments, Clock* clock,
-                          MonitoredTrainingOptions* training, AddedHooks* added) {
+// The hook that tells listeners, and saves in place of the chief's own timer; null without listeners or a period.
+absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const RunConfig& config, const Estimator::TrainArguments& arguments,
+                                                   MonitoredTrainingOptions* training) {
   const auto steps = config.save_checkpoints_steps();
   const auto seconds = config.save_checkpoints_secs();
-  if (arguments.saving_listeners.empty() || (!steps && !seconds)) return absl::OkStatus();
+  if (arguments.saving_listeners.empty() || (!steps && !seconds)) return nullptr;
   CheckpointSaverOptions options;
   options.period = steps ? Period::Steps(*steps) : Period::Time(*seconds);
   options.listeners = arguments.saving_listeners;
-  options.clock = clock;
-  ASSIGN_OR_RETURN(auto saver, CheckpointSaverHook::Create(options));
-  added->owned.push_back(std::move(saver));
+  options.clock = training->session.clock;
+  ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
+  training->chief_only_hooks = {saver.get()};
   training->save_checkpoint_steps = kNone;
   training->save_checkpoint_secs = kNone;
-  return absl::OkStatus();
+  return saver;
 }
 
 }  // namespace
@@ -105,14 +98,12 @@ absl::Status TrainOpEstimator::Train(const TrainArguments& arguments) {
   training.scaffold = options_.scaffold;
   training.open = options_.open;
   config_.ApplyTo(&training);
-  SetLength(arguments, training.session.op.spec.mutable_training());
+  RETURN_IF_ERROR(SetLength(arguments, &training.session));
   if (arguments.startup_delay_steps > 0) training.session.startup_delay_steps = arguments.startup_delay_steps;
-  AddedHooks added;
+  std::unique_ptr<Hook> saver;
   if (training.session.is_chief) {
-    RETURN_IF_ERROR(AddListeners(config_, arguments, training.session.clock, &training, &added));
-    RETURN_IF_ERROR(AddStop(arguments, &added));
+    ASSIGN_OR_RETURN(saver, AddListeners(config_, arguments, &training));
   }
-  training.chief_only_hooks = added.pointers();
   training.hooks = arguments.hooks;
   const TrainOp op = training.session.op;
   return WithSession(MonitoredTrainingSession(std::move(training)), [&](MonitoredSession& session) -> absl::Status {

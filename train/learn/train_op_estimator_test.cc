@@ -111,9 +111,35 @@ TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {
     return true;
   });
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(steps, ElementsAre(5, 10));
+  EXPECT_THAT(steps, ElementsAre(5, 10, 12));
   EXPECT_EQ(result->evaluation->global_step, 12);
   EXPECT_EQ(DigestOf("pieces/model.ckpt-12"), digest);
+}
+
+// A program that is started again, however often, comes to the same weights.
+TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
+  options_.session.local_workers = 2;
+  ExperimentOptions options;
+  options.train_steps = 20;
+  options.train_steps_per_iteration = 6;
+  std::string digest;
+  for (int start = 0; start < 3; ++start) {
+    std::vector<int64_t> steps;
+    const auto result = Make(options)->ContinuousTrainAndEval([&](const absl::optional<EvaluationMetrics>& last) {
+      if (last) steps.push_back(last->global_step);
+      return true;
+    });
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->evaluation->global_step, 20);
+    EXPECT_EQ(steps, start == 0 ? std::vector<int64_t>({6, 12, 18, 20}) : std::vector<int64_t>({20}));
+    if (start == 0) digest = DigestOf("run/model.ckpt-20");
+    EXPECT_EQ(DigestOf("run/model.ckpt-20"), digest);
+    EXPECT_FALSE(fs_.Exists("run/model.ckpt-21.index").value());
+  }
+  options.train_steps = 8;
+  const auto fewer = Make(options)->ContinuousTrainAndEval();
+  ASSERT_TRUE(fewer.ok()) << fewer.status();
+  EXPECT_EQ(fewer->evaluation->global_step, 20) << "a run does not go back";
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
