@@ -1,0 +1,133 @@
+// A program of tests/fault/stopping_loops.sh: its own code ends the run, at a step that depends on what it has seen.
+#include <any>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/graph_actions/train.h"
+#include "lockstep/train/hooks/monitors/monitors.h"
+#include "lockstep/train/hooks/stop/early_stopping_hook.h"
+#include "lockstep/train/program/program.h"
+#include "lockstep/train/slim/create_train_op.h"
+#include "lockstep/train/slim/learning.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr char kTotalLoss[] = R"(
+  model { layer { name: "logits" dense { units: 10 } } loss { softmax_cross_entropy {} } }
+  input { split { name: "train" synthetic { examples: 4096 shape: 64 classes: 10 } } batch_size: 32 }
+)";
+constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 }";
+constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
+
+// Negates the bias at each hundredth step, counts that in `extra`, and stops at `last_step`.
+struct Negating {
+  absl::StatusOr<slim::TrainStepResult> operator()(Session& session, const TrainOp& op,
+                                                   slim::TrainStepKwargs& kwargs) const {
+    ASSIGN_OR_RETURN(const StepResult step, session.Run(op));
+    slim::TrainStepResult result{step.loss, false};
+    if (!session.is_chief() || step.global_step % 100 != 0) return result;
+    ASSIGN_OR_RETURN(const ReadResult read, session.Read({"logits/bias"}));
+    std::vector<float> bias(read.values[0].value.flat<float>().begin(), read.values[0].value.flat<float>().end());
+    for (float& value : bias) value = -value;
+    RETURN_IF_ERROR(session.Assign({*NamedFloats("logits/bias", {10}, bias)}));
+    int64_t& count = std::any_cast<int64_t&>(kwargs.extra["negations"]);
+    result.should_stop = ++count * 100 >= last_step;
+    return result;
+  }
+  static slim::TrainStepKwargs Kwargs() {
+    slim::TrainStepKwargs kwargs;
+    kwargs.extra["negations"] = int64_t{0};
+    kwargs.state = [](const slim::TrainStepKwargs& own) {
+      return absl::StrCat(std::any_cast<int64_t>(own.extra.at("negations")));
+    };
+    kwargs.set_state = [](slim::TrainStepKwargs& own, absl::string_view state) {
+      int64_t count = 0;
+      if (!absl::SimpleAtoi(state, &count)) return absl::InvalidArgumentError("no number");
+      own.extra["negations"] = count;
+      return absl::OkStatus();
+    };
+    return kwargs;
+  }
+
+  int64_t last_step;
+};
+
+absl::Status PrintLoss(const absl::StatusOr<absl::optional<double>>& loss) {
+  RETURN_IF_ERROR(loss.status());
+  std::cout << "loss " << (*loss ? absl::StrCat(**loss) : "none") << std::endl;
+  return absl::OkStatus();
+}
+
+// The best loss is the first one, so that the run ends at `last_step`.
+absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> NeverImproves(int64_t last_step) {
+  EarlyStoppingOptions options;
+  options.patience = last_step - 1;
+  options.min_delta = 1e6;
+  options.stay_stopped = true;
+  return EarlyStoppingHook::Create(options);
+}
+
+absl::Status TrainWithSlim(Program* program, const std::string& loop, int64_t last_step) {
+  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
+  slim::TrainOptions options;
+  options.session = program->Options(train_op);
+  const std::string logdir = options.session.logdir;
+  options.log_every_n_steps = 0;
+  options.save_interval_secs = kSavePeriod;
+  options.sync_optimizer = {{/*replicas_to_aggregate=*/4}};
+  std::unique_ptr<Hook> hook;
+  if (loop == "hook" && program->is_chief()) {
+    ASSIGN_OR_RETURN(hook, NeverImproves(last_step));
+    options.hooks = {hook.get()};
+  }
+  if (loop == "kwargs" && program->is_chief()) {
+    options.train_step_kwargs.emplace().should_stop = [last_step](int64_t step) { return step >= last_step; };
+  }
+  if (loop == "step_function") {
+    options.train_step_kwargs = Negating::Kwargs();
+    options.train_step_fn = Negating{last_step};
+  }
+  return PrintLoss(slim::Train(train_op, logdir, options));
+}
+
+absl::Status TrainWithGraphActions(Program* program, int64_t last_step) {
+  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
+  train_op.spec.mutable_training()->set_replicas_to_aggregate(4);
+  graph_actions::TrainOptions options;
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
+  options.session = program->Options(train_op);
+  options.session.program = "stopping_loop";
+  options.save_model_period = kSavePeriod;
+  options.log_every_steps = 100;
+  StopAtStepOptions stop;
+  stop.num_steps = last_step;
+  ASSIGN_OR_RETURN(const auto monitor, StopAtStepMonitor::Create(stop));
+  if (program->is_chief()) options.monitors = {monitor.get()};
+  return PrintLoss(graph_actions::Train(options));
+}
+
+}  // namespace
+}  // namespace lockstep::train
+
+int main(int argc, char** argv) {
+  using namespace lockstep::train;  // NOLINT
+  Program program(argc, argv, "Trains until a step function, a predicate, a hook or a monitor ends the run.");
+  std::string loop = "kwargs";
+  int64_t last_step = 1000;
+  program.command_line().AddFlag("loop", "NAME", "kwargs, step_function, hook or monitor", &loop);
+  program.command_line().AddFlag("last_step", "N", "chief: the global step at which the run ends", &last_step);
+  return program.Run([&] {
+    return loop == "monitor" ? TrainWithGraphActions(&program, last_step) : TrainWithSlim(&program, loop, last_step);
+  });
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Loops whose own code ends the run, as real processes: alone, and as a chief and two workers of which the chief is
+# killed twice and a worker once. All end at the same step, with the same bits, and return the loss of that step.
+#   LOOPS_SEED=N in the environment draws the same kills again.
+set -uo pipefail
+
+PROGRAM="$(readlink -f "$1")" LOCKSTEP="$(readlink -f "$2")"
+readonly PROGRAM LOCKSTEP STEPS=6000 LIMIT_S=60
+SEED="${LOOPS_SEED:-$((EPOCHSECONDS % 32768))}"
+WORK="$(mktemp -d)"
+readonly SEED WORK MASTER="unix:${WORK}/chief.socket"
+RANDOM="${SEED}"
+chief="" workers=("" "") loop="" logdir=""
+
+end_all() {
+  local pid
+  for pid in "${chief}" "${workers[@]}"; do
+    [[ -n "${pid}" ]] && kill -KILL "${pid}" 2>/dev/null && wait "${pid}" 2>/dev/null
+  done
+  chief="" workers=("" "")
+}
+trap 'end_all; rm -rf "${WORK}"' EXIT
+trap 'exit 143' TERM INT
+
+fail() {
+  printf 'FAILED: %s: %s (LOOPS_SEED=%s)\n' "${loop}" "$*" "${SEED}"
+  tail -n 20 "${logdir}".*.log
+  exit 1
+}
+
+until_true() {
+  local end=$((SECONDS + LIMIT_S))
+  until "$@"; do
+    ((SECONDS < end)) || fail "$* did not come true within ${LIMIT_S} s"
+    sleep 0.02
+  done
+}
+
+reached() {
+  local step
+  step="$("${LOCKSTEP}" status --master="${MASTER}" --json 2>/dev/null |
+    sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
+  ((${step:-0} >= $1))
+}
+
+start_chief() {
+  "${PROGRAM}" --logdir="${logdir}" "$@" --loop="${loop}" --last_step="${STEPS}" --seed=7 \
+    >"${logdir}.out" 2>>"${logdir}.chief.log" &
+  chief=$!
+}
+
+start_worker() {
+  "${PROGRAM}" --master="${MASTER}" --task_index="$1" --logdir="${logdir}" --loop="${loop}" \
+    >>"${logdir}.worker-$1.log" 2>&1 &
+  workers[$1]=$!
+}
+
+kill_one() {
+  kill -KILL "$1" 2>/dev/null || return
+  wait "$1" 2>/dev/null
+  return 0
+}
+
+# Prints the prefix of the newest checkpoint.
+newest() { sed -n 's/^model_checkpoint_path: "\(.*\)"/\1/p' "${logdir}/checkpoint"; }
+
+check_end() {
+  wait "${chief}" || fail "the chief: exit code $?"
+  [[ "$(newest)" == *"model.ckpt-${STEPS}" ]] || fail "it ended with $(newest), not at ${STEPS}"
+}
+
+disturbed() {
+  local kill k killed=0
+  start_chief --listen="${MASTER}"
+  until_true test -S "${WORK}/chief.socket"
+  start_worker 0
+  start_worker 1
+  for kill in 1 2 3; do
+    until_true reached $((STEPS * kill / 5 + RANDOM % (STEPS / 10)))
+    if ((kill == 2)); then
+      k=$((RANDOM % 2))
+      kill_one "${workers[k]}" || break
+      start_worker "${k}"
+    else
+      kill_one "${chief}" || break
+      start_chief --listen="${MASTER}"
+    fi
+    killed=$((killed + 1))
+  done
+  ((killed > 0)) || fail "the run was over before anything was killed"
+  check_end
+  for k in 0 1; do
+    wait "${workers[k]}" || fail "worker ${k}: exit code $?"
+  done
+  chief="" workers=("" "")
+}
+
+for loop in kwargs step_function hook monitor; do
+  logdir="${WORK}/${loop}.alone"
+  start_chief
+  check_end
+  alone="$("${LOCKSTEP}" inspect --digest "${logdir}")" loss="$(<"${logdir}.out")"
+  [[ "${loss}" == "loss "[0-9]* ]] || fail "it returned \"${loss}\""
+  logdir="${WORK}/${loop}.disturbed"
+  disturbed
+  digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
+  [[ -n "${alone}" && "${digest}" == "${alone}" ]] || fail "digest ${digest}, alone ${alone}"
+  [[ "$(<"${logdir}.out")" == "${loss}" ]] || fail "it returned $(<"${logdir}.out"), alone ${loss}"
+  if [[ "${loop}" == hook ]]; then
+    start_chief
+    check_end
+    [[ "$(<"${logdir}.out")" == "loss none" ]] || fail "started again, it took a step"
+  fi
+  printf '%-14s step %d  digest %s\n' "${loop}" "${STEPS}" "${alone:0:16}"
+done
