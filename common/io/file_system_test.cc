@@ -56,6 +56,15 @@ class RealFileSystemTest : public ::testing::Test {
   std::string directory_;
 };
 
+TEST_F(RealFileSystemTest, RefusesAPipeOrADeviceWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  const absl::Status pipe = fs_->NewRandomAccessFile(Path("pipe")).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(pipe)) << pipe;
+  EXPECT_EQ(pipe.message(), absl::StrCat("cannot open ", Path("pipe"),
+                                         ": it is a pipe, not a regular file; write what it delivers to a file"));
+  EXPECT_THAT(std::string(fs_->NewRandomAccessFile("/dev/zero").status().message()), HasSubstr("it is a device"));
+}
+
 TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
   auto file = fs_->NewWritableFile(Path("a"));
   ASSERT_TRUE(file.ok()) << file.status();

@@ -57,6 +57,11 @@ absl::Status ErrnoToStatus(int error, absl::string_view action, absl::string_vie
   return absl::Status(CodeOfErrno(error), absl::StrCat("cannot ", action, " ", path, ": ", cause));
 }
 
+absl::Status NotRegular(const std::string& path, absl::string_view kind) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot open ", path, ": it is ", kind, ", not a regular file; write what it delivers to a file"));
+}
+
 // Calls open(2) and retries when a signal interrupts it. Returns -1 and sets errno on failure.
 int OpenFile(const std::string& path, int flags) {
   int fd;
@@ -236,16 +241,17 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
-    const int fd = OpenFile(path, O_RDONLY);
+    // Without O_NONBLOCK, opening a pipe waits for a writer. It changes nothing for a regular file.
+    const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ENXIO) return NotRegular(path, "a socket or a device");
     if (fd < 0) return ErrnoToStatus(errno, "open", path);
     struct stat info;
-    int error = ::fstat(fd, &info) == 0 ? 0 : errno;
-    if (error == 0 && S_ISDIR(info.st_mode)) error = EISDIR;
-    if (error != 0) {
-      ::close(fd);
-      return ErrnoToStatus(error, "open", path);
-    }
-    return std::make_unique<PosixRandomAccessFile>(path, fd, info);
+    const int error = ::fstat(fd, &info) == 0 ? 0 : errno;
+    if (error == 0 && S_ISREG(info.st_mode)) return std::make_unique<PosixRandomAccessFile>(path, fd, info);
+    ::close(fd);
+    if (error != 0) return ErrnoToStatus(error, "open", path);
+    if (S_ISDIR(info.st_mode)) return ErrnoToStatus(EISDIR, "open", path);
+    return NotRegular(path, S_ISFIFO(info.st_mode) ? "a pipe" : "a device");
   }
 
   absl::StatusOr<bool> Exists(const std::string& path) override {
