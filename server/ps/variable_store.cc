@@ -167,8 +167,9 @@ absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStar
   for (const WarmStartPlan::Load& load : plan.loads) {
     const auto& variable = layout_->variables()[load.variable];
     float* const out = values_.Current(variable.flat_offset);
-    RETURN_IF_ERROR(ReadElements(reader, load.key, variable, out));
-    RETURN_IF_ERROR(CheckFinite(reader, load.key, absl::MakeConstSpan(out, variable.elements)));
+    const auto elements = absl::MakeSpan(out, variable.elements);
+    RETURN_IF_ERROR(ReadLoad(reader, load, elements));
+    RETURN_IF_ERROR(CheckFinite(reader, load.key, elements));
   }
   values_.PublishCurrent();
   return absl::OkStatus();

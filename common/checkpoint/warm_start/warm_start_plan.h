@@ -7,9 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "lockstep/common/checkpoint/bundle/tensor_reader.h"
 #include "lockstep/common/config/validation/warm_start_rules.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/shape.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/variable.pb.h"
 
@@ -21,6 +23,9 @@ struct WarmStartPlan {
     int variable = 0;  // its index in the model
     std::string key;   // in the checkpoint
     bool reshaped = false;
+    // If not empty, the tensor of shape `stored` is rearranged (Permute).
+    std::vector<int> permutation;
+    Shape stored;
   };
   std::vector<Load> loads;  // in the model's order
   // A report of several lines without a final newline: which variables are loaded from which key, which keep their
@@ -29,7 +34,8 @@ struct WarmStartPlan {
 };
 
 // Reads only the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound for one that the
-// rules require; InvalidArgument for another type or shape, and if nothing would be loaded.
+// rules require; InvalidArgument for another type or shape, for a weight with PyTorch's name that fits in two orders
+// of its dimensions while no rule states one, and if nothing would be loaded.
 absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, const WarmStartRules& rules,
                                             const v1::ModelSpec& model);
 
@@ -42,6 +48,8 @@ struct WarmStart {
 // prefixed with the field.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);
+// Reads the variable of a load, which is float32, into `out`. Errors: those of the reader.
+absl::Status ReadLoad(const TensorReader& checkpoint, const WarmStartPlan::Load& load, absl::Span<float> out);
 // Reads the variables to be loaded, one at a time. Errors: those of the reader and of CheckFinite, prefixed with the
 // field.
 absl::Status CheckValues(const WarmStart& start);

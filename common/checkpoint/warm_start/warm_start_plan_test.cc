@@ -95,6 +95,90 @@ TEST_F(WarmStartPlanTest, AFileOfWeightsStartsARunAsACheckpointDoes) {
   }
 }
 
+// The tensors of a state_dict of PyTorch: Linear is [outputs, inputs], Conv2d [outputs, inputs, height, width].
+class PytorchWeightsTest : public WarmStartPlanTest {
+ protected:
+  absl::StatusOr<WarmStartPlan> PlanFile(const std::string& rules, const std::string& variable, const Shape& shape) {
+    config::v1::CheckpointConfig config;
+    config.set_warm_start("d/torch.safetensors");
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(rules, config.mutable_warm_start_variables())) << rules;
+    v1::ModelSpec model;
+    v1::VariableSpec* const spec = model.add_variables();
+    spec->set_name(variable);
+    for (const int64_t dim : shape.dims()) spec->add_shape(dim);
+    auto start = OpenWarmStart(&fs_, config, model);
+    if (!start.ok()) return start.status();
+    reader_ = std::move(start->checkpoint);
+    return start->plan;
+  }
+
+  void WriteFile(const Tensors& tensors) {
+    Write(tensors);
+    const auto source = BundleReader::Open(&fs_, "d/old").value();
+    ASSERT_TRUE(
+        WriteTensorFile(&fs_, "d/torch.safetensors", TensorFileFormat::kSafetensors, *source, {source->names(), {}})
+            .ok());
+  }
+
+  std::string Error(const std::string& rules, const std::string& variable, const Shape& shape) {
+    return std::string(PlanFile(rules, variable, shape).status().message());
+  }
+
+  std::unique_ptr<TensorReader> reader_;
+};
+
+TEST_F(PytorchWeightsTest, ASquareMatrixIsNotLoadedUnasked) {
+  WriteFile({{"fc.weight", {3, 3}}});
+  const std::string rename = "rename { variable: '(.*)/kernel' key: '\\\\1.weight' ";
+  EXPECT_THAT(Error(rename + "}", "fc/kernel", {3, 3}),
+              HasSubstr("fc.weight[3,3] for fc/kernel[3,3]: it fits as it is, and in PyTorch's order"));
+  const auto plan = PlanFile(rename + "transpose: true }", "fc/kernel", {3, 3});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->report, HasSubstr("fc/kernel[3,3] from fc.weight, rearranged from [3,3]"));
+  const auto as_it_is = PlanFile(rename + "transpose: false }", "fc/kernel", {3, 3});
+  ASSERT_TRUE(as_it_is.ok()) << as_it_is.status();
+  EXPECT_TRUE(as_it_is->loads[0].permutation.empty());
+}
+
+TEST_F(PytorchWeightsTest, AnotherNameThatFitsTwiceIsAWarning) {
+  WriteFile({{"w", {3, 3}}});
+  const auto plan = PlanFile("rename { variable: 'fc/kernel' key: 'w' }", "fc/kernel", {3, 3});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->report, HasSubstr("\n  warning: fc/kernel from w: it fits as it is, and in PyTorch's order"));
+}
+
+TEST_F(PytorchWeightsTest, ReshapeDoesNotStandInForTranspose) {
+  WriteFile({{"fc.weight", {2, 3}}});
+  const std::string rename = "rename { variable: 'fc/kernel' key: 'fc.weight' ";
+  EXPECT_THAT(Error("reshape: true " + rename + "}", "fc/kernel", {3, 2}), HasSubstr("it fits as it is, and in"));
+  EXPECT_THAT(Error(rename + "}", "fc/kernel", {3, 2}),
+              HasSubstr("fc.weight[2,3] for fc/kernel[3,2]: it fits in PyTorch's order: rename { variable: "
+                        "\"fc/kernel\" key: \"fc.weight\" transpose: true }"));
+}
+
+TEST_F(PytorchWeightsTest, ReadsElementsInTheOrderOfTheRule) {
+  ASSERT_TRUE(fs_.CreateDirectory("d").ok());
+  const std::vector<float> stored = {1, 2, 3, 4, 5, 6};
+  auto writer = BundleWriter::Create(&fs_, "d/old").value();
+  ASSERT_TRUE(writer->Add("fc.weight", v1::DT_FLOAT, {2, 3}, {reinterpret_cast<const char*>(stored.data()), 24}).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto plan = Plan("rename { variable: 'k' key: 'fc.weight' transpose: true }", {{"k", {3, 2}}});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<float> loaded(6);
+  ASSERT_TRUE(ReadLoad(*BundleReader::Open(&fs_, "d/old").value(), plan->loads[0], absl::MakeSpan(loaded)).ok());
+  EXPECT_THAT(loaded, ::testing::ElementsAre(1, 4, 2, 5, 3, 6));
+}
+
+TEST_F(PytorchWeightsTest, ARuleThatDoesNotFitIsAnError) {
+  WriteFile({{"conv.weight", {8, 3, 5, 5}}});
+  EXPECT_THAT(Error("rename { variable: 'k' key: 'conv.weight' transpose: true }", "k", {5, 5, 3, 8}),
+              HasSubstr("the tensor has 4 dimensions, its rule orders 2"));
+  EXPECT_THAT(Error("rename { variable: 'k' key: 'conv.weight' permutation: [3, 2, 1, 0] }", "k", {5, 5, 8, 3}),
+              HasSubstr("in the order of its rule it is [5,5,3,8]"));
+  EXPECT_TRUE(
+      PlanFile("rename { variable: 'k' key: 'conv.weight' permutation: [2, 3, 1, 0] }", "k", {5, 5, 3, 8}).ok());
+}
+
 TEST_F(WarmStartPlanTest, OneTensorMayStartSeveralVariables) {
   Write({{"shared", {2}}});
   const auto plan = Plan("rename { variable: '[ab]' key: 'shared' }", {{"a", {2}}, {"b", {2}}});
@@ -130,9 +214,9 @@ TEST_F(WarmStartPlanTest, ReshapesOnlyWhenAskedToAndWithAsManyElements) {
 TEST_F(WarmStartPlanTest, AStartThatLoadsNothingIsAnError) {
   Write({{"v0", {1}}});
   EXPECT_EQ(Plan("", {{"x", {1}}}).status().message(),
-            "d/old has none of the model's variables that are to be loaded, x for one");
+            "d/old has none of the model's variables that are to be loaded, x for one; it has v0");
   EXPECT_EQ(Plan("exclude: 'v'", {{"v0", {1}}}).status().message(),
-            "d/old has none of the model's variables that are to be loaded");
+            "d/old has none of the model's variables that are to be loaded; it has v0");
 }
 
 TEST_F(WarmStartPlanTest, AReportOfManyNamesIsCut) {

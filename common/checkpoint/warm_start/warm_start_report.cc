@@ -43,6 +43,7 @@ std::string WarmStartReport::ToString(const TensorReader& checkpoint, int num_va
   }
   std::string report = absl::StrCat("warm start from ", checkpoint.prefix(), ": ", loaded_.size(), " of ",
                                     num_variables, " variables", absl::StrJoin(loaded_, ""));
+  for (const std::string& warning : warnings_) absl::StrAppend(&report, "\n  warning: ", warning);
   AppendList("initial value, not in the checkpoint", missing_, &report);
   AppendList("initial value, not to be loaded", excluded_, &report);
   AppendList("not used of the checkpoint", unused, &report);

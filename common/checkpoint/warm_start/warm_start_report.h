@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -16,6 +17,8 @@ class WarmStartReport {
  public:
   // Records that the variable is loaded from `key`; `how` may add a note such as ", reshaped from [4]".
   void AddLoaded(absl::string_view variable, const Shape& shape, const std::string& key, absl::string_view how = "");
+  // Records what the user should look at.
+  void AddWarning(std::string warning) { warnings_.push_back(std::move(warning)); }
   // Records that the checkpoint has no such key.
   void AddMissing(const std::string& variable, const std::string& key);
   // Records that the variable is excluded from loading.
@@ -29,7 +32,7 @@ class WarmStartReport {
   std::string ToString(const TensorReader& checkpoint, int num_variables) const;
 
  private:
-  std::vector<std::string> loaded_, missing_, excluded_;
+  std::vector<std::string> loaded_, warnings_, missing_, excluded_;
   std::set<std::string> used_keys_;
 };
 

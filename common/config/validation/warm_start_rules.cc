@@ -1,9 +1,12 @@
 #include "lockstep/common/config/validation/warm_start_rules.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
 #include "lockstep/common/base/status_macros.h"
@@ -28,6 +31,24 @@ absl::StatusOr<std::vector<std::unique_ptr<RE2>>> CompileAll(
     compiled.push_back(std::move(expression));
   }
   return compiled;
+}
+
+// Returns the permutation that a rule states; empty if it states none.
+absl::StatusOr<std::vector<int>> PermutationOf(const std::string& field,
+                                               const config::v1::WarmStartVariables::Rename& rename) {
+  std::vector<int> permutation(rename.permutation().begin(), rename.permutation().end());
+  if (permutation.empty()) return rename.transpose() ? std::vector<int>{1, 0} : permutation;
+  if (rename.has_transpose()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " has both transpose and permutation"));
+  }
+  std::vector<int> sorted = permutation;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int>(i)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(field, ".permutation is [", absl::StrJoin(permutation, ", "),
+                                                   "], must have each number from 0 to ", sorted.size() - 1, " once"));
+  }
+  return permutation;
 }
 
 bool AnyMatchesStart(const std::vector<std::unique_ptr<RE2>>& expressions, const std::string& name) {
@@ -56,7 +77,9 @@ absl::StatusOr<WarmStartRules> WarmStartRules::Create(const config::v1::WarmStar
       why = absl::StrCat("is \"", rename.key(), "\": ", why);
     }
     if (!why.empty()) return absl::InvalidArgumentError(absl::StrCat(field, ".key ", why));
-    rules.rename_.emplace_back(std::move(expression), rename.key());
+    ASSIGN_OR_RETURN(std::vector<int> permutation, PermutationOf(field, rename));
+    const bool has_order = rename.has_transpose() || !permutation.empty();
+    rules.rename_.push_back({std::move(expression), {rename.key(), std::move(permutation), has_order}});
   }
   rules.require_all_ = config.require_all();
   rules.reshape_ = config.reshape();
@@ -67,12 +90,12 @@ bool WarmStartRules::Selects(const std::string& variable) const {
   return (include_.empty() || AnyMatchesStart(include_, variable)) && !AnyMatchesStart(exclude_, variable);
 }
 
-std::string WarmStartRules::KeyOf(const std::string& variable) const {
-  std::string found;
-  for (const auto& [whole_name, key] : rename_) {
-    if (RE2::Extract(variable, *whole_name, key, &found)) return found;
+WarmStartRules::Source WarmStartRules::SourceOf(const std::string& variable) const {
+  for (const Rename& rename : rename_) {
+    Source source = rename.source;
+    if (RE2::Extract(variable, *rename.variable, rename.source.key, &source.key)) return source;
   }
-  return variable;
+  return {variable, {}, false};
 }
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,8 +19,17 @@ class WarmStartRules {
   static absl::StatusOr<WarmStartRules> Create(const config::v1::WarmStartVariables& config);
 
   bool Selects(const std::string& variable) const;
-  // Returns the variable's name in the checkpoint.
-  std::string KeyOf(const std::string& variable) const;
+
+  // The tensor that starts a variable.
+  struct Source {
+    // The tensor's name in the checkpoint.
+    std::string key;
+    // Dimension i of the variable is dimension permutation[i] of the tensor; empty if the tensor is taken as it is.
+    std::vector<int> permutation;
+    // False if no rule states the order of the dimensions.
+    bool has_order = false;
+  };
+  Source SourceOf(const std::string& variable) const;
   bool require_all() const { return require_all_; }
   bool reshape() const { return reshape_; }
 
@@ -29,8 +37,13 @@ class WarmStartRules {
   using Expressions = std::vector<std::unique_ptr<RE2>>;
 
   Expressions include_, exclude_;
-  // Expressions, which must match a whole name, and their keys.
-  std::vector<std::pair<std::unique_ptr<RE2>, std::string>> rename_;
+  struct Rename {
+    // Must match a whole name.
+    std::unique_ptr<RE2> variable;
+    // `key` refers to what the expression matched.
+    Source source;
+  };
+  std::vector<Rename> rename_;
   bool require_all_ = false, reshape_ = false;
 };
 

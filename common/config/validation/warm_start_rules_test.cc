@@ -32,7 +32,7 @@ std::vector<std::string> Selected(const std::string& text, const std::vector<std
 TEST(WarmStartRulesTest, WithoutRulesEveryVariableIsLoadedUnderItsOwnName) {
   const WarmStartRules rules = Create("").value();
   EXPECT_TRUE(rules.Selects("a/b"));
-  EXPECT_EQ(rules.KeyOf("a/b"), "a/b");
+  EXPECT_EQ(rules.SourceOf("a/b").key, "a/b");
   EXPECT_FALSE(rules.require_all());
   EXPECT_FALSE(rules.reshape());
 }
@@ -60,12 +60,30 @@ TEST(WarmStartRulesTest, TheFirstRenameThatMatchesTheWholeNameCounts) {
                                  rename { variable: "(.*)/(beta|gamma)" key: "\\1/BatchNorm/\\2" }
                                  rename { variable: "a|ab" key: "<\\0>" })pb")
                                    .value();
-  EXPECT_EQ(rules.KeyOf("fc1/kernel"), "net/fc1/weights");
-  EXPECT_EQ(rules.KeyOf("conv1/kernel"), "conv1/weights");
-  EXPECT_EQ(rules.KeyOf("my/fc1/kernel"), "my/fc1/weights");
-  EXPECT_EQ(rules.KeyOf("bn/gamma"), "bn/BatchNorm/gamma");
-  EXPECT_EQ(rules.KeyOf("conv1/kernel2"), "conv1/kernel2");
-  EXPECT_EQ(rules.KeyOf("ab"), "<ab>");
+  EXPECT_EQ(rules.SourceOf("fc1/kernel").key, "net/fc1/weights");
+  EXPECT_EQ(rules.SourceOf("conv1/kernel").key, "conv1/weights");
+  EXPECT_EQ(rules.SourceOf("my/fc1/kernel").key, "my/fc1/weights");
+  EXPECT_EQ(rules.SourceOf("bn/gamma").key, "bn/BatchNorm/gamma");
+  EXPECT_EQ(rules.SourceOf("conv1/kernel2").key, "conv1/kernel2");
+  EXPECT_EQ(rules.SourceOf("ab").key, "<ab>");
+}
+
+TEST(WarmStartRulesTest, ARenameStatesTheOrderOfDimensions) {
+  const WarmStartRules rules = Create(R"pb(
+                                 rename { variable: "(fc)/kernel" key: "\\1.weight" transpose: true }
+                                 rename { variable: "as_is/kernel" key: "as_is.weight" transpose: false }
+                                 rename {
+                                   variable: "conv/kernel"
+                                   key: "conv.weight"
+                                   permutation: [ 2, 3, 1, 0 ]
+                                 })pb")
+                                   .value();
+  EXPECT_EQ(rules.SourceOf("fc/kernel").key, "fc.weight");
+  EXPECT_THAT(rules.SourceOf("fc/kernel").permutation, ElementsAre(1, 0));
+  EXPECT_THAT(rules.SourceOf("as_is/kernel").permutation, IsEmpty());
+  EXPECT_TRUE(rules.SourceOf("as_is/kernel").has_order);
+  EXPECT_THAT(rules.SourceOf("conv/kernel").permutation, ElementsAre(2, 3, 1, 0));
+  EXPECT_FALSE(rules.SourceOf("other").has_order);
 }
 
 TEST(WarmStartRulesTest, ErrorsNameTheField) {
@@ -77,6 +95,10 @@ TEST(WarmStartRulesTest, ErrorsNameTheField) {
   EXPECT_EQ(error("rename { variable: 'a' }"), "rename[0].key is empty");
   EXPECT_THAT(error("rename { variable: '(a)' key: 'b' } rename { variable: '(a)' key: '\\\\2' }"),
               HasSubstr("rename[1].key is \"\\2\": "));
+  EXPECT_EQ(error("rename { variable: 'a' key: 'b' permutation: [0, 2] }"),
+            "rename[0].permutation is [0, 2], must have each number from 0 to 1 once");
+  EXPECT_EQ(error("rename { variable: 'a' key: 'b' permutation: 0 transpose: true }"),
+            "rename[0] has both transpose and permutation");
 }
 
 }  // namespace

@@ -27,9 +27,4 @@ absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::str
   return BundleReader::Place{std::move(key), BytesOf(variable, out)};
 }
 
-absl::Status ReadElements(const TensorReader& reader, absl::string_view key, const ParameterLayout::Variable& variable,
-                          float* out) {
-  return reader.ReadInto(key, BytesOf(variable, out));
-}
-
 }  // namespace lockstep

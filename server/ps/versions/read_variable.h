@@ -21,9 +21,6 @@ Shape ShapeOf(const v1::VariableSpec& spec);
 // room for all its elements. Errors: those of CheckStoredVariable.
 absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
                                             const ParameterLayout::Variable& variable, float* out);
-// Reads as many elements of float32 from under `key`, whatever their shape. Errors: those of the reader.
-absl::Status ReadElements(const TensorReader& reader, absl::string_view key, const ParameterLayout::Variable& variable,
-                          float* out);
 
 }  // namespace lockstep
 
