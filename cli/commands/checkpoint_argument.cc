@@ -9,23 +9,14 @@
 #include "lockstep/common/checkpoint/latest_valid.h"
 
 namespace lockstep {
-namespace {
-
-// Maps "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
-std::string PrefixOfFile(const std::string& path) {
-  const std::string prefix = path.substr(0, path.rfind('.'));
-  return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, const std::string& path, std::ostream& err) {
-  const std::string prefix = PrefixOfFile(path);
+  const std::string prefix = CheckpointPrefixOf(path);
   ASSIGN_OR_RETURN(const bool exists, TensorsExist(fs, prefix));
   if (exists) return prefix;
   const absl::Status listed = fs->ListDirectory(path).status();
   if (absl::IsNotFound(listed)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is neither a directory nor a checkpoint"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " is neither a directory nor a checkpoint: ", NoSuchCheckpoint(fs, path, /*logdir=*/"").message()));
   }
   RETURN_IF_ERROR(listed);
   ASSIGN_OR_RETURN(const absl::optional<std::string> newest,

@@ -15,7 +15,6 @@
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/report/json_text.h"
-#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -25,8 +24,8 @@ constexpr char kName[] = "lockstep inspect";
 absl::StatusOr<std::vector<VariableRow>> RowsOf(const TensorReader& reader) {
   std::vector<VariableRow> rows;
   for (const std::string& name : reader.names()) {
-    ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
-    rows.push_back({name, std::string(NameOf(entry.dtype)), entry.shape.ToString(), entry.bytes, absl::nullopt});
+    ASSIGN_OR_RETURN(const TensorReader::Listing tensor, reader.List(name));
+    rows.push_back({name, tensor.type, tensor.shape.ToString(), tensor.bytes, absl::nullopt});
   }
   return rows;
 }

@@ -36,6 +36,15 @@ class TensorReader {
   // NotFound names the tensor and the file that lacks it; Unimplemented for a type or memory layout without an Entry.
   virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
 
+  // A line of a listing; tensors of types that are not read have one, too.
+  struct Listing {
+    std::string type;
+    Shape shape;
+    uint64_t bytes;
+  };
+  // Errors: those of Describe, but for a type that only has no Entry.
+  virtual absl::StatusOr<Listing> List(absl::string_view name) const;
+
   // Reads a tensor, row-major and little-endian, into the caller's memory; `out` must have Entry.bytes bytes. Verifies
   // the checksum of a format that has one. Errors: those of Describe, DataLoss, or the file's.
   virtual absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const = 0;
@@ -43,7 +52,7 @@ class TensorReader {
   // Returns a tensor. Unimplemented also for strings and other types without a fixed size.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // Reads everything and verifies all checksums of the format.
+  // Reads everything but tensors of types that are not read, and verifies all checksums of the format.
   virtual absl::Status Verify() const;
 };
 

@@ -10,6 +10,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/common/checkpoint/formats/json_scanner.h"
+#include "lockstep/common/io/foreign_file.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/report/json_text.h"
 #include "lockstep/common/tensor/dtype.h"
@@ -72,7 +73,8 @@ bool TakeMetadata(JsonScanner* scanner, std::map<std::string, std::string>* meta
 }  // namespace
 
 absl::Status SafetensorsReader::Damaged(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat(path_, ": no safetensors file, or a damaged one: ", what));
+  return absl::DataLossError(absl::StrCat(path_, ": no safetensors file, or a damaged one: ", what,
+                                          file_ == nullptr ? "" : ForeignFormatOf(*file_)));
 }
 
 absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(FileSystem* fs, const std::string& path) {
@@ -176,6 +178,13 @@ absl::StatusOr<TensorReader::Entry> SafetensorsReader::Describe(absl::string_vie
                                                  ", which is not read"));
   }
   return Entry{dtype, place.shape, place.end - place.begin};
+}
+
+absl::StatusOr<TensorReader::Listing> SafetensorsReader::List(absl::string_view name) const {
+  const absl::StatusOr<Entry> entry = Describe(name);
+  if (!absl::IsUnimplemented(entry.status())) return TensorReader::List(name);
+  const Place& place = places_.find(std::string(name))->second;
+  return Listing{absl::CHexEscape(place.type.substr(0, kShownBytes)), place.shape, place.end - place.begin};
 }
 
 absl::Status SafetensorsReader::ReadInto(absl::string_view name, absl::Span<char> out) const {

@@ -32,6 +32,7 @@ class SafetensorsReader : public TensorReader {
   std::vector<std::string> names() const override;
   bool Contains(absl::string_view name) const override;
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
+  absl::StatusOr<Listing> List(absl::string_view name) const override;
   absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const override;
 
   // Free text from the file's author.

@@ -5,7 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/formats/npz.h"
@@ -15,6 +18,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr size_t kShownCheckpoints = 10;
 
 struct NamedTensorEntry {
   std::string name;
@@ -76,11 +81,35 @@ absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const 
   const absl::optional<TensorFileFormat> format = FormatOfPath(path);
   if (format == TensorFileFormat::kSafetensors) return SafetensorsReader::Open(fs, path);
   if (format == TensorFileFormat::kNpz) return NpzReader::Open(fs, path);
-  return BundleReader::Open(fs, path);
+  return BundleReader::Open(fs, CheckpointPrefixOf(path));
 }
 
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path) {
-  return FormatOfPath(path).has_value() ? fs->Exists(path) : CheckpointExists(fs, path);
+  return FormatOfPath(path).has_value() ? fs->Exists(path) : CheckpointExists(fs, CheckpointPrefixOf(path));
+}
+
+absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir) {
+  std::string text = absl::StrCat("there is no checkpoint ", path);
+  if (fs->NewRandomAccessFile(path).ok()) {
+    absl::StrAppend(
+        &text, ": the file has no ", IndexPath(Basename(path)),
+        " beside it; format V1 of TensorFlow, one file, is not read: load it in TensorFlow and save it with "
+        "tf.compat.v1.train.Saver, which writes format V2");
+  }
+  const bool is_name = Basename(path) == path && !logdir.empty();
+  const std::string directory = is_name ? logdir : std::string(Dirname(path));
+  const auto names = fs->ListDirectory(directory);
+  if (!names.ok()) return absl::NotFoundError(absl::StrCat(text, "; ", names.status().message()));
+  std::vector<std::string> prefixes;
+  for (const std::string& name : *names) {
+    absl::string_view prefix = name;
+    if (absl::ConsumeSuffix(&prefix, ".index")) prefixes.push_back(JoinPath(directory, prefix));
+  }
+  const size_t count = prefixes.size();
+  prefixes.resize(std::min(count, kShownCheckpoints));
+  absl::StrAppend(&text, count == 0 ? "; the directory has none" : "; the directory has ",
+                  absl::StrJoin(prefixes, ", "), count > kShownCheckpoints ? ", ..." : "");
+  return absl::NotFoundError(text);
 }
 
 absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFileFormat format,

@@ -14,6 +14,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/formats/zip_format.h"
+#include "lockstep/common/io/foreign_file.h"
 #include "lockstep/common/io/little_endian.h"
 
 namespace lockstep {
@@ -67,6 +68,12 @@ absl::Status ZipReader::Damaged(absl::string_view what) const {
   return absl::DataLossError(absl::StrCat(path_, ": no ZIP archive, or a damaged one: ", what));
 }
 
+std::string ZipReader::ForeignStart() const {
+  char start[2] = {};
+  const bool is_zip = file_->size() >= 2 && file_->Read(0, 2, start).ok() && start[0] == 'P' && start[1] == 'K';
+  return is_zip ? ": it is cut off" : ForeignFormatOf(*file_);
+}
+
 absl::StatusOr<std::unique_ptr<ZipReader>> ZipReader::Open(FileSystem* fs, const std::string& path) {
   std::unique_ptr<ZipReader> reader(new ZipReader(path));
   ASSIGN_OR_RETURN(reader->file_, fs->NewRandomAccessFile(path));
@@ -87,7 +94,7 @@ absl::StatusOr<ZipReader::Directory> ZipReader::FindDirectory() const {
     at = i;
     break;
   }
-  if (at == std::string::npos) return Damaged("there is no record at its end");
+  if (at == std::string::npos) return Damaged(absl::StrCat("there is no record at its end", ForeignStart()));
   const absl::string_view end = absl::string_view(tail).substr(at);
   Directory directory;
   directory.entries = Load16(end, 10);

@@ -60,6 +60,8 @@ class ZipReader {
   // Calls `take` with a member's bytes in order until it returns false.
   absl::Status Stream(const Member& member, absl::FunctionRef<bool(absl::string_view piece)> take) const;
   absl::Status Damaged(absl::string_view what) const;
+  // Describes a file that does not begin as an archive, for an error.
+  std::string ForeignStart() const;
 
   const std::string path_;
   std::unique_ptr<RandomAccessFile> file_;
