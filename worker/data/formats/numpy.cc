@@ -105,8 +105,18 @@ bool IsFloatFeature(const Array& array) {
   return array.is_float() || array.dtype == v1::DT_BOOL || array.dtype == v1::DT_UINT8;
 }
 
-absl::Status NotAllowed(const Array& array, int64_t row, bool floats) {
-  return absl::DataLossError(absl::StrCat(array.name, ": example ", row, " or one after it has a number that is not ",
+// Returns the error for the first row, from number `row` on, whose elements are not allowed. Its bytes and those of the
+// following rows are at `bytes`.
+absl::Status NotAllowed(const Array& array, const uint8_t* bytes, int64_t row, bool floats) {
+  const int64_t elements = array.row_elements();
+  std::vector<float> numbers(floats ? static_cast<size_t>(elements) : 0);
+  std::vector<int32_t> integers(floats ? 0 : static_cast<size_t>(elements));
+  while (floats ? ToFloats(array.dtype, bytes, elements, numbers.data())
+                : ToInts(array.dtype, bytes, elements, integers.data())) {
+    ++row;
+    bytes += array.rows.row_bytes();
+  }
+  return absl::DataLossError(absl::StrCat(array.name, ": example ", row, " has a number that is not ",
                                           floats ? "finite in float32" : "an integer of 32 bits"));
 }
 
@@ -156,7 +166,7 @@ class NumpyDataset : public Dataset {
       const int64_t n = static_cast<int64_t>(run) * elements;
       const bool allowed = floats ? ToFloats(features_.dtype, bytes, n, out->features.flat<float>().data() + done)
                                   : ToInts(features_.dtype, bytes, n, out->features.flat<int32_t>().data() + done);
-      if (!allowed) return NotAllowed(features_, indices[i], floats);
+      if (!allowed) return NotAllowed(features_, bytes, indices[i], floats);
       done += n;
     }
     CopyLabels(indices, out);
@@ -197,13 +207,13 @@ absl::StatusOr<std::vector<float>> AllFloats(const Array& array) {
   std::vector<float> values(static_cast<size_t>(array.shape.num_elements()));
   if (array.is_float()) {
     if (!ToFloats(array.dtype, bytes.data(), array.shape.num_elements(), values.data())) {
-      return NotAllowed(array, 0, /*floats=*/true);
+      return NotAllowed(array, bytes.data(), 0, /*floats=*/true);
     }
     return values;
   }
   std::vector<int32_t> ints(values.size());
   if (!ToInts(array.dtype, bytes.data(), array.shape.num_elements(), ints.data())) {
-    return NotAllowed(array, 0, /*floats=*/false);
+    return NotAllowed(array, bytes.data(), 0, /*floats=*/false);
   }
   std::transform(ints.begin(), ints.end(), values.begin(), [](int32_t value) { return static_cast<float>(value); });
   return values;
@@ -215,7 +225,7 @@ absl::Status ReadClasses(const Array& array, std::vector<int32_t>* classes, Exam
   RETURN_IF_ERROR(array.rows.Read(0, array.shape.dim(0), bytes.data()));
   classes->resize(static_cast<size_t>(array.shape.dim(0)));
   if (!ToInts(array.dtype, bytes.data(), array.shape.dim(0), classes->data())) {
-    return NotAllowed(array, 0, /*floats=*/false);
+    return NotAllowed(array, bytes.data(), 0, /*floats=*/false);
   }
   const auto [least, greatest] = std::minmax_element(classes->begin(), classes->end());
   if (*least < 0) {

@@ -195,7 +195,7 @@ TEST_F(NumpyTest, WhatIsNoExampleIsAnError) {
   EXPECT_EQ(error({x, y, {"w", v1::DT_FLOAT, {2}, Bytes<float>({1, -1})}}),
             "/d/a.npz: w: example 1 has the weight -1, must be 0 or greater");
   EXPECT_THAT(error({{"x", v1::DT_DOUBLE, {2}, Bytes<double>({1, 1e300})}, y, w}),
-              HasSubstr("/d/a.npz: x: example 0 or one after it has a number that is not finite in float32"));
+              HasSubstr("/d/a.npz: x: example 1 has a number that is not finite in float32"));
   EXPECT_THAT(error({{"x", v1::DT_FLOAT, {0, 3}, ""}, y, w}, kInvalid), HasSubstr("with one at least"));
   EXPECT_THAT(error({{"x", v1::DT_FLOAT, {}, Bytes<float>({1})}, y, w}, kInvalid),
               HasSubstr("x is float32[], must be"));

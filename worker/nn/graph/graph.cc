@@ -124,7 +124,9 @@ absl::Status GraphBuilder::CheckInputs(const config::v1::Layer& layer, const std
     const bool is_ids = input == kFeatures && examples_.features_dtype == v1::DT_INT32;
     const bool is_embedding = layer.kind_case() == config::v1::Layer::kEmbedding;
     if (is_ids && !is_embedding) {
-      return LayerError(layer, "the features are int32 ids, which only an embedding layer reads");
+      return LayerError(layer,
+                        "the features are int32 ids, which only an embedding layer reads; numbers are a float32 "
+                        "array (x.astype('float32') in NumPy) or a csv column of type FLOAT");
     }
     if (!is_ids && is_embedding) {
       return LayerError(layer, "an embedding layer reads the batch's int32 ids; its input is float32");

@@ -152,8 +152,10 @@ TEST(SoftmaxLossTest, OutputsMustFitTheLabels) {
   };
   EXPECT_EQ(message({3}, Classes(3)), "");
   EXPECT_EQ(message({4}, Classes(3)), "");
-  EXPECT_EQ(message({2}, Classes(3)),
-            "softmax cross-entropy of layer 'y': the layer has 2 outputs, but the data has 3 classes");
+  EXPECT_EQ(
+      message({2}, Classes(3)),
+      "softmax cross-entropy of layer 'y': the layer has 2 outputs, but the data has 3 classes: the greatest label "
+      "is 2, and classes begin at 0");
   EXPECT_THAT(message({3, 1}, Classes(3)), HasSubstr("not shape [3,1]"));
   EXPECT_THAT(message({3}, Targets(2)), HasSubstr("output is [3], but the labels are [2]"));
 }
