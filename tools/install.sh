@@ -7,7 +7,7 @@ BUILD_PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ git pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
   libabsl-dev libeigen3-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libleveldb-dev libisal-dev libre2-dev libgoogle-glog-dev zlib1g-dev libssl-dev
+  libleveldb-dev libisal-dev libre2-dev libgoogle-glog-dev zlib1g-dev libzstd-dev libssl-dev
 )
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)

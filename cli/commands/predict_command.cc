@@ -7,6 +7,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/report/quantity.h"
 #include "lockstep/train/evaluation/prediction_settings.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
@@ -22,53 +23,87 @@ struct PredictFlags {
   bool probabilities = false;
 };
 
-// Makes the split read `file`, which has the split's format. For csv it adds another split and stores its name in
-// `split_name`, so that the column order of the train split stays known.
-absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::RunSpec* config) {
-  for (config::v1::InputConfig::Split& split : *config->mutable_input()->mutable_split()) {
-    if (split.name() != *split_name) continue;
-    if (split.has_csv()) {
-      config::v1::InputConfig::Split of_file = split;
-      *split_name = absl::StrCat("--file=", file);
-      of_file.set_name(*split_name);
-      of_file.mutable_csv()->set_file(file);
-      *config->mutable_input()->add_split() = std::move(of_file);
-      return absl::OkStatus();
+// Returns the split that has the rows of the split with this name; null if there is none.
+const config::v1::InputConfig::Split* SourceOfSplit(const config::v1::InputConfig& input, const std::string& name) {
+  const auto find = [&input](const std::string& wanted) -> const config::v1::InputConfig::Split* {
+    for (const config::v1::InputConfig::Split& split : input.split()) {
+      if (split.name() == wanted) return &split;
     }
-    if (split.has_libsvm()) {
-      split.mutable_libsvm()->set_file(file);
-    } else if (split.has_tfrecord()) {
-      split.mutable_tfrecord()->clear_file();
-      split.mutable_tfrecord()->add_file(file);
-    } else if (split.has_idx()) {
-      split.mutable_idx()->set_images(file);
-      split.mutable_idx()->clear_labels();
-    } else if (split.has_npz()) {
-      split.mutable_npz()->set_file(file);
-    } else if (split.has_npy()) {
-      split.mutable_npy()->Clear();
-      split.mutable_npy()->set_features(file);
-    } else if (split.registered().file_size() == 1) {
-      split.mutable_registered()->set_file(0, file);
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--file takes the place of the split's file, or of a registered input's only one; split \"",
-                       *split_name, "\" has none"));
-    }
+    return nullptr;
+  };
+  const auto* const split = find(name);
+  return split == nullptr && input.test_fraction() > 0 && name == "test" ? find("train") : split;
+}
+
+// Makes the split read `file`, which has the split's format.
+absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* split) {
+  if (split->has_csv()) {
+    split->mutable_csv()->clear_file();
+    split->mutable_csv()->add_file(file);
+  } else if (split->has_libsvm()) {
+    split->mutable_libsvm()->clear_file();
+    split->mutable_libsvm()->add_file(file);
+  } else if (split->has_tfrecord()) {
+    split->mutable_tfrecord()->clear_file();
+    split->mutable_tfrecord()->add_file(file);
+  } else if (split->has_idx()) {
+    split->mutable_idx()->set_images(file);
+    split->mutable_idx()->clear_labels();
+  } else if (split->has_npz()) {
+    split->mutable_npz()->set_file(file);
+  } else if (split->has_npy()) {
+    split->mutable_npy()->Clear();
+    split->mutable_npy()->set_features(file);
+  } else if (split->registered().file_size() == 1) {
+    split->mutable_registered()->set_file(0, file);
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--file takes the place of the split's file, or of a registered input's only one; split \"",
+                     split->name(), "\" has none"));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> Predict(FileSystem* fs, const PredictFlags& flags, std::ostream& err) {
+// Makes the split to predict read `file`. If the split is csv or a part of another one, keeps it and adds a new split,
+// whose name is stored in `split_name`: the training split's columns stay known.
+absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::InputConfig* input) {
+  const config::v1::InputConfig::Split* const source = SourceOfSplit(*input, *split_name);
+  // The evaluator names the splits that there are.
+  if (source == nullptr) return absl::OkStatus();
+  config::v1::InputConfig::Split changed = *source;
+  RETURN_IF_ERROR(SetFile(file, &changed));
+  if (changed.has_csv() || changed.name() != *split_name || input->test_fraction() > 0) {
+    *split_name = absl::StrCat("--file=", file);
+    changed.set_name(*split_name);
+    *input->add_split() = std::move(changed);
+    return absl::OkStatus();
+  }
+  for (config::v1::InputConfig::Split& split : *input->mutable_split()) {
+    if (split.name() == *split_name) split = changed;
+  }
+  return absl::OkStatus();
+}
+
+struct Predicted {
+  int64_t examples = 0;
+  int64_t rows = 0;
+};
+
+absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std::ostream& err) {
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
-  if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, &config));
+  if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
+  // Each row of a text file gets a line, also a damaged one, whatever training does about damage.
+  const auto* const source = SourceOfSplit(config.input(), split);
+  if (source != nullptr && (source->has_csv() || source->has_libsvm())) {
+    config.mutable_input()->set_on_damage(config::v1::InputConfig::SKIP_AND_COUNT);
+  }
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const PredictionOptions options, PredictionOptionsOf(fs, config, split, flags.probabilities));
   ASSIGN_OR_RETURN(const auto evaluator,
                    RunEvaluator::Create(fs, config, split, SourceOf(flags.run), /*labels_optional=*/true));
   RETURN_IF_ERROR(evaluator->PredictCheckpoint(prefix, options, flags.output));
-  return evaluator->dataset().size();
+  return Predicted{evaluator->dataset().size(), evaluator->dataset().rows()};
 }
 
 }  // namespace
@@ -76,14 +111,15 @@ absl::StatusOr<int64_t> Predict(FileSystem* fs, const PredictFlags& flags, std::
 int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   PredictFlags flags;
   CommandLine command_line(
-      "lockstep predict", "Writes what a run's model answers for each example of a split, as CSV.",
+      "lockstep predict", "Writes what a run's model answers for each row of a split, as CSV.",
       "With --file other examples take the place of the split's. csv, idx, tfrecord, npz and npy files may\n"
       "lack labels (and the columns of labels, targets and weights); in libsvm files a label may be any\n"
       "when it is not known.\n"
-      "Columns: example (from 0), label, class (of the greatest output), class_name, output_0, output_1, ...\n"
-      "as the last layer gives them; label and class only where labels are classes; class_name where\n"
-      "classes have names\n"
-      "(evaluation.class_name, evaluation.class_name_file, or the categories of a csv label).\n"
+      "Columns: example (the row's number, from 0), the csv column of type ID, label, class (of the greatest\n"
+      "output), class_name, output_0, output_1, ... as the last layer gives them; label and class only where\n"
+      "labels are classes; class_name where classes have names (evaluation.class_name,\n"
+      "evaluation.class_name_file, or the categories of a csv label). A damaged row of a csv or libsvm file\n"
+      "gets a line with nothing behind its number and its ID, whatever input.on_damage says.\n"
       "Exit codes: 0 done; 1 damaged checkpoint, export or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);
@@ -103,11 +139,14 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
   if (flags.output.empty()) {
     return PrintError("lockstep predict", "--output is missing: the CSV file to write", kExitBadConfiguration, err);
   }
-  const auto examples = Predict(fs, flags, err);
-  if (!examples.ok()) {
-    return PrintError("lockstep predict", examples.status().message(), ExitCodeOfInput(examples.status()), err);
+  const auto predicted = Predict(fs, flags, err);
+  if (!predicted.ok()) {
+    return PrintError("lockstep predict", predicted.status().message(), ExitCodeOfInput(predicted.status()), err);
   }
-  out << "wrote " << flags.output << ", " << *examples << " examples\n";
+  out << "wrote " << flags.output << ", " << predicted->examples << " examples";
+  const int64_t empty = predicted->rows - predicted->examples;
+  if (empty > 0) out << "; " << CountText(empty, "damaged row") << " without an answer";
+  out << "\n";
   return kExitDone;
 }
 

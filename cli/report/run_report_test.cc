@@ -71,7 +71,7 @@ TEST_F(RunReportTest, FindsAWrongModelAndMissingDataBeforeTraining) {
   config_.mutable_model()->mutable_layer(0)->add_input("nowhere");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().code(), absl::StatusCode::kInvalidArgument);
   config_ = SignRunSpec();
-  config_.mutable_input()->mutable_split(0)->mutable_csv()->set_file("/data/none.csv");
+  config_.mutable_input()->mutable_split(0)->mutable_csv()->add_file("/data/none.csv");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().message(),
             "input.split[0]: there is no file /data/none.csv");
 }

@@ -1,5 +1,6 @@
 #include "lockstep/common/config/run_spec.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,10 +29,10 @@ void ChangePaths(config::v1::RunSpec* config, Change change) {
         replace(split.mutable_idx()->mutable_labels());
         break;
       case config::v1::InputConfig::Split::kCsv:
-        replace(split.mutable_csv()->mutable_file());
+        for (std::string& file : *split.mutable_csv()->mutable_file()) replace(&file);
         break;
       case config::v1::InputConfig::Split::kLibsvm:
-        replace(split.mutable_libsvm()->mutable_file());
+        for (std::string& file : *split.mutable_libsvm()->mutable_file()) replace(&file);
         break;
       case config::v1::InputConfig::Split::kTfrecord:
         for (std::string& file : *split.mutable_tfrecord()->mutable_file()) replace(&file);
@@ -78,6 +79,45 @@ absl::StatusOr<config::v1::RunSpec> LoadRunSpec(FileSystem* fs, const std::strin
 
 void ResolvePaths(absl::string_view directory, config::v1::RunSpec* config) {
   ChangePaths(config, [&](const std::string& path) { return JoinPath(directory, path); });
+}
+
+std::vector<std::string> InputFilesOf(const config::v1::InputConfig::Split& split) {
+  switch (split.source_case()) {
+    case config::v1::InputConfig::Split::kIdx:
+      return {split.idx().images(), split.idx().labels()};
+    case config::v1::InputConfig::Split::kCsv:
+      return {split.csv().file().begin(), split.csv().file().end()};
+    case config::v1::InputConfig::Split::kLibsvm:
+      return {split.libsvm().file().begin(), split.libsvm().file().end()};
+    case config::v1::InputConfig::Split::kTfrecord:
+      return {split.tfrecord().file().begin(), split.tfrecord().file().end()};
+    case config::v1::InputConfig::Split::kNpz:
+      return {split.npz().file()};
+    case config::v1::InputConfig::Split::kNpy:
+      if (split.npy().weights().empty()) return {split.npy().features(), split.npy().labels()};
+      return {split.npy().features(), split.npy().labels(), split.npy().weights()};
+    case config::v1::InputConfig::Split::kRegistered:
+      return {split.registered().file().begin(), split.registered().file().end()};
+    default:
+      return {};
+  }
+}
+
+std::vector<std::string> SplitNames(const config::v1::InputConfig& input) {
+  std::vector<std::string> names;
+  for (const config::v1::InputConfig::Split& split : input.split()) names.push_back(split.name());
+  if (input.test_fraction() > 0) names.push_back("test");
+  return names;
+}
+
+absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples) {
+  const config::v1::InputConfig& input = config.input();
+  if (input.epochs() <= 0) return absl::nullopt;
+  const int64_t per_step = config.training().replicas_to_aggregate() * input.batch_size();
+  if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % per_step;
+  // Epochs that would overflow are no end.
+  if (examples > 0 && input.epochs() > std::numeric_limits<int64_t>::max() / examples) return absl::nullopt;
+  return input.epochs() * examples / per_step;
 }
 
 std::string TrainingLengthText(const config::v1::TrainingConfig& training) {

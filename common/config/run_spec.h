@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/common/io/file_system.h"
@@ -26,6 +28,16 @@ absl::StatusOr<config::v1::RunSpec> LoadRunSpec(FileSystem* fs, const std::strin
 // Prefixes every relative path of data files and of the checkpoint to start from with `directory`. Pass an absolute
 // directory if processes with other working directories will use the configuration.
 void ResolvePaths(absl::string_view directory, config::v1::RunSpec* config);
+
+// Returns the names and patterns of a split's files.
+std::vector<std::string> InputFilesOf(const config::v1::InputConfig::Split& split);
+
+// Returns the names of the splits: those that are configured, and "test" if test_fraction makes it.
+std::vector<std::string> SplitNames(const config::v1::InputConfig& input);
+
+// Returns the number of steps before an input of `examples` examples ends; nullopt if it has no end (input.epochs is
+// 0).
+absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples);
 
 // Describes the run's length for users: "1,000 steps", "50 steps more", "steps without a bound".
 std::string TrainingLengthText(const config::v1::TrainingConfig& training);

@@ -36,14 +36,32 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* fs, const std::s
   if (!IsFilePattern(path)) return std::vector<std::string>{path};
   const absl::string_view pattern = Basename(path);
   const std::string before = path.substr(0, path.size() - pattern.size());
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, fs->ListDirectory(std::string(Dirname(path))));
+  const absl::StatusOr<std::vector<std::string>> names = fs->ListDirectory(std::string(Dirname(path)));
+  if (absl::IsNotFound(names.status())) {
+    return absl::NotFoundError(absl::StrCat("no file matches ", path, WhyAbsent(fs, path)));
+  }
+  RETURN_IF_ERROR(names.status());
   std::vector<std::string> matching;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     const bool is_hidden = absl::StartsWith(name, ".") && !absl::StartsWith(pattern, ".");
     if (!is_hidden && Matches(name, pattern)) matching.push_back(before + name);
   }
   if (!matching.empty()) return matching;
-  return absl::NotFoundError(absl::StrCat("no file matches ", path));
+  return absl::NotFoundError(absl::StrCat("no file matches ", path, WhyAbsent(fs, path)));
+}
+
+std::string WhyAbsent(FileSystem* fs, const std::string& path) {
+  std::string absent;
+  for (std::string directory(Dirname(path));; directory = std::string(Dirname(directory))) {
+    const absl::StatusOr<std::vector<std::string>> names = fs->ListDirectory(directory);
+    if (names.ok() && absent.empty()) {
+      return names->empty() ? absl::StrCat(": ", directory, " is empty; is a volume to be mounted there?") : "";
+    }
+    if (!absl::IsNotFound(names.status())) break;
+    absent = directory;
+    if (Dirname(directory) == directory || directory == ".") break;
+  }
+  return absent.empty() ? "" : absl::StrCat(": there is no directory ", absent, "; is a volume to be mounted there?");
 }
 
 }  // namespace lockstep

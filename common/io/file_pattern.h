@@ -19,6 +19,10 @@ bool IsFilePattern(absl::string_view path);
 // NotFound if nothing matches; those of the file system.
 absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* fs, const std::string& path);
 
+// Says why there is no file at `path`, for an error: names the first directory of the path that is absent, or its
+// directory if that is empty, as a folder is on which nothing is mounted. Empty if its directory has files.
+std::string WhyAbsent(FileSystem* fs, const std::string& path);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_IO_FILE_PATTERN_H_

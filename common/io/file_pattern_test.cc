@@ -46,5 +46,14 @@ TEST_F(FilePatternTest, NothingThatMatchesIsAnError) {
   EXPECT_TRUE(absl::IsNotFound(MatchFiles(&fs_, "e/*").status()));
 }
 
+TEST_F(FilePatternTest, NamesAFolderOnWhichNothingIsMounted) {
+  EXPECT_EQ(WhyAbsent(&fs_, "d/absent"), "");
+  EXPECT_EQ(WhyAbsent(&fs_, "d/e/f/absent"), ": there is no directory d/e; is a volume to be mounted there?");
+  ASSERT_TRUE(fs_.CreateDirectory("volume").ok());
+  EXPECT_EQ(WhyAbsent(&fs_, "volume/data.csv"), ": volume is empty; is a volume to be mounted there?");
+  EXPECT_EQ(MatchFiles(&fs_, "volume/*.csv").status().message(),
+            "no file matches volume/*.csv: volume is empty; is a volume to be mounted there?");
+}
+
 }  // namespace
 }  // namespace lockstep

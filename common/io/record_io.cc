@@ -22,13 +22,18 @@ std::string FrameRecord(absl::string_view payload) {
   return record;
 }
 
-RecordReader::RecordReader(std::string path, std::unique_ptr<RandomAccessFile> file, uint64_t largest_record)
+RecordReader::RecordReader(std::string path, std::shared_ptr<const RandomAccessFile> file, uint64_t largest_record)
     : path_(std::move(path)), file_(std::move(file)), largest_record_(largest_record) {}
 
 absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(FileSystem* fs, const std::string& path,
                                                                  uint64_t largest_record) {
   ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, fs->NewRandomAccessFile(path));
-  return std::unique_ptr<RecordReader>(new RecordReader(path, std::move(file), largest_record));
+  return FromFile(path, std::move(file), largest_record);
+}
+
+std::unique_ptr<RecordReader> RecordReader::FromFile(std::string path, std::shared_ptr<const RandomAccessFile> file,
+                                                     uint64_t largest_record) {
+  return std::unique_ptr<RecordReader>(new RecordReader(std::move(path), std::move(file), largest_record));
 }
 
 absl::Status RecordReader::Damaged(uint64_t offset, absl::string_view what) const {

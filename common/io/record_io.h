@@ -28,6 +28,10 @@ class RecordReader {
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(FileSystem* fs, const std::string& path,
                                                             uint64_t largest_record = uint64_t{1} << 30);
 
+  // Reads an open file; `path` is used in errors.
+  static std::unique_ptr<RecordReader> FromFile(std::string path, std::shared_ptr<const RandomAccessFile> file,
+                                                uint64_t largest_record = uint64_t{1} << 30);
+
   struct Position {
     // Size of the payload in bytes.
     uint64_t length;
@@ -47,11 +51,11 @@ class RecordReader {
   uint64_t size() const { return file_->size(); }
 
  private:
-  RecordReader(std::string path, std::unique_ptr<RandomAccessFile> file, uint64_t largest_record);
+  RecordReader(std::string path, std::shared_ptr<const RandomAccessFile> file, uint64_t largest_record);
   absl::Status Damaged(uint64_t offset, absl::string_view what) const;
 
   const std::string path_;
-  const std::unique_ptr<RandomAccessFile> file_;
+  const std::shared_ptr<const RandomAccessFile> file_;
   const uint64_t largest_record_;
 };
 

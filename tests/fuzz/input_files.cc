@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "glog/logging.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"
@@ -80,6 +81,10 @@ std::string WithRecordChecksums(absl::string_view file) {
     at += kHeader + length + kChecksum;
   }
   return fixed;
+}
+
+bool IsCompressed(absl::string_view file) {
+  return absl::StartsWith(file, "\x1f\x8b") || absl::StartsWith(file, "\x28\xb5\x2f\xfd");
 }
 
 std::string Gzipped(const std::string& data, int level) {

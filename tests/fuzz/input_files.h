@@ -22,6 +22,9 @@ std::string WithRecordChecksums(absl::string_view file);
 // One gzip member; level as zlib has it.
 std::string Gzipped(const std::string& data, int level);
 
+// Returns true for a file that OpenDataFile decompresses: the target data_file has these, and they may become large.
+bool IsCompressed(absl::string_view file);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_TESTS_FUZZ_INPUT_FILES_H_

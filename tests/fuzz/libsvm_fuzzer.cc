@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Bits: damaged lines are left out (1), targets (2) or binary labels (4) in place of classes.
+// Bits: damaged lines are left out (1), targets (2) or binary labels (4) in place of classes, indices from 0 (8).
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);
@@ -13,16 +13,18 @@ config::v1::InputConfig Configuration(uint8_t bits) {
   auto* const split = config.add_split();
   split->set_name("train");
   auto* const libsvm = split->mutable_libsvm();
-  libsvm->set_file("f");
+  libsvm->add_file("f");
   libsvm->set_features(12);
   libsvm->set_regression((bits & 6) == 2);
   libsvm->set_binary_labels((bits & 6) == 4);
+  libsvm->set_zero_based((bits & 8) != 0);
   return config;
 }
 
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const config::v1::InputConfig& config = Kept<Configuration>(in.TakeByte());
+  if (IsCompressed(in.rest())) return false;
   MemoryFileSystem fs;
   PutFile(&fs, "f", in.rest());
   return ReadWholeDataset(&fs, config);
@@ -31,7 +33,10 @@ bool Run(absl::string_view input) {
 std::vector<std::string> Seeds() {
   return {std::string(1, '\0') + "3 1:0.5 12:-2e-3 # comment\n\n# all\n+1 2:1\r\n1.0",
           std::string(1, '\x02') + "-1.5e3 1:1 2:2\n0.25 11:7\n", std::string(1, '\x04') + "+1 3:4\n-1 5:6",
-          std::string(1, '\x01') + "x\n1 2:1 1:2\n1 1:1 13:1\n2 1:1\n"};
+          std::string(1, '\x01') + "x\n1 2:1 1:2\n1 1:1 13:1\n2 1:1\n",
+          std::string(1, '\x08') +
+              "\xEF\xBB\xBF"
+              "1 qid:7 0:1 11:2\n"};
 }
 
 const FuzzTarget kTarget({"libsvm", 4 << 20, 300, Run, Seeds, 512});

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kIdentityBytes = 44;
 constexpr size_t kNumbersBytes = 28;
 constexpr size_t kChecksumBytes = 4;
+// Of an entry.
+constexpr size_t kEntryBytes = 16;
 constexpr size_t kTrailerBytes = kIdentityBytes + kNumbersBytes + 2 * kChecksumBytes;
 
 config::v1::InputConfig Configuration(uint8_t) {
@@ -22,7 +24,7 @@ config::v1::InputConfig Configuration(uint8_t) {
   config.set_batch_size(1);
   auto* const split = config.add_split();
   split->set_name("train");
-  split->mutable_libsvm()->set_file("f");
+  split->mutable_libsvm()->add_file("f");
   split->mutable_libsvm()->set_features(3);
   return config;
 }
@@ -91,10 +93,12 @@ std::vector<std::string> Seeds() {
   const std::string& made = Kept<MakeIndex>(0).contents;
   const std::string entries = made.substr(0, made.size() - kTrailerBytes);
   const std::string numbers = made.substr(entries.size() + kIdentityBytes, kNumbersBytes);
-  // Of a file with a damaged record, which this one has not: only an index that is believed stays as it is.
+  // An index with a row without an example, which the file has not: only an index that is believed stays as it is.
   std::string damaged = numbers;
   damaged[8] = 1;
-  return {numbers + entries, damaged + entries};
+  const std::string row(kEntryBytes, '\0');
+  const std::string number("\3\0\0\0\0\0\0\0", 8);
+  return {numbers + entries, damaged + entries + row + number};
 }
 
 const FuzzTarget kTarget({"record_index", 4 << 20, 40, Run, Seeds, 512});

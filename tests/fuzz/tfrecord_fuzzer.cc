@@ -52,6 +52,7 @@ bool RunEvents(absl::string_view input) {
 bool RunFile(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
+  if (IsCompressed(in.rest())) return false;
   MemoryFileSystem fs;
   PutFile(&fs, "f", (bits & 1) ? WithRecordChecksums(in.rest()) : std::string(in.rest()));
   const bool whole = ReadRecords(&fs);

@@ -94,6 +94,10 @@ SYSTEM_LIBRARIES = {
         apt = "zlib1g-dev",
         targets = {"zlib": "zlib"},
     ),
+    "zstd": dict(
+        apt = "libzstd-dev",
+        targets = {"zstd": "libzstd"},
+    ),
     "openssl": dict(
         apt = "libssl-dev",
         targets = {"crypto": "libcrypto"},

@@ -7,6 +7,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_files.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/validation/validation.h"
@@ -14,12 +15,6 @@
 
 namespace lockstep {
 namespace {
-
-// "d/model.ckpt-1.index" and "d/model.ckpt-1.data-00000-of-00001" to "d/model.ckpt-1".
-std::string PrefixOfFile(const std::string& path) {
-  const std::string prefix = path.substr(0, path.rfind('.'));
-  return path == IndexPath(prefix) || IsDataFileOf(Basename(prefix), Basename(path)) ? prefix : path;
-}
 
 // What an export says has been valid. What the flags set is left out.
 absl::Status CheckExport(FileSystem* fs, const std::string& directory) {
@@ -84,15 +79,21 @@ absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs)
                                             exported.empty() ? " is not a run's logdir" : " is not an exported model",
                                             ": it has no ", kRunRecordFile));
   }
-  RETURN_IF_ERROR(ValidateRunSpec(record->config()));
-  return record->config();
+  config::v1::RunSpec config = record->config();
+  // Other data are read as the training split was.
+  for (config::v1::InputConfig::Split& split : *config.mutable_input()->mutable_split()) {
+    if (split.has_csv() && split.csv().prepared().empty())
+      *split.mutable_csv()->mutable_prepared() = record->data().prepared();
+  }
+  RETURN_IF_ERROR(ValidateRunSpec(config));
+  return config;
 }
 
 absl::StatusOr<std::string> RecordedRunFlags::FindCheckpoint(FileSystem* fs, std::ostream& err) const {
   if (!checkpoint.empty()) {
-    const std::string prefix = PrefixOfFile(checkpoint);
+    const std::string prefix = CheckpointPrefixOf(checkpoint);
     ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, prefix));
-    if (!exists) return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix));
+    if (!exists) return NoSuchCheckpoint(fs, checkpoint, logdir);
     return prefix;
   }
   ASSIGN_OR_RETURN(const std::string directory, Directory());

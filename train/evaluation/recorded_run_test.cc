@@ -57,7 +57,11 @@ TEST_F(RecordedRunTest, TakesTheCheckpointThatIsNamedAlsoByAFile) {
   EXPECT_EQ(flags_.Directory().value(), "/run");
   EXPECT_EQ(flags_.LoadConfig(&fs_)->training().steps(), 10);
   flags_.checkpoint = "/run/model.ckpt-6";
-  EXPECT_EQ(FindCheckpoint().status().message(), "there is no checkpoint /run/model.ckpt-6");
+  EXPECT_EQ(FindCheckpoint().status().message(),
+            "there is no checkpoint /run/model.ckpt-6; the directory has /run/model.ckpt-5");
+  flags_.logdir = "/run";
+  flags_.checkpoint = "20";
+  EXPECT_EQ(FindCheckpoint().status().message(), "there is no checkpoint 20; the directory has /run/model.ckpt-5");
 }
 
 TEST_F(RecordedRunTest, NeedsALogdirOrACheckpoint) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/report/json_text.h"
 #include "lockstep/common/report/text_table.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
@@ -80,8 +81,8 @@ absl::Status RunEvaluator::PredictCheckpoint(const std::string& prefix, const Pr
 }
 
 bool HasSplit(const config::v1::RunSpec& config, const std::string& split) {
-  return std::any_of(config.input().split().begin(), config.input().split().end(),
-                     [&](const config::v1::InputConfig::Split& s) { return s.name() == split; });
+  const std::vector<std::string> names = SplitNames(config.input());
+  return std::find(names.begin(), names.end(), split) != names.end();
 }
 
 std::string EvaluationSplit(const config::v1::RunSpec& config) {

@@ -123,6 +123,8 @@ absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const Eva
   *exported.mutable_config() = record->config();
   *exported.mutable_model() = record->model();
   *exported.mutable_build() = record->build();
+  // Predictions read other data as the training split was read.
+  if (record->data().prepared_size() > 0) *exported.mutable_data()->mutable_prepared() = record->data().prepared();
   RETURN_IF_ERROR(fs->CreateDirectory(directory));
   ASSIGN_OR_RETURN(const auto lock, AwaitLock(fs, JoinPath(std::string(Dirname(directory)), kLockFile), clock, stop));
   if (IsExported(fs, result, exported, directory)) return absl::OkStatus();

@@ -15,6 +15,7 @@ v1::DataDigest Dataset::digest() const {
   v1::DataDigest digest;
   digest.set_examples(size_);
   digest.set_crc32c(crc32c_);
+  AddPreparation(&digest);
   return digest;
 }
 

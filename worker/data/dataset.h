@@ -2,8 +2,10 @@
 #define LOCKSTEP_WORKER_DATA_DATASET_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/config/v1/input.pb.h"
@@ -29,6 +31,24 @@ class Dataset {
   bool has_weights() const { return has_weights_; }
   // False if labels are optional (DatasetOptions) and the data have none; then all are 0, of one class.
   bool has_labels() const { return has_labels_; }
+
+  // A row of the split's files: a record, an image.
+  struct Row {
+    // Its number in the files, from 0.
+    int64_t number = 0;
+    // Index of its example; -1 if it holds none, because it is damaged or left out.
+    int64_t example = 0;
+  };
+  // The number of rows, and the rows in order; `i` must be in [0, rows()).
+  virtual int64_t rows() const { return size_; }
+  virtual Row RowAt(int64_t i) const { return {i, i}; }
+  // The name of the column that identifies rows, and a row's text in it. Empty if there is no such column.
+  virtual std::string id_name() const { return ""; }
+  virtual absl::StatusOr<std::string> ReadId(int64_t i) const { return std::string(); }
+
+  // Adds the properties of the training split that the examples were made with (DataDigest.prepared).
+  virtual void AddPreparation(v1::DataDigest* digest) const {}
+
   // Different examples, or the same ones in another order, have different digests. Normalization is not part of it.
   v1::DataDigest digest() const;
 

@@ -26,6 +26,12 @@ class NormalizedDataset : public Dataset {
     return absl::OkStatus();
   }
 
+  void AddPreparation(v1::DataDigest* digest) const override { dataset_->AddPreparation(digest); }
+  int64_t rows() const override { return dataset_->rows(); }
+  Row RowAt(int64_t i) const override { return dataset_->RowAt(i); }
+  std::string id_name() const override { return dataset_->id_name(); }
+  absl::StatusOr<std::string> ReadId(int64_t i) const override { return dataset_->ReadId(i); }
+
   const std::unique_ptr<Dataset> dataset_;
   const Normalization normalization_;
 };

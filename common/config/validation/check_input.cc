@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -7,20 +9,70 @@
 namespace lockstep {
 namespace {
 
-void CheckCsv(const std::string& field, const config::v1::InputConfig::Csv& csv, ConfigProblems* problems) {
-  problems->RequireText(field + ".file", csv.file());
+using Csv = config::v1::InputConfig::Csv;
+
+template <typename Files>
+void CheckFiles(const std::string& field, const Files& files, ConfigProblems* problems) {
+  if (files.empty()) problems->Add(field + ".file", "is empty, must name one file at least");
+  for (const std::string& file : files) problems->RequireText(field + ".file", file);
+}
+
+// A column of one feature for each category: a larger number would be a mistake.
+constexpr int64_t kMaxOneHot = 65536;
+
+// Checks how fields become features.
+void CheckColumnReading(const std::string& name, const Csv::Column& column, ConfigProblems* problems) {
+  const bool is_category = column.type() == Csv::CATEGORY;
+  const bool is_number = column.type() == Csv::FLOAT || column.type() == Csv::INT;
+  if (column.one_hot() && !is_category) problems->Add(name + ".one_hot", "is true, must be that of a CATEGORY");
+  if (column.standardize() && !is_number) problems->Add(name + ".standardize", "is true, must be that of FLOAT or INT");
+  if (column.hash_buckets() != 0) {
+    const int64_t most = column.one_hot() ? kMaxOneHot : std::numeric_limits<int32_t>::max();
+    problems->Require(name + ".hash_buckets", column.hash_buckets(),
+                      column.hash_buckets() > 0 && column.hash_buckets() <= most, absl::StrCat("in [1, ", most, "]"));
+    if (!is_category || !column.category().empty()) {
+      problems->Add(name + ".hash_buckets", "is set, must be that of a CATEGORY without a list");
+    }
+  }
+  if (!column.has_missing()) return;
+  switch (column.missing().kind_case()) {
+    case Csv::Missing::kMean:
+      if (!column.missing().mean()) problems->Add(name + ".missing.mean", "is false; leave it out");
+      if (!is_number) problems->Add(name + ".missing.mean", "is true, must be that of FLOAT or INT");
+      return;
+    case Csv::Missing::kSkip:
+      if (!column.missing().skip()) problems->Add(name + ".missing.skip", "is false; leave it out");
+      return;
+    case Csv::Missing::kDefault:
+      return problems->RequireText(name + ".missing.default", column.missing().default_());
+    default:
+      return problems->Add(name + ".missing", "is empty, must have one of default, mean, skip");
+  }
+}
+
+void CheckPrepared(const std::string& field, const Csv::Prepared& prepared, ConfigProblems* problems) {
+  problems->RequireText(field + ".column", prepared.column());
+  problems->RequireFinite(field + ".mean", prepared.mean());
+  problems->RequirePositive(field + ".stddev", prepared.stddev());
+}
+
+void CheckCsv(const std::string& field, const Csv& csv, ConfigProblems* problems) {
+  CheckFiles(field, csv.file(), problems);
   if (csv.separator().size() > 1) {
     problems->Add(field + ".separator", absl::StrCat("is \"", csv.separator(), "\", must be one character"));
   }
-  int labels = 0, weights = 0, features = 0;
+  int labels = 0, weights = 0, features = 0, ids = 0;
+  for (int i = 0; i < csv.prepared_size(); ++i) {
+    CheckPrepared(absl::StrCat(field, ".prepared[", i, "]"), csv.prepared(i), problems);
+  }
   for (int i = 0; i < csv.column_size(); ++i) {
     const auto& column = csv.column(i);
     const std::string name = absl::StrCat(field, ".column[", i, "]");
     if (!csv.no_header()) problems->RequireText(name + ".name", column.name());
-    const bool is_category = column.type() == config::v1::InputConfig::Csv::CATEGORY;
+    CheckColumnReading(name, column, problems);
+    const bool is_category = column.type() == Csv::CATEGORY;
     // A label may also be a string.
-    const bool may_be_text = is_category || column.type() == config::v1::InputConfig::Csv::LABEL;
-    if (is_category && column.category().empty()) problems->Add(name, "is a CATEGORY, must list its categories");
+    const bool may_be_text = is_category || column.type() == Csv::LABEL;
     if (!may_be_text && !column.category().empty()) problems->Add(name, "lists categories, must be a CATEGORY");
     if (column.has_count()) problems->RequirePositive(name + ".count", column.count());
     if (!column.last().empty() && (csv.no_header() || column.has_count())) {
@@ -28,17 +80,17 @@ void CheckCsv(const std::string& field, const config::v1::InputConfig::Csv& csv,
                                                     : "is set, and so is count; use one of them");
     }
     const bool is_range = !column.last().empty() || column.count() > 1;
-    const bool is_single =
-        column.type() == config::v1::InputConfig::Csv::LABEL || column.type() == config::v1::InputConfig::Csv::WEIGHT;
-    if (is_range && is_single) problems->Add(name, "is a range of columns, must be a single LABEL or WEIGHT");
-    labels += column.type() == config::v1::InputConfig::Csv::LABEL;
-    weights += column.type() == config::v1::InputConfig::Csv::WEIGHT;
-    features += is_category || column.type() == config::v1::InputConfig::Csv::FLOAT ||
-                column.type() == config::v1::InputConfig::Csv::INT;
+    const bool is_single = column.type() == Csv::LABEL || column.type() == Csv::WEIGHT || column.type() == Csv::ID;
+    if (is_range && is_single) problems->Add(name, "is a range of columns, must be a single LABEL, WEIGHT or ID");
+    labels += column.type() == Csv::LABEL;
+    weights += column.type() == Csv::WEIGHT;
+    ids += column.type() == Csv::ID;
+    features += is_category || column.type() == Csv::FLOAT || column.type() == Csv::INT;
   }
   problems->Require(absl::StrCat(field, "'s number of feature columns"), features, features > 0, "above 0");
   problems->Require(absl::StrCat(field, "'s number of LABEL columns"), labels, labels <= 1, "at most 1");
   problems->Require(absl::StrCat(field, "'s number of WEIGHT columns"), weights, weights <= 1, "at most 1");
+  problems->Require(absl::StrCat(field, "'s number of ID columns"), ids, ids <= 1, "at most 1");
 }
 
 template <typename Dims>
@@ -49,8 +101,7 @@ void CheckDims(const std::string& field, const Dims& dims, ConfigProblems* probl
 
 void CheckTfRecord(const std::string& field, const config::v1::InputConfig::TfRecord& tfrecord,
                    ConfigProblems* problems) {
-  if (tfrecord.file().empty()) problems->Add(field + ".file", "is empty, must name one file at least");
-  for (const std::string& file : tfrecord.file()) problems->RequireText(field + ".file", file);
+  CheckFiles(field, tfrecord.file(), problems);
   problems->RequireText(field + ".feature_key", tfrecord.feature_key());
   CheckDims(field + ".feature_shape", tfrecord.feature_shape(), problems);
 }
@@ -93,7 +144,7 @@ void CheckSplit(const std::string& field, const config::v1::InputConfig::Split& 
     case config::v1::InputConfig::Split::kCsv:
       return CheckCsv(field + ".csv", split.csv(), problems);
     case config::v1::InputConfig::Split::kLibsvm:
-      problems->RequireText(field + ".libsvm.file", split.libsvm().file());
+      CheckFiles(field + ".libsvm", split.libsvm().file(), problems);
       return problems->RequirePositive(field + ".libsvm.features", split.libsvm().features());
     case config::v1::InputConfig::Split::kTfrecord:
       return CheckTfRecord(field + ".tfrecord", split.tfrecord(), problems);
@@ -126,6 +177,12 @@ void CheckInput(const config::v1::InputConfig& input, ConfigProblems* problems) 
   if (names.count("train") == 0) problems->Add("input", "has no split named \"train\"");
   problems->Require("input.batch_size", input.batch_size(), input.batch_size() > 0, "above 0, such as 64");
   problems->RequireNotNegative("input.epochs", input.epochs());
+  problems->Require("input.test_fraction", input.test_fraction(),
+                    input.test_fraction() >= 0 && input.test_fraction() < 1, "in [0, 1)");
+  if (input.test_fraction() > 0 && names.count("test") > 0) {
+    problems->Add("input.test_fraction",
+                  "is set, so the split \"test\" is a part of \"train\" and must have no source");
+  }
   problems->RequireNotNegative("input.augmentation.crop_padding", input.augmentation().crop_padding());
   problems->RequireFinite("input.normalization.mean", input.normalization().mean());
   if (input.normalization().has_stddev()) {

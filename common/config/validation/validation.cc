@@ -93,7 +93,8 @@ void CheckEvaluation(const config::v1::EvaluationConfig& evaluation, const confi
                      ConfigProblems* problems) {
   problems->RequireNotNegative("evaluation.every_steps", evaluation.every_steps());
   const auto has_name = [&](const config::v1::InputConfig::Split& split) { return split.name() == evaluation.split(); };
-  if (!evaluation.split().empty() && !absl::c_any_of(input.split(), has_name)) {
+  const bool is_divided = input.test_fraction() > 0 && evaluation.split() == "test";
+  if (!evaluation.split().empty() && !is_divided && !absl::c_any_of(input.split(), has_name)) {
     problems->Add("evaluation.split",
                   absl::StrCat("is \"", evaluation.split(), "\", which is not a split of the input"));
   }

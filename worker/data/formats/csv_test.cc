@@ -1,5 +1,6 @@
 #include "lockstep/worker/data/formats/csv.h"
 
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -10,8 +11,9 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
-#include "lockstep/worker/data/formats/csv_fields.h"
+#include "lockstep/worker/data/csv/csv_fields.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
+#include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
 namespace lockstep {
 namespace {
@@ -47,6 +49,8 @@ TEST(CsvFieldsTest, TakesQuotesOff) {
   EXPECT_THAT(Fields("5\" pipe,2"), ElementsAre("5\" pipe", "2"));
   EXPECT_THAT(Fields("1,\"open"), ElementsAre("1", "DAMAGED"));
   EXPECT_THAT(Fields("\"a\"b,2"), ElementsAre("DAMAGED"));
+  EXPECT_THAT(Fields("1, \"a,b\" ,\t\"c\""), ElementsAre("1", "a,b", "c"));
+  EXPECT_THAT(Fields("1\t\"a\"\t2", '\t'), ElementsAre("1", "a", "2"));
 }
 
 class CsvTest : public ::testing::Test {
@@ -151,8 +155,10 @@ TEST_F(CsvTest, NamesTheDamagedLine) {
   expect("x,y\nabc,0\n", "t.csv:2: column \"x\" is \"abc\", expected a finite number");
   expect("x,y\nnan,0\n", "t.csv:2: column \"x\" is \"nan\"");
   expect("x,y\n1e99,0\n", "t.csv:2: column \"x\" is \"1e99\"");
-  expect("x,y\n,0\n", "t.csv:2: column \"x\" is \"\"");
-  expect("x,y\n1,1.5\n", "t.csv:2: column \"y\" is \"1.5\", expected an integer");
+  expect("x,y\n,0\n", "t.csv:2: column \"x\" is empty, expected a finite number; a column may have missing");
+  expect("x,y\n1,1.5\n", "t.csv:2: column \"y\" is \"1.5\", expected a class");
+  expect("x,y\n1,0\n1,cat\n",
+         "t.csv:3: column \"y\" is \"cat\", expected a class, an integer of 32 bits; if labels are words");
   expect("x,y\n1,-1\n", "t.csv:2: column \"y\" is \"-1\", expected a class");
   expect("\"x\",\"note\n\",y\n1,,0\n1,,99999999999\n", "t.csv:4: column \"y\"");
   expect("x,y\n1,0\n\"2,1\n3,1\n", "t.csv:3: a quoted field does not end");
@@ -176,22 +182,145 @@ TEST_F(CsvTest, NamesWhatIsWrongInTheConfiguration) {
   const auto expect = [&](const std::string& csv, const std::string& text) {
     ExpectError("x,y,x2,x2\n1,0,0,0\n", csv, absl::StatusCode::kInvalidArgument, text);
   };
-  expect("column { name: 'z' }", "csv column \"z\" is not among the 4 of the header line");
+  expect("column { name: 'z' }",
+         "t.csv:1: csv column \"z\" is not among the 4 of the header line: \"x\", \"y\", \"x2\"");
   expect("column { name: 'x2' }", "csv column \"x2\" is named twice");
+  ExpectError("x;y\n1;0\n", "column { name: 'x' }", absl::StatusCode::kInvalidArgument,
+              "t.csv:1: csv column \"x\" is not among the 1 of the header line: \"x;y\"; the separator may be \";\"");
   expect("column { name: 'x' } column { name: 'x' }", "csv column \"x\" is named twice");
   expect("column { name: 'x' }", "1 feature, 0 LABEL, 0 TARGET and 0 WEIGHT");
   expect("column { name: 'y' type: LABEL }", "0 feature, 1 LABEL");
   expect("", "0 feature");
-  expect("column { name: 'x' type: CATEGORY }", "of type CATEGORY has 0 categories");
   expect("column { name: 'x' category: 'a' }", "of type FLOAT has 1 categories");
   expect("column { name: 'x' type: CATEGORY category: 'a' category: 'a' }", "has the category \"a\" twice");
   expect("separator: '::'", "separator \"::\"");
   expect("separator: '\"'", "must be one byte, no quote");
 }
 
-TEST_F(CsvTest, RefusesGzippedFiles) {
-  ExpectError("\x1f\x8b\x08 whatever\n1\n", "no_header: true column { type: FLOAT } column { type: LABEL }",
-              absl::StatusCode::kDataLoss, "t.csv is gzipped");
+TEST_F(CsvTest, ReadsGzippedFiles) {
+  const std::string xy = "column { name: 'x' } column { name: 'y' type: LABEL }";
+  const std::string text = "x,y\n1,0\n2,1\n";
+  const uint32_t digest = Open(text, xy).value()->digest().crc32c();
+  const Batch batch = Read(Gzip(text), xy);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2));
+  EXPECT_EQ(Open(Gzip(text), xy).value()->digest().crc32c(), digest);
+  ExpectError(Gzip(text).substr(0, 20), xy, absl::StatusCode::kDataLoss, "t.csv: the compressed file ends early");
+}
+
+TEST_F(CsvTest, SkipsAByteOrderMarkAnywhere) {
+  const std::string in_order = "no_header: true column { type: FLOAT } column { type: LABEL }";
+  const Batch batch = Read(
+      "\xEF\xBB\xBF\"1\",0\n2,1\n\xEF\xBB\xBF"
+      "3,1\n\xEF\xBB\xBF\n",
+      in_order);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(CsvTest, ReadsLatin1Words) {
+  const std::string columns =
+      "column { name: 'Gr\xC3\xB6\xC3\x9F"
+      "e' } column { name: 'y' type: LABEL category: ['K\xC3\xB6ln', 'Rome'] }";
+  for (const char* const text : {"Gr\xF6\xDF"
+                                 "e,y\n1,K\xF6ln\n2,Rome\n",
+                                 "Gr\xC3\xB6\xC3\x9F"
+                                 "e,y\n1,K\xC3\xB6ln\n2, Rome \n"}) {
+    EXPECT_THAT(Read(text, columns).labels.flat<int32_t>(), ElementsAre(0, 1));
+  }
+  ExpectError(
+      "Gr\xF6\xDF"
+      "e,y\n1,M\xFCnster\n",
+      columns, absl::StatusCode::kDataLoss,
+      "column \"y\" is \"M\\xfcnster\", which is not UTF-8 and is read as Latin-1, expected one of its 2");
+}
+
+TEST_F(CsvTest, AMissingFieldHasAMeaningPerColumn) {
+  const std::string label = " column { name: 'y' type: LABEL }";
+  const std::string text = "a,b,y\n1,5,0\n,6,1\nNA,7,1\n3,,0\n";
+  const Batch batch =
+      Read(text, "column { name: 'a' missing { mean: true } } column { name: 'b' missing { default: '-1' } }" + label);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 5, 2, 6, 2, 7, 3, -1));
+  const Batch left =
+      Read(text, "column { name: 'a' missing { skip: true } } column { name: 'b' missing { skip: true } }" + label);
+  EXPECT_THAT(left.features.flat<float>(), ElementsAre(1, 5));
+  ExpectError(
+      text, "column { name: 'a' } column { name: 'b' type: SKIP }" + label, absl::StatusCode::kDataLoss,
+      "t.csv:3: column \"a\" is empty, expected a finite number; a column may have missing { default: \"...\" }, "
+      "mean: true or skip: true");
+  ExpectError("a,y\n0.5,0\n\"0,5\",1\n", "column { name: 'a' }" + label, absl::StatusCode::kDataLoss,
+              "column \"a\" is \"0,5\", expected a finite number; it has a decimal comma");
+}
+
+TEST_F(CsvTest, StandardizesByTheStatisticsOfItsRows) {
+  const auto dataset = Open("a,b,y\n1,7,0\n3,7,1\n5,7,1\nx,7,0\n",
+                            "column { name: 'a' standardize: true } column { name: 'b' standardize: true } "
+                            "column { name: 'y' type: LABEL }",
+                            "on_damage: SKIP_AND_COUNT");
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  Batch batch;
+  ASSERT_TRUE((*dataset)->Read({0, 1, 2}, &batch).ok());
+  const auto stddev = static_cast<float>(std::sqrt(8.0 / 3));
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(-2 / stddev, 0, 0, 0, 2 / stddev, 0));
+  const v1::DataDigest digest = (*dataset)->digest();
+  ASSERT_EQ(digest.prepared_size(), 2) << "the run's record has them";
+  EXPECT_EQ(digest.prepared(0).column(), "a");
+  EXPECT_EQ(digest.prepared(0).mean(), 3);
+  EXPECT_EQ(digest.prepared(0).stddev(), stddev);
+  EXPECT_EQ(digest.prepared(1).stddev(), 1) << "equal numbers become 0";
+}
+
+TEST_F(CsvTest, EachColumnOfARangeHasItsOwnStatistics) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"no,1,10\nyes,3,50\n", "no_header: true column { type: LABEL } column { name: 'p' count: 2 standardize: true }"},
+      {"y,p,q\nno,1,10\nyes,3,50\n",
+       "column { name: 'y' type: LABEL } column { name: 'p' last: 'q' standardize: true }"}};
+  for (const auto& [text, columns] : cases) {
+    const Batch batch = Read(text, columns);
+    EXPECT_THAT(batch.features.flat<float>(), ElementsAre(-1, -1, 1, 1)) << text;
+    EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 1));
+  }
+}
+
+TEST_F(CsvTest, CategoriesMayBeListedOneHotOrHashed) {
+  const std::string label = " column { name: 'y' type: LABEL }";
+  const std::string text = "a,y\nred,0\nblue,1\nred,1\n";
+  EXPECT_THAT(Read(text, "column { name: 'a' type: CATEGORY }" + label).features.flat<int32_t>(), ElementsAre(1, 0, 1));
+  const Batch one_hot = Read(text, "column { name: 'a' type: CATEGORY one_hot: true }" + label);
+  EXPECT_EQ(spec_.features_shape, Shape({2}));
+  EXPECT_THAT(one_hot.features.flat<float>(), ElementsAre(0, 1, 1, 0, 0, 1));
+  const Batch hashed = Read(text, "column { name: 'a' type: CATEGORY hash_buckets: 1000 }" + label);
+  EXPECT_THAT(hashed.features.flat<int32_t>(),
+              ElementsAre(StableHash("red") % 1000, StableHash("blue") % 1000, StableHash("red") % 1000));
+  const Batch hot = Read(text, "column { name: 'a' type: CATEGORY hash_buckets: 4 one_hot: true }" + label);
+  EXPECT_EQ(spec_.features_shape, Shape({4}));
+  EXPECT_EQ(hot.features.flat<float>()[StableHash("red") % 4], 1);
+}
+
+TEST_F(CsvTest, LabelsThatAreWordsAreListed) {
+  const std::string columns = "column { name: 'a' } column { name: 'y' type: LABEL }";
+  const Batch batch = Read("a,y\n1,yes\n2, no\n3,\"maybe\"\n4,no\n", columns);
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(2, 1, 0, 1));
+  EXPECT_EQ(spec_.classes, 3);
+  const auto dataset = Open("a,y\n1,yes\n2,no\n", columns);
+  EXPECT_EQ(dataset.value()->digest().prepared(0).column(), "a") << "the order of the features";
+  EXPECT_THAT(dataset.value()->digest().prepared(1).category(), ElementsAre("no", "yes"));
+  EXPECT_THAT(Read("a,y\n1,1.0\n2,0.0\n", columns).labels.flat<int32_t>(), ElementsAre(1, 0))
+      << "as pandas writes them";
+}
+
+TEST_F(CsvTest, KnowsTheRowsThatHoldNoExample) {
+  const auto dataset = Open("id,a,y\nu,1,0\nv,,1\n\nw,x,0\nz,4,1\n",
+                            "column { name: 'id' type: ID } column { name: 'a' } column { name: 'y' type: LABEL }",
+                            "on_damage: SKIP_AND_COUNT");
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->size(), 2);
+  ASSERT_EQ((*dataset)->rows(), 4);
+  EXPECT_EQ((*dataset)->id_name(), "id");
+  const int64_t examples[] = {0, -1, -1, 1};
+  const char* const ids[] = {"u", "v", "w", "z"};
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ((*dataset)->RowAt(i).example, examples[i]);
+    EXPECT_EQ((*dataset)->ReadId(i).value(), ids[i]);
+  }
 }
 
 TEST_F(CsvTest, NoticesThatTheFileHasChanged) {
@@ -266,6 +395,9 @@ TEST_F(CsvTest, APatternsFilesAreOneAfterTheOther) {
   EXPECT_EQ(Open("", columns).value()->digest().crc32c(), digest);
   EXPECT_TRUE(WriteFileAtomically(&fs_, "data-2.csv", "y,x\n2,3\n").ok());
   EXPECT_EQ(Open("", columns).status().message(), "data-2.csv: its header line is not that of data-1.csv");
+  EXPECT_TRUE(WriteFileAtomically(&fs_, "data-2.csv", "x,y\n3,2\n").ok());
+  file_ = "data-2.csv' file: 'data-1.csv";
+  EXPECT_THAT(Read("", columns).features.flat<float>(), ElementsAre(3, 1, 2)) << "several files, in their order";
   file_ = "none-*.csv";
   EXPECT_EQ(Open("", columns).status().message(), "no file matches none-*.csv");
 }
@@ -333,6 +465,23 @@ TEST_F(CsvOrderTest, ColumnsComeInTheOrderOfTheTrainSplitByName) {
   EXPECT_THAT(ReadTest(columns, "a,b\n1,2\n").features.flat<float>(), ElementsAre(2, 1));
   ASSERT_TRUE(fs_.Remove("train.csv").ok());
   EXPECT_THAT(ReadTest(columns, "a,b\n1,2\n").features.flat<float>(), ElementsAre(1, 2)) << "nobody knows another";
+}
+
+TEST_F(CsvOrderTest, AnotherSplitIsReadAsTheTrainSplitWas) {
+  const std::string columns =
+      "column { name: 'a' standardize: true missing { mean: true } } column { name: 'c' type: CATEGORY one_hot: true } "
+      "column { name: 'y' type: LABEL }";
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "a,c,y\n1,u,no\n3,v,yes\n").ok());
+  const Batch batch = ReadTest(columns, "y,c,a\nyes,v,\n");
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(0, 0, 1)) << "the mean, and the second of two categories";
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1));
+  ASSERT_TRUE(fs_.Remove("train.csv").ok());
+  EXPECT_THAT(ErrorOf(columns, columns, "a,c,y\n1,u,no\n"),
+              HasSubstr("csv column \"a\" needs the mean and standard deviation of the training split"));
+  const std::string prepared =
+      " prepared { column: 'a' mean: 2 stddev: 1 } prepared { column: 'c' stddev: 1 category: ['u', 'v'] } "
+      "prepared { column: 'y' stddev: 1 category: ['no', 'yes'] }";
+  EXPECT_THAT(ReadTest(columns + prepared, "a,c,y\n5,u,yes\n").features.flat<float>(), ElementsAre(3, 1, 0));
 }
 
 TEST_F(CsvOrderTest, ARangeWithOtherColumnsIsRefused) {

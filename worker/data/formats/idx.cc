@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/crc32c.h"
+#include "lockstep/common/io/foreign_file.h"
 #include "lockstep/worker/data/records/gzip_reader.h"
 
 namespace lockstep {
@@ -44,6 +45,23 @@ class SequentialReader {
   uint64_t offset_ = 0;
 };
 
+// Says what the elements of another IDX array are; empty if it is none.
+const char* OtherElements(absl::string_view magic) {
+  if (magic[0] != 0 || magic[1] != 0) return "";
+  switch (ByteAt(magic, 2)) {
+    case 0x0b:
+      return "; its elements are integers of 16 bits";
+    case 0x0c:
+      return "; its elements are integers of 32 bits";
+    case 0x0d:
+      return "; its elements are floats";
+    case 0x0e:
+      return "; its elements are doubles";
+    default:
+      return "";
+  }
+}
+
 absl::StatusOr<std::vector<int64_t>> ReadHeader(SequentialReader* reader, const std::string& path, int min_rank,
                                                 int max_rank) {
   ASSIGN_OR_RETURN(const std::string magic, reader->Read(4));
@@ -53,9 +71,15 @@ absl::StatusOr<std::vector<int64_t>> ReadHeader(SequentialReader* reader, const 
   }
   const int rank = ByteAt(magic, 3);
   if (magic[0] != 0 || magic[1] != 0 || ByteAt(magic, 2) != kUnsignedByte || rank < min_rank || rank > max_rank) {
+    const std::string foreign = ForeignFormat(magic);
+    if (!foreign.empty() || magic[0] == '<') {
+      return absl::DataLossError(
+          absl::StrCat(path, ": no IDX array; ",
+                       foreign.empty() ? "it is a web page (HTML) or XML: download the file itself" : foreign));
+    }
     return absl::DataLossError(absl::StrFormat(
-        "%s: starts with %02x %02x %02x %02x, expected 00 00 08 %02x (an IDX array of bytes with %d dimensions)", path,
-        ByteAt(magic, 0), ByteAt(magic, 1), ByteAt(magic, 2), rank, min_rank, min_rank));
+        "%s: starts with %02x %02x %02x %02x, expected 00 00 08 %02x (an IDX array of bytes with %d dimensions)%s",
+        path, ByteAt(magic, 0), ByteAt(magic, 1), ByteAt(magic, 2), rank, min_rank, min_rank, OtherElements(magic)));
   }
   ASSIGN_OR_RETURN(const std::string sizes, reader->Read(4 * rank));
   if (sizes.size() < 4 * static_cast<size_t>(rank)) {

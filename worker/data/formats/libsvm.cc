@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
@@ -28,8 +30,9 @@ absl::string_view NextWord(absl::string_view* text) {
 class LibsvmFormat : public RecordFormat {
  public:
   LibsvmFormat(const ExampleSpec& spec, const config::v1::InputConfig::Libsvm& config)
-      : RecordFormat(spec, /*has_weights=*/false, absl::StrCat("libsvm 1 ", config.SerializeAsString())),
+      : RecordFormat(spec, /*has_weights=*/false, absl::StrCat("libsvm 2 ", config.SerializeAsString())),
         features_(config.features()),
+        first_(config.zero_based() ? 0 : 1),
         binary_labels_(config.binary_labels()) {}
 
   bool is_text() const override { return true; }
@@ -37,34 +40,47 @@ class LibsvmFormat : public RecordFormat {
   absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const override {
     absl::optional<Piece> line = NextLine(data, at_end);
     if (!line.has_value() || line->kind != Kind::kRecord) return line;
-    if (absl::StripLeadingAsciiWhitespace(data.substr(0, line->size))[0] == '#') line->kind = Kind::kBlank;
+    const absl::string_view text = absl::StripLeadingAsciiWhitespace(WithoutByteOrderMark(data.substr(0, line->size)));
+    if (text.empty() || text[0] == '#') line->kind = Kind::kBlank;
     return line;
   }
 
   absl::Status Parse(absl::string_view record, const ExampleSlot& out) const override {
-    absl::string_view rest = record.substr(0, record.find('#'));
+    absl::string_view rest = WithoutByteOrderMark(record.substr(0, record.find('#')));
     RETURN_IF_ERROR(ParseLabel(NextWord(&rest), out));
     std::fill_n(out.features, features_, 0.0f);
-    int64_t last = 0;
+    std::vector<int64_t> indices;
     for (absl::string_view word = NextWord(&rest); !word.empty(); word = NextWord(&rest)) {
       const size_t colon = word.find(':');
+      // The group of a ranking, of no use here.
+      if (indices.empty() && absl::StartsWith(word, "qid:")) continue;
       int64_t index = 0;
       float value = 0;
       if (colon == absl::string_view::npos || !absl::SimpleAtoi(word.substr(0, colon), &index) ||
           !absl::SimpleAtof(word.substr(colon + 1), &value) || !std::isfinite(value)) {
         return absl::DataLossError(absl::StrCat("\"", word.substr(0, 40), "\" is not index:value"));
       }
-      if (index <= last || index > features_) {
+      if (index < first_ || index > features_ - 1 + first_) {
+        const bool looks_zero_based = index == 0 && first_ == 1;
         return absl::DataLossError(
-            absl::StrCat("index ", index, " after ", last, "; indices rise from 1 to ", features_));
+            absl::StrCat("index ", index, "; indices go from ", first_, " to ", features_ - 1 + first_,
+                         looks_zero_based ? "; if the file's begin at 0, set zero_based: true" : ""));
       }
-      out.features[index - 1] = value;
-      last = index;
+      out.features[index - first_] = value;
+      indices.push_back(index);
     }
-    return absl::OkStatus();
+    return CheckOnce(&indices);
   }
 
  private:
+  // They need not rise.
+  static absl::Status CheckOnce(std::vector<int64_t>* indices) {
+    if (!std::is_sorted(indices->begin(), indices->end())) std::sort(indices->begin(), indices->end());
+    const auto twice = std::adjacent_find(indices->begin(), indices->end());
+    if (twice == indices->end()) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("index ", *twice, " is there twice"));
+  }
+
   absl::Status ParseLabel(absl::string_view word, const ExampleSlot& out) const {
     // Many files write classes as "+1" or "1.0".
     double value = 0;
@@ -87,6 +103,8 @@ class LibsvmFormat : public RecordFormat {
   }
 
   const int64_t features_;
+  // The smallest index.
+  const int64_t first_;
   const bool binary_labels_;
 };
 

@@ -59,6 +59,22 @@ TEST_F(LibsvmTest, FillsUpWithZeros) {
   EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(2, 0, 1));
 }
 
+TEST_F(LibsvmTest, ReadsIndicesFromZeroWhenAskedTo) {
+  auto dataset = Open("1 0:5 2:7\n", "features: 3 zero_based: true");
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(ReadAll(**dataset).features.flat<float>(), ElementsAre(5, 0, 7));
+}
+
+TEST_F(LibsvmTest, ReadsWhatOtherProgramsWrite) {
+  auto dataset = Open(
+      "\xEF\xBB\xBF# mark, then a comment\n1 qid:4 2:5 1:3 # unsorted\n\xEF\xBB\xBF"
+      "0 1:2\n",
+      "features: 2");
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_THAT(ReadAll(**dataset).features.flat<float>(), ElementsAre(3, 5, 2, 0));
+  EXPECT_THAT(ReadAll(**dataset).labels.flat<int32_t>(), ElementsAre(1, 0));
+}
+
 TEST_F(LibsvmTest, MapsBinaryLabels) {
   auto dataset = Open("+1 1:1\n-1 1:2\n1.0 1:3\n", "features: 1 binary_labels: true");
   ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -79,9 +95,13 @@ TEST_F(LibsvmTest, NamesTheDamagedLine) {
   ExpectError("-1 1:1\n", "features: 2", "a1a:1: the label is -1, expected a class");
   ExpectError("1e300 1:1\n", "features: 2", "the label is 1e300");
   ExpectError("0 1:1\n", "features: 2 binary_labels: true", "the label is 0, expected -1 or +1");
-  ExpectError("1 3:1\n", "features: 2", "a1a:1: index 3 after 0; indices rise from 1 to 2");
-  ExpectError("1 0:1\n", "features: 2", "index 0 after 0");
-  ExpectError("1 2:1 2:1\n", "features: 2", "index 2 after 2");
+  ExpectError("1 3:1\n", "features: 2", "a1a:1: index 3; indices go from 1 to 2");
+  ExpectError("1 0:1\n", "features: 2",
+              "index 0; indices go from 1 to 2; if the file's begin at 0, set zero_based: true");
+  ExpectError("1 2:1 2:1\n", "features: 2", "index 2 is there twice");
+  ExpectError("1 2:1 1:3 2:1\n", "features: 2", "index 2 is there twice");
+  ExpectError("1 2:1 qid:3\n", "features: 2", "\"qid:3\" is not index:value");
+  ExpectError("1 2:1\n", "features: 2 zero_based: true", "index 2; indices go from 0 to 1");
   ExpectError("1 2=1\n", "features: 2", "\"2=1\" is not index:value");
   ExpectError("1 2:inf\n", "features: 2", "\"2:inf\" is not index:value");
   ExpectError("", "features: 2", "holds no example");

@@ -3,12 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/optional.h"
-#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/io/file_pattern.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/worker/data/formats/csv.h"
@@ -20,6 +20,7 @@
 #include "lockstep/worker/data/normalization.h"
 #include "lockstep/worker/data/records/record_dataset.h"
 #include "lockstep/worker/data/registry/dataset_registry.h"
+#include "lockstep/worker/data/row_subset.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +39,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecords(std::unique_ptr<RecordForma
 
 std::vector<RecordFile> AsRecordFiles(const std::vector<std::string>& paths) {
   std::vector<RecordFile> files;
-  for (const std::string& path : paths) files.push_back({path});
+  for (const std::string& path : paths) {
+    files.emplace_back();
+    files.back().path = path;
+  }
   return files;
 }
 
@@ -57,9 +61,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTfRecords(const config::v1::InputCo
                                                        const config::v1::InputConfig& config,
                                                        const DatasetOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(tfrecord.file(), options));
+  std::vector<RecordFile> files = AsRecordFiles(paths);
   ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format,
-                   OpenTfExampleFormat(options.fs, paths, tfrecord, config.on_damage(), options.labels_optional));
-  return OpenRecords(std::move(format), AsRecordFiles(paths), config, options);
+                   OpenTfExampleFormat(options.fs, &files, tfrecord, config.on_damage(), options.labels_optional));
+  return OpenRecords(std::move(format), std::move(files), config, options);
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig::Split& split,
@@ -108,50 +113,58 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRegistered(const config::v1::InputC
   return dataset;
 }
 
-// Returns the column order with which the model is trained. Returns nullopt for the train split itself, and if its file
-// cannot be read, for example on another machine than the run's; then a file's own order counts.
-absl::optional<CsvOrder> TrainOrder(const config::v1::InputConfig& config, absl::string_view split_name,
-                                    const DatasetOptions& options) {
-  for (const config::v1::InputConfig::Split& split : config.split()) {
-    if (split.name() != "train" || !split.has_csv()) continue;
-    if (split_name == split.name()) return absl::nullopt;
-    const auto paths = MatchFiles(options.fs, Path(split.csv().file(), options));
-    if (!paths.ok() || paths->empty()) return absl::nullopt;
-    auto order = ReadCsvOrder(options.fs, paths->front(), split.csv());
-    if (order.ok()) return *std::move(order);
-    LOG(WARNING) << "columns are taken in the order of split \"" << split_name
-                 << "\", not in that of the train split: " << order.status().message();
-    return absl::nullopt;
-  }
-  return absl::nullopt;
+constexpr char kTrain[] = "train";
+constexpr char kTest[] = "test";
+
+const config::v1::InputConfig::Split* FindSplit(const config::v1::InputConfig& config, absl::string_view name) {
+  const auto found = absl::c_find_if(
+      config.split(), [name](const config::v1::InputConfig::Split& split) { return split.name() == name; });
+  return found == config.split().end() ? nullptr : &*found;
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputConfig::Split& split,
-                                                      const config::v1::InputConfig& config,
-                                                      const DatasetOptions& options) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(options.fs, Path(split.csv().file(), options)));
-  ASSIGN_OR_RETURN(CsvFiles csv, OpenCsv(options.fs, paths, split.csv(), options.labels_optional,
-                                         TrainOrder(config, split.name(), options)));
-  return OpenRecords(std::move(csv.format), std::move(csv.files), config, options);
-}
+bool IsDivided(const config::v1::InputConfig& config) { return config.test_fraction() > 0; }
 
-absl::StatusOr<config::v1::InputConfig::Split> FindSplit(const config::v1::InputConfig& config,
-                                                         absl::string_view name) {
+// Returns the split that has the rows of the split with this name.
+absl::StatusOr<config::v1::InputConfig::Split> SourceOfSplit(const config::v1::InputConfig& config,
+                                                             absl::string_view name) {
+  const config::v1::InputConfig::Split* found = FindSplit(config, name);
+  if (found == nullptr && IsDivided(config) && name == kTest) found = FindSplit(config, kTrain);
+  if (found != nullptr) return *found;
   std::vector<std::string> names;
   for (const config::v1::InputConfig::Split& split : config.split()) {
-    if (split.name() == name) return split;
     names.push_back(absl::StrCat("\"", split.name(), "\""));
   }
   return absl::NotFoundError(
       absl::StrCat("input has no split \"", name, "\", it has ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
 }
 
-}  // namespace
+absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputConfig::Split& split,
+                                                      const config::v1::InputConfig& config, uint64_t seed,
+                                                      const DatasetOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(split.csv().file(), options));
+  CsvOptions csv_options;
+  csv_options.labels_optional = options.labels_optional;
+  csv_options.survey.scan = {config.on_damage(), options.progress};
+  if (IsDivided(config)) {
+    csv_options.survey.counts = [seed, fraction = config.test_fraction()](int64_t row) {
+      return !IsTestRow(seed, row, fraction);
+    };
+  }
+  const config::v1::InputConfig::Split* const train = FindSplit(config, kTrain);
+  if (train != nullptr && train->has_csv() && split.name() != kTrain) {
+    csv_options.train = &train->csv();
+    // If there are none, OpenCsv reports it.
+    const auto train_paths = Paths(train->csv().file(), options);
+    if (train_paths.ok()) csv_options.train_paths = *train_paths;
+  }
+  ASSIGN_OR_RETURN(CsvFiles csv, OpenCsv(options.fs, paths, split.csv(), csv_options));
+  return OpenRecords(std::move(csv.format), std::move(csv.files), config, options);
+}
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config,
-                                                     absl::string_view split_name, uint64_t seed,
-                                                     const DatasetOptions& options) {
-  ASSIGN_OR_RETURN(const config::v1::InputConfig::Split split, FindSplit(config, split_name));
+// Opens all rows of the split, normalized.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenRows(const config::v1::InputConfig& config,
+                                                  const config::v1::InputConfig::Split& split, uint64_t seed,
+                                                  const DatasetOptions& options) {
   ASSIGN_OR_RETURN(const Normalization normalization, Normalization::Create(config.normalization()));
   std::unique_ptr<Dataset> dataset;
   switch (split.source_case()) {
@@ -164,13 +177,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConf
       break;
     }
     case config::v1::InputConfig::Split::kCsv: {
-      ASSIGN_OR_RETURN(dataset, OpenCsvSplit(split, config, options));
+      ASSIGN_OR_RETURN(dataset, OpenCsvSplit(split, config, seed, options));
       break;
     }
     case config::v1::InputConfig::Split::kLibsvm: {
       ASSIGN_OR_RETURN(std::unique_ptr<RecordFormat> format, CreateLibsvmFormat(split.libsvm()));
-      ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       MatchFiles(options.fs, Path(split.libsvm().file(), options)));
+      ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(split.libsvm().file(), options));
       ASSIGN_OR_RETURN(dataset, OpenRecords(std::move(format), AsRecordFiles(paths), config, options));
       break;
     }
@@ -188,9 +200,38 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConf
       break;
     }
     default:
-      return absl::InvalidArgumentError(absl::StrCat("input split \"", split_name, "\" has no source"));
+      return absl::InvalidArgumentError(absl::StrCat("input split \"", split.name(), "\" has no source"));
   }
   return NormalizeFeatures(std::move(dataset), normalization);
+}
+
+// Says of a missing file whether its directory is missing, too.
+absl::Status WithReason(const absl::Status& status, const config::v1::InputConfig::Split& split,
+                        const DatasetOptions& options) {
+  if (!absl::IsNotFound(status)) return status;
+  for (const std::string& name : InputFilesOf(split)) {
+    const std::string path = Path(name, options);
+    const absl::StatusOr<bool> exists = options.fs->Exists(path);
+    if (IsFilePattern(path) || !exists.ok() || *exists) continue;
+    return absl::NotFoundError(absl::StrCat(status.message(), WhyAbsent(options.fs, path)));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config,
+                                                     absl::string_view split_name, uint64_t seed,
+                                                     const DatasetOptions& options) {
+  ASSIGN_OR_RETURN(const config::v1::InputConfig::Split split, SourceOfSplit(config, split_name));
+  absl::StatusOr<std::unique_ptr<Dataset>> rows = OpenRows(config, split, seed, options);
+  if (!rows.ok()) return WithReason(rows.status(), split, options);
+  std::unique_ptr<Dataset> dataset = *std::move(rows);
+  if (!IsDivided(config) || split.name() != kTrain) return dataset;
+  const bool wants_test = split_name == kTest;
+  return SelectRows(std::move(dataset), [seed, wants_test, fraction = config.test_fraction()](int64_t row) {
+    return IsTestRow(seed, row, fraction) == wants_test;
+  });
 }
 
 }  // namespace lockstep

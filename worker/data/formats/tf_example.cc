@@ -6,13 +6,16 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/v1/example.pb.h"
 #include "lockstep/worker/data/normalization.h"
+#include "lockstep/worker/data/records/data_file.h"
 
 namespace lockstep {
 namespace {
@@ -21,6 +24,9 @@ constexpr uint64_t kMaxPayload = uint64_t{1} << 30;
 constexpr int64_t kMaxElements = int64_t{1} << 30;
 constexpr size_t kLengthBytes = 12;
 constexpr size_t kChecksumBytes = 4;
+// Keys shown in an error, and bytes of each.
+constexpr size_t kShownKeys = 8;
+constexpr size_t kShownBytes = 40;
 
 absl::string_view NameOf(v1::Feature::KindCase kind) {
   switch (kind) {
@@ -49,12 +55,24 @@ int64_t Elements(const v1::Feature& feature) {
   }
 }
 
+// Returns the names of the example's features, sorted, for an error.
+std::string KeysOf(const v1::Example& example) {
+  if (!example.GetReflection()->GetUnknownFields(example).empty())
+    return "it is no tf.train.Example, perhaps a SequenceExample";
+  std::vector<std::string> keys;
+  for (const auto& [key, feature] : example.features().feature()) {
+    keys.push_back(absl::StrCat("\"", absl::CHexEscape(key.substr(0, kShownBytes)), "\""));
+  }
+  std::sort(keys.begin(), keys.end());
+  const size_t count = keys.size();
+  keys.resize(std::min(count, kShownKeys));
+  return absl::StrCat("it has ", count, ": ", absl::StrJoin(keys, ", "), count > kShownKeys ? ", ..." : "");
+}
+
 absl::StatusOr<const v1::Feature*> Find(const v1::Example& example, const std::string& key) {
   const auto found = example.features().feature().find(key);
-  if (found == example.features().feature().end()) {
-    return absl::DataLossError(absl::StrCat("the example has no feature \"", key, "\""));
-  }
-  return &found->second;
+  if (found != example.features().feature().end()) return &found->second;
+  return absl::DataLossError(absl::StrCat("the example has no feature \"", key, "\"; ", KeysOf(example)));
 }
 
 absl::Status CopyFloats(const std::string& key, const v1::FloatList& list, float* out) {
@@ -223,16 +241,18 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payloa
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
+absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, std::vector<RecordFile>* files,
                                                                   const config::v1::InputConfig::TfRecord& config,
                                                                   config::v1::InputConfig::OnDamage on_damage,
                                                                   bool labels_optional) {
-  if (paths.empty()) return absl::InvalidArgumentError("input.split.tfrecord.file is empty");
+  if (files->empty()) return absl::InvalidArgumentError("input.split.tfrecord.file is empty");
   ASSIGN_OR_RETURN(const Shape shape, FeatureShape(config));
-  absl::Status first_error = absl::DataLossError(absl::StrCat(paths[0], ": holds no record"));
+  absl::Status first_error = absl::DataLossError(absl::StrCat(files->front().path, ": holds no record"));
   bool failed = false;
-  for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<RecordReader> reader, RecordReader::Open(fs, path, kMaxPayload));
+  for (RecordFile& file : *files) {
+    const std::string& path = file.path;
+    ASSIGN_OR_RETURN(file.contents, OpenDataFile(fs, path, DataFileKind::kTfRecord));
+    const std::unique_ptr<RecordReader> reader = RecordReader::FromFile(path, file.contents, kMaxPayload);
     for (uint64_t offset = 0; offset < reader->size();) {
       std::string payload;
       const absl::StatusOr<RecordReader::Position> position = reader->SkipAt(offset);

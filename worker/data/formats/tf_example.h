@@ -9,6 +9,7 @@
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/input.pb.h"
 #include "lockstep/worker/data/records/record_format.h"
+#include "lockstep/worker/data/records/record_scanner.h"
 
 namespace lockstep {
 
@@ -19,7 +20,8 @@ namespace lockstep {
 // names the field; NotFound; DataLoss if no record has both keys (or, with FAIL, the first one is damaged). With
 // `labels_optional`, a first record without the label's key means that the data have no labels
 // (RecordFormat::has_labels).
-absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, const std::vector<std::string>& paths,
+// Opens `files` as far as it reads them (RecordFile::contents); they may be compressed (OpenDataFile).
+absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs, std::vector<RecordFile>* files,
                                                                   const config::v1::InputConfig::TfRecord& config,
                                                                   config::v1::InputConfig::OnDamage on_damage,
                                                                   bool labels_optional = false);

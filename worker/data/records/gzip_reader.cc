@@ -57,6 +57,14 @@ absl::Status GzipReader::FillInput() {
   return absl::OkStatus();
 }
 
+void GzipReader::SkipZeros() {
+  is_padded_ = true;
+  while (stream_->avail_in > 0 && *stream_->next_in == 0) {
+    ++stream_->next_in;
+    --stream_->avail_in;
+  }
+}
+
 // Produces at least one byte unless the contents have ended.
 absl::Status GzipReader::Inflate(char* out, size_t capacity, size_t* produced) {
   stream_->next_out = reinterpret_cast<Bytef*>(out);
@@ -68,6 +76,16 @@ absl::Status GzipReader::Inflate(char* out, size_t capacity, size_t* produced) {
       return absl::DataLossError(
           absl::StrCat(name_, ": the compressed file ends early, after ", file_->size(), " bytes"));
     }
+    if (member_ended_ && has_member_ && *stream_->next_in == 0) {
+      SkipZeros();
+      continue;
+    }
+    if (is_padded_) {
+      return absl::DataLossError(absl::StrCat(name_, ": the compressed data ends and zeros follow, but byte ",
+                                              file_offset_ - stream_->avail_in, " of ", file_->size(),
+                                              " is neither zero nor the end"));
+    }
+    has_member_ = true;
     if (member_ended_) CHECK_EQ(inflateReset(stream_.get()), Z_OK);
     member_ended_ = false;
     const int result = inflate(stream_.get(), Z_NO_FLUSH);

@@ -15,7 +15,8 @@ namespace lockstep {
 // Returns true if the file starts like a gzip member (RFC 1952).
 absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
 
-// Inflates a gzipped file from its start; consecutive members count as one. Reads the file in chunks, so a damaged one
+// Inflates a gzipped file from its start; consecutive members count as one, and zeros behind the last one
+// are padding. Reads the file in chunks, so a damaged one
 // costs no memory. `file` must outlive the reader. Not thread-safe.
 class GzipReader {
  public:
@@ -26,11 +27,13 @@ class GzipReader {
   GzipReader& operator=(const GzipReader&) = delete;
 
   // Returns the next `n` bytes; fewer only at the end of the contents, none after that.
-  // Errors: DataLoss for bytes that do not inflate, a wrong checksum or a file that ends too early.
+  // Errors: DataLoss for bytes that do not inflate, a wrong checksum, bytes behind padding or a file that ends too
+  // early.
   absl::StatusOr<std::string> Read(uint64_t n);
 
  private:
   absl::Status FillInput();
+  void SkipZeros();
   absl::Status Inflate(char* out, size_t capacity, size_t* produced);
 
   const RandomAccessFile* const file_;
@@ -40,6 +43,9 @@ class GzipReader {
   uint64_t file_offset_ = 0;
   // True between two members and at the end.
   bool member_ended_ = true;
+  // True once a member has begun, and once zeros follow the last one.
+  bool has_member_ = false;
+  bool is_padded_ = false;
 };
 
 }  // namespace lockstep

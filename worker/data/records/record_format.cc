@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/io/crc32c.h"
 
@@ -15,6 +16,13 @@ constexpr size_t kMaxLineBytes = 64 << 20;
 
 RecordFormat::RecordFormat(const ExampleSpec& spec, bool has_weights, std::string fingerprint, bool has_labels)
     : spec_(spec), has_weights_(has_weights), has_labels_(has_labels), fingerprint_(std::move(fingerprint)) {}
+
+absl::string_view WithoutByteOrderMark(absl::string_view text) {
+  return absl::StartsWith(text, "\xEF\xBB\xBF") ? text.substr(3) : text;
+}
+
+absl::Status LeftOut() { return absl::FailedPreconditionError("left out"); }
+bool IsLeftOut(const absl::Status& status) { return absl::IsFailedPrecondition(status); }
 
 absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end) {
   RecordFormat::Piece piece;

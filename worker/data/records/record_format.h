@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "lockstep/v1/data.pb.h"
 #include "lockstep/worker/data/batch.h"
 #include "lockstep/worker/data/batch_source.h"
 
@@ -58,8 +59,16 @@ class RecordFormat {
   // Returns the first piece of `data`, which is not empty; nullopt if it needs more of the file, never if `at_end`.
   virtual absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const = 0;
 
-  // Errors: DataLoss describes the damage, without the file's name.
+  // Errors: DataLoss describes the damage, without the file's name; LeftOut.
   virtual absl::Status Parse(absl::string_view record, const ExampleSlot& out) const = 0;
+
+  // Adds the properties of the training split that records are parsed with.
+  virtual void AddPreparation(v1::DataDigest* digest) const {}
+
+  // Name of the column that identifies rows; empty if there is none.
+  virtual std::string id_name() const { return ""; }
+  // Returns a record's text in that column; empty if a damaged record has none.
+  virtual std::string IdOf(absl::string_view record) const { return ""; }
 
  protected:
   RecordFormat(const ExampleSpec& spec, bool has_weights, std::string fingerprint, bool has_labels = true);
@@ -70,6 +79,13 @@ class RecordFormat {
   const bool has_labels_;
   const std::string fingerprint_;
 };
+
+// The status of a good record that the configuration leaves out.
+absl::Status LeftOut();
+bool IsLeftOut(const absl::Status& status);
+
+// Returns `text` without the byte order mark of UTF-8, with which a file or, after `cat`, a part of one may begin.
+absl::string_view WithoutByteOrderMark(absl::string_view text);
 
 // NextPiece for lines that end in LF or CR LF; the last line may end without. Lines without a visible character are
 // blank.

@@ -17,8 +17,9 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr uint64_t kEntryBytes = 16;
+constexpr uint64_t kRowNumberBytes = 8;
 constexpr uint64_t kTrailerBytes = kDataIdentityBytes + 3 * 8 + 3 * 4;
 constexpr uint64_t kMaxBytesInMemory = 64 << 20;
 constexpr size_t kChunkBytes = 1 << 20;
@@ -66,11 +67,17 @@ class RecordIndex::Builder {
   }
 
   absl::Status Add(const FoundRecord& record) {
-    if (record.size > std::numeric_limits<uint32_t>::max()) {
+    uint64_t size = record.size;
+    if (!record.is_example) {
+      without_example_.push_back(rows_);
+      size = std::min<uint64_t>(size, std::numeric_limits<uint32_t>::max());
+    }
+    ++rows_;
+    if (size > std::numeric_limits<uint32_t>::max()) {
       return absl::DataLossError(absl::StrCat("a record of ", record.size, " bytes at byte ", record.offset));
     }
     AppendLittleEndian<uint64_t>(&entries_, record.offset);
-    AppendLittleEndian<uint32_t>(&entries_, static_cast<uint32_t>(record.size));
+    AppendLittleEndian<uint32_t>(&entries_, static_cast<uint32_t>(size));
     AppendLittleEndian<uint32_t>(&entries_, record.crc32c);
     if (!path_.empty() && entries_.size() >= kChunkBytes) Flush();
     return file_status_;
@@ -79,12 +86,19 @@ class RecordIndex::Builder {
   // The index file's own error, to distinguish it from other errors of a scan.
   const absl::Status& file_status() const { return file_status_; }
 
-  // Returns the entries if there is no path.
-  std::string Release() { return std::move(entries_); }
+  // Moves the entries to an index that has no file.
+  void Release(RecordIndex* index) {
+    index->entries_ = std::move(entries_);
+    index->without_example_ = std::move(without_example_);
+  }
 
   // Returns the index from its file if there is a path. Loads it before making it visible, since another host may then
   // replace it.
   absl::StatusOr<std::unique_ptr<RecordIndex>> Finish(const std::string& identity, const ScanResult& summary) {
+    for (const int64_t row : without_example_) {
+      AppendLittleEndian<uint64_t>(&entries_, static_cast<uint64_t>(row));
+      if (entries_.size() >= kChunkBytes) Flush();
+    }
     Flush();
     RETURN_IF_ERROR(file_status_);
     RETURN_IF_ERROR(file_->Append(Trailer(identity, summary, crc_)));
@@ -112,6 +126,8 @@ class RecordIndex::Builder {
   absl::Status file_status_;
   std::string entries_;
   uint32_t crc_ = 0;
+  int64_t rows_ = 0;
+  std::vector<int64_t> without_example_;
 };
 
 absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, const RandomAccessFile& contents,
@@ -149,7 +165,7 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Open(FileSystem* fs, c
   std::unique_ptr<RecordIndex> index(new RecordIndex);
   Builder builder(fs, "", contents.size());
   ASSIGN_OR_RETURN(index->summary_, scan(&builder));
-  index->entries_ = builder.Release();
+  builder.Release(index.get());
   return index;
 }
 
@@ -168,7 +184,13 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Load(FileSystem* fs, c
   const char* const numbers = trailer.data() + kDataIdentityBytes;
   index->summary_ = {LoadLittleEndian<int64_t>(numbers), LoadLittleEndian<int64_t>(numbers + 8),
                      LoadLittleEndian<int64_t>(numbers + 16), LoadLittleEndian<uint32_t>(numbers + 24)};
-  const uint64_t entries_bytes = size - kTrailerBytes;
+  const int64_t records = index->summary_.records, damaged = index->summary_.damaged;
+  const auto most = static_cast<int64_t>(size);
+  if (records < 0 || damaged < 0 || records > most || damaged > most) return Stale("it is damaged");
+  const uint64_t entries_bytes = static_cast<uint64_t>(index->rows()) * kEntryBytes;
+  if (size - kTrailerBytes != entries_bytes + static_cast<uint64_t>(damaged) * kRowNumberBytes) {
+    return Stale("it is damaged");
+  }
   uint32_t crc = 0;
   std::string chunk;
   for (uint64_t offset = 0; offset < entries_bytes; offset += chunk.size()) {
@@ -178,17 +200,55 @@ absl::StatusOr<std::unique_ptr<RecordIndex>> RecordIndex::Load(FileSystem* fs, c
     if (!LieWithin(data_bytes, chunk)) return Stale("an entry lies outside the data");
     if (entries_bytes <= kMaxBytesInMemory) index->entries_ += chunk;
   }
-  const bool right_size =
-      entries_bytes % kEntryBytes == 0 && entries_bytes / kEntryBytes == static_cast<uint64_t>(index->summary_.records);
+  RETURN_IF_ERROR(index->LoadRowsWithoutExample(entries_bytes, &crc));
   const int64_t max_label = index->summary_.max_label;
   if (max_label < -1 || max_label > std::numeric_limits<int32_t>::max()) return Stale("no class is so large");
-  if (!right_size || Trailer(expected_identity, index->summary_, crc) != trailer) return Stale("it is damaged");
+  if (Trailer(expected_identity, index->summary_, crc) != trailer) return Stale("it is damaged");
   if (entries_bytes <= kMaxBytesInMemory) index->file_.reset();
   return index;
 }
 
-absl::StatusOr<RecordIndex::Record> RecordIndex::Get(int64_t i) const {
-  const uint64_t place = static_cast<uint64_t>(i) * kEntryBytes;
+absl::Status RecordIndex::LoadRowsWithoutExample(uint64_t begin, uint32_t* crc) {
+  without_example_.reserve(static_cast<size_t>(summary_.damaged));
+  std::string chunk;
+  for (int64_t left = summary_.damaged; left > 0; begin += chunk.size()) {
+    const auto count = std::min<int64_t>(left, kChunkBytes / kRowNumberBytes);
+    chunk.resize(static_cast<size_t>(count) * kRowNumberBytes);
+    RETURN_IF_ERROR(file_->Read(begin, chunk.size(), &chunk[0]));
+    *crc = ExtendCrc32c(*crc, chunk);
+    for (size_t at = 0; at < chunk.size(); at += kRowNumberBytes) {
+      const auto row = LoadLittleEndian<int64_t>(chunk.data() + at);
+      const int64_t before = without_example_.empty() ? -1 : without_example_.back();
+      if (row <= before || row >= rows()) return Stale("a row without an example is out of order");
+      without_example_.push_back(row);
+    }
+    left -= count;
+  }
+  return absl::OkStatus();
+}
+
+int64_t RecordIndex::RowOf(int64_t example) const {
+  // The number of rows without an example that precede it: each of them, the j-th, follows row - j examples.
+  int64_t low = 0, high = static_cast<int64_t>(without_example_.size());
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (without_example_[middle] - middle <= example) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return example + low;
+}
+
+int64_t RecordIndex::ExampleOf(int64_t row) const {
+  const auto found = std::lower_bound(without_example_.begin(), without_example_.end(), row);
+  if (found != without_example_.end() && *found == row) return -1;
+  return row - (found - without_example_.begin());
+}
+
+absl::StatusOr<RecordIndex::Record> RecordIndex::Get(int64_t row) const {
+  const uint64_t place = static_cast<uint64_t>(row) * kEntryBytes;
   char buffer[kEntryBytes];
   const char* entry = entries_.data() + place;
   if (file_ != nullptr) {

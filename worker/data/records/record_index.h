@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "lockstep/common/io/file_system.h"
@@ -19,15 +20,17 @@ struct IndexOptions {
   ScanOptions scan;
 };
 
-// The positions of a file's records, for random access to them. Built by reading the file once, then kept in a file of
-// its own. That file is used again while the data (their DataIdentity), the format and its options are the same and the
-// checksum is right, and rebuilt otherwise. A directory that cannot be written to costs only a warning. Several hosts
-// may share one: an index is read back before it gets its name, so that another host's is never mistaken for it. Small
-// indexes are held in memory, large ones are read in ranges. Constant, thread-safe.
+// The positions of a file's records, its rows, for random access to them; some rows hold no example. Built by reading
+// the file once, then kept in a file of its own. That file is used again while the data (their DataIdentity), the
+// format and its options are the same and the checksum is right, and rebuilt otherwise. A directory that cannot be
+// written to costs only a warning. Several hosts may share one: an index is read back before it gets its name, so that
+// another host's is never mistaken for it. Small indexes are held in memory, large ones are read in ranges. Constant,
+// thread-safe.
 //
-// The file, little-endian: for each record its offset (8 bytes), size (4) and ParsedCrc32c (4); then the trailer:
-// DataIdentity (44), number of records (8) and of damaged ones (8), greatest label (8), ScanResult::crc32c (4), CRC32C
-// of the entries (4) and of the preceding part of the trailer (4).
+// The file, little-endian: for each row its offset (8 bytes), size (4) and ParsedCrc32c (4); the numbers of the rows
+// without an example (8 each), rising; then the trailer: DataIdentity (44), number of examples (8) and of rows without
+// one (8), greatest label (8), ScanResult::crc32c (4), CRC32C of everything before the trailer (4) and of the preceding
+// part of the trailer (4).
 class RecordIndex {
  public:
   struct Record {
@@ -43,10 +46,17 @@ class RecordIndex {
                                                            const IndexOptions& options);
 
   const ScanResult& summary() const { return summary_; }
+  // The number of examples, and of rows.
   int64_t size() const { return summary_.records; }
+  int64_t rows() const { return summary_.records + summary_.damaged; }
 
-  // `i` must be in [0, size()).
-  absl::StatusOr<Record> Get(int64_t i) const;
+  // Returns the row of an example, which must be in [0, size()).
+  int64_t RowOf(int64_t example) const;
+  // Returns the example in a row, which must be in [0, rows()); -1 if it holds none.
+  int64_t ExampleOf(int64_t row) const;
+
+  // `row` must be in [0, rows()).
+  absl::StatusOr<Record> Get(int64_t row) const;
 
  private:
   class Builder;
@@ -55,10 +65,15 @@ class RecordIndex {
   static absl::StatusOr<std::unique_ptr<RecordIndex>> Load(FileSystem* fs, const std::string& path,
                                                            const std::string& expected_identity, uint64_t data_bytes);
 
+  // Reads the numbers of rows from byte `begin` of file_ and extends `*crc`.
+  absl::Status LoadRowsWithoutExample(uint64_t begin, uint32_t* crc);
+
   ScanResult summary_;
   // The entries; empty if they are in `file_`.
   std::string entries_;
   std::unique_ptr<RandomAccessFile> file_;
+  // The rows without an example, rising.
+  std::vector<int64_t> without_example_;
 };
 
 }  // namespace lockstep

@@ -77,6 +77,27 @@ TEST_F(RecordIndexTest, FindsEveryRecord) {
   for (const int i : {0, 1, 50, 99}) EXPECT_EQ(Record(**index, i), absl::StrCat(i % 7, " 1:", i));
 }
 
+TEST_F(RecordIndexTest, KnowsTheRowsWithoutAnExample) {
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "data", "x\n1 1:1\n\n2 1:2\ny\nz\n3 1:3\nw\n").ok());
+  options_.scan.on_damage = config::v1::InputConfig::SKIP_AND_COUNT;
+  for (const bool is_built : {true, false}) {
+    auto index = Open();
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_EQ(WasBuilt(), is_built);
+    EXPECT_EQ((*index)->size(), 3);
+    EXPECT_EQ((*index)->rows(), 7);
+    const int64_t examples[] = {-1, 0, 1, -1, -1, 2, -1};
+    const char* const texts[] = {"x", "1 1:1", "2 1:2", "y", "z", "3 1:3", "w"};
+    for (int64_t row = 0; row < 7; ++row) {
+      EXPECT_EQ((*index)->ExampleOf(row), examples[row]);
+      if (examples[row] >= 0) {
+        EXPECT_EQ((*index)->RowOf(examples[row]), row);
+      }
+      EXPECT_EQ(Record(**index, row), texts[row]);
+    }
+  }
+}
+
 TEST_F(RecordIndexTest, TellsHowFarItIs) {
   ASSERT_TRUE(Open().ok());
   const uint64_t size = ReadFile(&fs_, "data")->size();

@@ -87,9 +87,12 @@ class Scanner {
       RETURN_IF_ERROR(Take(*piece));
     }
     Report(/*at_end=*/true);
-    if (result_.damaged > 0) {
-      LOG(WARNING) << file_.path << ": " << result_.damaged << " damaged records left out, " << result_.records
-                   << " good ones";
+    if (result_.damaged > left_out_) {
+      LOG(WARNING) << file_.path << ": " << result_.damaged - left_out_ << " damaged records left out, "
+                   << result_.records << " good ones";
+    }
+    if (left_out_ > 0) {
+      LOG(INFO) << file_.path << ": " << left_out_ << " records left out as configured, " << result_.records << " kept";
     }
     return result_;
   }
@@ -98,13 +101,15 @@ class Scanner {
   absl::Status Take(const RecordFormat::Piece& piece) {
     size_t next = piece.next;
     if (piece.kind == RecordFormat::Kind::kDamaged) {
-      RETURN_IF_ERROR(LeaveOut(piece.damage));
+      const size_t size = std::min(next, window_.data().size());
+      RETURN_IF_ERROR(LeaveOut(absl::DataLossError(piece.damage), 0, size));
     } else if (piece.kind == RecordFormat::Kind::kRecord) {
       const absl::string_view text = window_.data().substr(piece.begin, piece.size);
       const ExampleSlot slot = SlotOf(format_.spec(), 0, &scratch_);
       const absl::Status status = format_.Parse(text, slot);
       if (status.ok()) {
-        const FoundRecord record = {window_.offset() + piece.begin, piece.size, ParsedCrc32c(format_.spec(), slot)};
+        const FoundRecord record = {window_.offset() + piece.begin, piece.size, ParsedCrc32c(format_.spec(), slot),
+                                    /*is_example=*/true};
         RETURN_IF_ERROR(found_(record));
         ++result_.records;
         std::string checksum;
@@ -112,10 +117,14 @@ class Scanner {
         result_.crc32c = ExtendCrc32c(result_.crc32c, checksum);
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
-        RETURN_IF_ERROR(LeaveOut(status.message()));
+        size_t end = piece.begin + piece.size;
         // A stray quote may have joined good lines.
         const size_t line_end = window_.data().find('\n');
-        if (format_.is_text() && line_end != absl::string_view::npos) next = std::min(next, line_end + 1);
+        if (format_.is_text() && !IsLeftOut(status) && line_end != absl::string_view::npos && line_end < end) {
+          next = line_end + 1;
+          end = line_end;
+        }
+        RETURN_IF_ERROR(LeaveOut(status, piece.begin, end - piece.begin));
       }
     }
     if (next == absl::string_view::npos) {
@@ -135,15 +144,20 @@ class Scanner {
     window_.Advance(n);
   }
 
-  absl::Status LeaveOut(absl::string_view damage) {
-    const std::string message = format_.is_text()
-                                    ? absl::StrCat(file_.path, ":", line_, ": ", damage)
-                                    : absl::StrCat(file_.path, ": record ", result_.records + result_.damaged,
-                                                   " at byte ", window_.offset(), ": ", damage);
-    if (options_.on_damage == config::v1::InputConfig::FAIL) return absl::DataLossError(message);
+  // `why` describes the record at `begin` of the window, which holds no example.
+  absl::Status LeaveOut(const absl::Status& why, size_t begin, size_t size) {
+    if (IsLeftOut(why)) {
+      ++left_out_;
+    } else {
+      const std::string message = format_.is_text()
+                                      ? absl::StrCat(file_.path, ":", line_, ": ", why.message())
+                                      : absl::StrCat(file_.path, ": record ", result_.records + result_.damaged,
+                                                     " at byte ", window_.offset(), ": ", why.message());
+      if (options_.on_damage == config::v1::InputConfig::FAIL) return absl::DataLossError(message);
+      if (result_.damaged - left_out_ < kLoggedDamages) LOG(WARNING) << message << "; left out";
+    }
     ++result_.damaged;
-    if (result_.damaged <= kLoggedDamages) LOG(WARNING) << message << "; left out";
-    return absl::OkStatus();
+    return found_({window_.offset() + begin, size, 0, /*is_example=*/false});
   }
 
   void Report(bool at_end) {
@@ -162,6 +176,8 @@ class Scanner {
   uint64_t reported_;
   Batch scratch_;
   ScanResult result_;
+  // Number of records that the format leaves out.
+  int64_t left_out_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,8 @@ namespace lockstep {
 // A file of records.
 struct RecordFile {
   std::string path;
+  // The open file. May be null before OpenRecordDataset, which then opens it.
+  std::shared_ptr<const RandomAccessFile> contents;
   // Start of the first record, after a header.
   uint64_t begin = 0;
   int64_t first_line = 1;
@@ -34,8 +37,10 @@ struct ScanOptions {
 };
 
 struct ScanResult {
+  // Number of good records.
   int64_t records = 0;
-  // Number of damaged records skipped with SKIP_AND_COUNT.
+  // Number of records without an example: damaged ones skipped with SKIP_AND_COUNT, and those that the format leaves
+  // out.
   int64_t damaged = 0;
   // Greatest class; -1 if labels are not classes.
   int64_t max_label = -1;
@@ -43,15 +48,17 @@ struct ScanResult {
   uint32_t crc32c = 0;
 };
 
-// The position of a good record, and its ParsedCrc32c.
+// The position of a record, and its ParsedCrc32c, which is 0 if it holds no example.
 struct FoundRecord {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint32_t crc32c = 0;
+  bool is_example = true;
 };
 
-// Reads a whole file once, in pieces of a bounded size, parses every record and reports the positions of the good ones.
-// With SKIP_AND_COUNT, counts the damaged ones and logs the first few.
+// Reads a whole file once, in pieces of a bounded size, parses every record and reports the positions of all in order.
+// With SKIP_AND_COUNT, damaged records hold no example; they are counted and the first few are logged. Records that the
+// format leaves out (LeftOut) hold none either, and are only counted.
 // Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; those of the file and of
 // `found`.
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_WORKER_DATA_FORMATS_CSV_ORDER_H_
-#define LOCKSTEP_WORKER_DATA_FORMATS_CSV_ORDER_H_
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_ORDER_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_ORDER_H_
 
 #include <cstdint>
 #include <string>
@@ -28,4 +28,4 @@ absl::StatusOr<std::vector<int64_t>> PlacesLike(const CsvOrder& reference, const
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_WORKER_DATA_FORMATS_CSV_ORDER_H_
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_ORDER_H_

@@ -1,4 +1,4 @@
-#include "lockstep/worker/data/formats/csv_order.h"
+#include "lockstep/worker/data/csv/csv_order.h"
 
 #include <algorithm>
 #include <numeric>

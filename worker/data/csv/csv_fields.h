@@ -1,6 +1,7 @@
-#ifndef LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
-#define LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_FIELDS_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_FIELDS_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -8,7 +9,7 @@
 namespace lockstep {
 
 // The fields of one record of comma-separated values, in order (RFC 4180): a field that starts with a quote ends with
-// one, and holds separators, line ends and doubled quotes in between.
+// one, and holds separators, line ends and doubled quotes in between. Blanks around the quotes are no part of it.
 class CsvFields {
  public:
   CsvFields(absl::string_view record, char separator) : rest_(record), separator_(separator) {}
@@ -28,6 +29,15 @@ class CsvFields {
   std::string unquoted_;
 };
 
+// Returns true for a blank that may pad a field.
+bool IsCsvPadding(char c, char separator);
+// Returns the number of such blanks at the start of `text`.
+size_t PaddingBeforeQuote(absl::string_view text, char separator);
+
+// Returns the length of the first record, without its line end, taking quotes into account; npos if a quoted field does
+// not end.
+size_t CsvRecordEnd(absl::string_view data, char separator);
+
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_WORKER_DATA_FORMATS_CSV_FIELDS_H_
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_FIELDS_H_

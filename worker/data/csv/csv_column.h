@@ -1,0 +1,70 @@
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_COLUMN_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_COLUMN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/records/record_format.h"
+
+namespace lockstep {
+
+// A column of a csv file, and how its fields become parts of an example. A value type.
+struct CsvColumn {
+  using Csv = config::v1::InputConfig::Csv;
+
+  std::string name;
+  Csv::Type type = Csv::SKIP;
+  // Index of its first feature element, or among the targets.
+  int64_t place = 0;
+  // The index of each text.
+  absl::flat_hash_map<std::string, int32_t> category;
+  // If above 0, an index is a hash of the text.
+  int64_t hash_buckets = 0;
+  bool one_hot = false;
+  bool standardize = false;
+  Csv::Missing::KindCase missing = Csv::Missing::KIND_NOT_SET;
+  // The text that stands for a missing field.
+  std::string default_text;
+  // Statistics of the training split.
+  float mean = 0;
+  float stddev = 1;
+
+  bool is_feature() const { return type == Csv::FLOAT || type == Csv::INT || type == Csv::CATEGORY; }
+  // True for a column that a file to predict may lack.
+  bool is_answer() const { return type == Csv::LABEL || type == Csv::TARGET || type == Csv::WEIGHT; }
+  // Number of its feature elements.
+  int64_t width() const;
+  // True if its features are floats although its type is not FLOAT.
+  bool makes_floats() const { return standardize || one_hot || missing == Csv::Missing::kMean; }
+  bool needs_moments() const { return standardize || missing == Csv::Missing::kMean; }
+  bool needs_categories() const { return type == Csv::CATEGORY && category.empty() && hash_buckets == 0; }
+};
+
+// Errors: InvalidArgument names the column and what is wrong with it.
+absl::StatusOr<CsvColumn> MakeCsvColumn(const config::v1::InputConfig::Csv::Column& config);
+
+// Adds the categories in order. InvalidArgument for one that is listed twice.
+absl::Status SetCategories(absl::Span<const std::string> categories, CsvColumn* column);
+
+// Stores a field of a record; fields of columns that are not used are ignored. Blanks around it do not count, and a
+// text that is not UTF-8 is Latin-1. Errors: DataLoss names the column, what it has and what was expected; LeftOut.
+absl::Status ParseCsvField(const CsvColumn& column, absl::string_view field, const ExampleSlot& out);
+
+// Returns the number in a field of a FLOAT or INT column, before it is standardized; nullopt if the column's mean
+// stands for it. Errors: those of ParseCsvField.
+absl::StatusOr<absl::optional<float>> ParseCsvNumber(const CsvColumn& column, absl::string_view field);
+
+// Returns the text of a CATEGORY or LABEL field, in UTF-8 and without blanks around it. Errors: those of ParseCsvField.
+absl::StatusOr<std::string> ParseCsvText(const CsvColumn& column, absl::string_view field);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_COLUMN_H_

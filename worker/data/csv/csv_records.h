@@ -1,0 +1,54 @@
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_RECORDS_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_RECORDS_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/worker/data/csv/csv_fields.h"
+#include "lockstep/worker/data/records/record_format.h"
+
+namespace lockstep {
+
+// Cuts comma-separated values into records. A derived class parses them.
+class CsvRecords : public RecordFormat {
+ public:
+  bool is_text() const override { return true; }
+  absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const override;
+
+  // Returns a record, or its first line if a quoted field does not end.
+  static absl::optional<Piece> NextCsvPiece(absl::string_view data, bool at_end, char separator);
+
+ protected:
+  CsvRecords(const ExampleSpec& spec, bool has_weights, std::string fingerprint, bool has_labels, char separator)
+      : RecordFormat(spec, has_weights, std::move(fingerprint), has_labels), separator_(separator) {}
+
+  char separator() const { return separator_; }
+
+ private:
+  const char separator_;
+};
+
+// Calls `f(i, field)` for each field of a record of `count` fields until it fails. Errors: DataLoss for another number
+// of fields, or a quote in a wrong place; those of `f`.
+template <typename F>
+absl::Status ForEachCsvField(absl::string_view record, char separator, size_t count, F f) {
+  CsvFields fields(record, separator);
+  absl::string_view field;
+  size_t i = 0;
+  for (; fields.Next(&field); ++i) {
+    if (i < count) RETURN_IF_ERROR(f(i, field));
+  }
+  if (fields.damaged()) return absl::DataLossError(absl::StrCat("field ", i, " has a quote in a wrong place"));
+  if (i == count) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(i, " fields, expected ", count));
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_RECORDS_H_

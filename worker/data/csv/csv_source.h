@@ -1,0 +1,37 @@
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_SOURCE_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_SOURCE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/csv/csv_column.h"
+#include "lockstep/worker/data/records/record_scanner.h"
+
+namespace lockstep {
+
+// Open csv files of one form.
+struct CsvSource {
+  // Each begins at its first record behind the header line.
+  std::vector<RecordFile> files;
+  // The names in the header line. Without one, the fields of the first record.
+  std::vector<std::string> header;
+  char separator = ',';
+};
+
+// Opens the files and reads their header lines. Errors: InvalidArgument for a separator that is none, and for a file
+// with another header than the first one; DataLoss for a file without a header line; those of OpenDataFile.
+absl::StatusOr<CsvSource> OpenCsvSource(FileSystem* fs, const std::vector<std::string>& paths,
+                                        const config::v1::InputConfig::Csv& config);
+
+// Returns the columns of the files, in order, those that the configuration does not use as SKIP. With
+// `labels_optional`, label, targets, weight and ID may be absent. Errors: InvalidArgument names the column, the file
+// and its header.
+absl::StatusOr<std::vector<CsvColumn>> ColumnsOf(const CsvSource& source, const config::v1::InputConfig::Csv& config,
+                                                 bool labels_optional);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_SOURCE_H_

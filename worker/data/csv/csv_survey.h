@@ -1,0 +1,46 @@
+#ifndef LOCKSTEP_WORKER_DATA_CSV_CSV_SURVEY_H_
+#define LOCKSTEP_WORKER_DATA_CSV_CSV_SURVEY_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/worker/data/csv/csv_column.h"
+#include "lockstep/worker/data/records/record_scanner.h"
+
+namespace lockstep {
+
+// Limits of the categories that a survey lists: of a column, and of all of them in bytes.
+inline constexpr size_t kMaxListedCategories = 65536;
+inline constexpr size_t kMaxPreparedBytes = 1 << 20;
+
+struct CsvSurveyOptions {
+  ScanOptions scan;
+  // Returns true for the rows, numbered from 0 over all files, that the survey counts. If null, all count.
+  std::function<bool(int64_t row)> counts;
+};
+
+// Reads the rows of the open files, which have these columns, and returns the properties of the training split that the
+// columns need: mean and standard deviation (of the population, in double precision, in the order of the rows), and the
+// categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, the categories of the LABEL, too.
+// The result depends on the rows alone. Errors: those of ScanRecords; InvalidArgument for too many categories, or no
+// row.
+absl::StatusOr<std::vector<config::v1::InputConfig::Csv::Prepared>> SurveyCsv(const std::vector<RecordFile>& files,
+                                                                              const std::vector<CsvColumn>& columns,
+                                                                              char separator, bool lists_labels,
+                                                                              const CsvSurveyOptions& options);
+
+// Returns the text of the LABEL in the first good record of the files; empty if there is none.
+absl::StatusOr<std::string> FirstCsvLabel(const std::vector<RecordFile>& files, const std::vector<CsvColumn>& columns,
+                                          char separator);
+
+// Returns the key (Prepared.column) of each column: its name; without a name of its own, as in a range without a header
+// line, the number of features before it, or "label" for the LABEL.
+std::vector<std::string> PreparedKeys(const std::vector<CsvColumn>& columns);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_CSV_CSV_SURVEY_H_

@@ -1,0 +1,25 @@
+#ifndef LOCKSTEP_WORKER_DATA_ROW_SUBSET_H_
+#define LOCKSTEP_WORKER_DATA_ROW_SUBSET_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/data/dataset.h"
+
+namespace lockstep {
+
+// Returns true for the rows of "test" that InputConfig.test_fraction takes from "train": `row` is the row's number in
+// the files, `fraction` is in [0, 1). A pure function; the numbers of Philox4x32-10 decide.
+bool IsTestRow(uint64_t seed, int64_t row, double fraction);
+
+// Returns the part of `dataset` whose row numbers `selects` accepts, in order. Holds 8 bytes for each of its examples,
+// and as many for each row if there are rows without an example. Its digest depends on `dataset` and the selected rows.
+// InvalidArgument if no example is left.
+absl::StatusOr<std::unique_ptr<Dataset>> SelectRows(std::unique_ptr<Dataset> dataset,
+                                                    const std::function<bool(int64_t row)>& selects);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_ROW_SUBSET_H_
