@@ -116,6 +116,41 @@ TEST_F(PredictCommandTest, NpzFilesNeedNoLabels) {
   ExpectPrediction("npz { file: 'train.npz' }", "new.npz");
 }
 
+// The columns need properties of the training split, whose file is removed before new rows are predicted.
+TEST_F(PredictCommandTest, ReadsNewRowsAsTheTrainingRowsWere) {
+  std::string rows = "id,x,town,y\n";
+  for (int i = 0; i < 40; ++i)
+    absl::StrAppend(&rows, "r", i, ",", i % 2 ? 70 : 30, ",", i % 2 ? "Oslo" : "Rome", ",", i % 2 ? "yes" : "no", "\n");
+  Write("all.csv", rows);
+  Write("run.textproto", R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input {
+        split { name: "train" csv { file: "all.csv"
+          column { name: "id" type: ID } column { name: "x" standardize: true missing { mean: true } }
+          column { name: "town" type: CATEGORY one_hot: true } column { name: "y" type: LABEL } } }
+        test_fraction: 0.25
+        batch_size: 4
+      }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 100 })");
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  std::ostringstream out, err;
+  ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
+  EXPECT_THAT(out.str(), ::testing::HasSubstr("accuracy 1"));
+  ASSERT_EQ(PredictCommand(fs_, {logdir, "--output", Path("test.csv")}, out, err), 0) << err.str();
+  EXPECT_THAT(*ReadFile(fs_, Path("test.csv")), StartsWith("example,id,label,class,class_name,output_0,output_1\n"));
+  ASSERT_TRUE(fs_->Remove(Path("all.csv")).ok());
+  Write("new.csv", "town,x,id\nOslo,70,a\nParis,1,b\nRome,,c\n");
+  ASSERT_EQ(PredictCommand(fs_, {logdir, "--file", Path("new.csv"), "--output", Path("out.csv")}, out, err), 0)
+      << err.str();
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  ASSERT_EQ(lines.size(), 5);
+  EXPECT_EQ(lines[0], "example,id,class,class_name,output_0,output_1");
+  EXPECT_THAT(lines[1], StartsWith("0,a,1,yes,"));
+  EXPECT_EQ(lines[2], "1,b,,,,") << "no such town";
+  EXPECT_THAT(lines[3], StartsWith("2,c,0,no,"));
+}
+
 TEST_F(PredictCommandTest, CsvFilesNeedNoLabels) {
   Write("train.csv", "x,y\n0,0\n1,1\n0,0\n1,1\n");
   Write("new.csv", "x\n1\n0\n1\n");

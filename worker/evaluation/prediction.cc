@@ -49,11 +49,13 @@ std::vector<float> Columns(absl::Span<const float> outputs, PredictionOptions::O
   return columns;
 }
 
-// Writes batches as lines, one batch after the other.
+// Writes batches as lines, one batch after the other, and a line for each row without an example.
 class LineWriter {
  public:
   LineWriter(const Dataset& dataset, const PredictionOptions& options, WritableFile* file)
-      : options_(options),
+      : dataset_(dataset),
+        options_(options),
+        id_name_(dataset.id_name()),
         has_label_(dataset.has_labels() && dataset.spec().labels_dtype == v1::DT_INT32),
         has_class_(has_label_ || (!dataset.has_labels() && options.has_classes)),
         file_(file) {}
@@ -68,29 +70,59 @@ class LineWriter {
     std::string lines;
     if (first_example == 0) RETURN_IF_ERROR(AppendHeader(outputs, &lines));
     for (int64_t i = 0; i < batch.size; ++i) {
-      absl::StrAppend(&lines, first_example + i);
+      RETURN_IF_ERROR(AppendRowsBefore(first_example + i, &lines));
+      RETURN_IF_ERROR(AppendRow(&lines));
       if (has_label_) absl::StrAppend(&lines, ",", batch.labels.flat<int32_t>()[i]);
       AppendAnswer(predictions.flat<float>().subspan(i * outputs, outputs), &lines);
     }
     return file_->Append(lines);
   }
 
+  // Writes the rows behind the last example.
+  absl::Status Finish() {
+    std::string lines;
+    RETURN_IF_ERROR(AppendRowsBefore(dataset_.size(), &lines));
+    return file_->Append(lines);
+  }
+
  private:
+  // Appends empty answers for the rows between the last one and the row of `example`.
+  absl::Status AppendRowsBefore(int64_t example, std::string* lines) {
+    while (row_ < dataset_.rows() && dataset_.RowAt(row_).example != example) {
+      RETURN_IF_ERROR(AppendRow(lines));
+      lines->append(columns_, ',');
+      lines->push_back('\n');
+    }
+    return absl::OkStatus();
+  }
+
+  // Appends the number of the next row, and its identifier.
+  absl::Status AppendRow(std::string* lines) {
+    absl::StrAppend(lines, dataset_.RowAt(row_).number);
+    if (!id_name_.empty()) {
+      ASSIGN_OR_RETURN(const std::string id, dataset_.ReadId(row_));
+      absl::StrAppend(lines, ",", Field(id));
+    }
+    ++row_;
+    return absl::OkStatus();
+  }
+
   bool has_names() const { return has_class_ && !options_.class_names.empty(); }
 
-  absl::Status AppendHeader(int64_t outputs, std::string* lines) const {
+  absl::Status AppendHeader(int64_t outputs, std::string* lines) {
     const size_t classes = outputs == 1 ? 2 : static_cast<size_t>(outputs);
     if (has_names() && options_.class_names.size() < classes) {
       return absl::InvalidArgumentError(absl::StrCat("there are names for ", options_.class_names.size(),
                                                      " classes, the model answers with one of ", classes));
     }
-    absl::StrAppend(lines, "example", has_label_ ? ",label" : "", has_class_ ? ",class" : "",
-                    has_names() ? ",class_name" : "");
+    absl::StrAppend(lines, "example", id_name_.empty() ? "" : ",", Field(id_name_), has_label_ ? ",label" : "",
+                    has_class_ ? ",class" : "", has_names() ? ",class_name" : "");
     const bool as_they_are = options_.outputs == PredictionOptions::Outputs::kAsTheyAre;
     const bool is_pair = options_.outputs == PredictionOptions::Outputs::kSigmoid && outputs == 1;
     for (int64_t i = 0; i < (is_pair ? 2 : outputs); ++i) {
       absl::StrAppend(lines, as_they_are ? ",output_" : ",probability_", i);
     }
+    columns_ = has_label_ + has_class_ + has_names() + static_cast<size_t>(is_pair ? 2 : outputs);
     lines->push_back('\n');
     return absl::OkStatus();
   }
@@ -106,9 +138,15 @@ class LineWriter {
     lines->push_back('\n');
   }
 
+  const Dataset& dataset_;
   const PredictionOptions& options_;
+  const std::string id_name_;
   const bool has_label_, has_class_;
   WritableFile* const file_;
+  // The next row to write.
+  int64_t row_ = 0;
+  // Number of columns behind the row's number and identifier.
+  size_t columns_ = 0;
 };
 
 absl::Status WriteLines(Model* model, VariableValues values, const Dataset& dataset, const PredictionOptions& options,
@@ -119,6 +157,7 @@ absl::Status WriteLines(Model* model, VariableValues values, const Dataset& data
     return writer.Write(first_example, batch, predictions);
   };
   RETURN_IF_ERROR(ForEachBatch(dataset, options.evaluation, write));
+  RETURN_IF_ERROR(writer.Finish());
   return file->Sync();
 }
 

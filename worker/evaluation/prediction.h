@@ -24,14 +24,16 @@ struct PredictionOptions {
   EvaluationOptions evaluation;
 };
 
-// Writes the model's outputs for every example, in order, as comma-separated values (RFC 4180) with a header line:
-//   example,label,class,class_name,output_0,output_1,...
-// `label` is present if the data have labels that are classes. `class` is present if `label` is, or if the data have no
-// labels and the model predicts a class: it is the index of the greatest output or, for a single output, 1 if it is
-// positive. `class_name` is present if classes have names. Probabilities are called probability_0, ...; a single
-// sigmoid output yields two, for the classes 0 and 1. Numbers are the shortest that read back to the same float. The
-// file appears when it is complete. Errors: those of the dataset, the model and the file; InvalidArgument for fewer
-// names than classes; Cancelled.
+// Writes the model's outputs for every row (Dataset::RowAt), in order, as comma-separated values (RFC 4180) with a
+// header line:
+//   example,ID,label,class,class_name,output_0,output_1,...
+// `example` is the row's number in the files; a row without an example has nothing behind its number and identifier. ID
+// is the name and the text of the column that identifies rows, if there is one. `label` is present if the data have
+// labels that are classes. `class` is present if `label` is, or if the data have no labels and the model predicts a
+// class: it is the index of the greatest output or, for a single output, 1 if it is positive. `class_name` is present
+// if classes have names. Probabilities are called probability_0, ...; a single sigmoid output yields two, for the
+// classes 0 and 1. Numbers are the shortest that read back to the same float. The file appears when it is complete.
+// Errors: those of the dataset, the model and the file; InvalidArgument for fewer names than classes; Cancelled.
 absl::Status WritePredictions(Model* model, VariableValues values, const Dataset& dataset,
                               const PredictionOptions& options, FileSystem* fs, const std::string& path);
 

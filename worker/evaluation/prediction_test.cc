@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
@@ -112,6 +114,28 @@ TEST_F(PredictionTest, WritesProbabilities) {
   options_.outputs = PredictionOptions::Outputs::kSigmoid;
   ASSERT_TRUE(Predict(Numbers(1, true)).ok());
   EXPECT_EQ(*ReadFile(&fs_, "out.csv"), "example,label,class,probability_0,probability_1\n0,0,1,0.47502083,0.5\n");
+}
+
+// Has rows before, between and behind the examples, and identifiers.
+class Gaps : public Numbers {
+ public:
+  Gaps() : Numbers(3, /*has_classes=*/true) {}
+  int64_t rows() const override { return 6; }
+  Row RowAt(int64_t i) const override { return {10 + i, i % 2 == 0 ? -1 : i / 2}; }
+  std::string id_name() const override { return "name"; }
+  absl::StatusOr<std::string> ReadId(int64_t i) const override { return absl::StrCat("a,", i); }
+};
+
+TEST_F(PredictionTest, WritesALineForEachRow) {
+  ASSERT_TRUE(Predict(Gaps()).ok());
+  EXPECT_EQ(*ReadFile(&fs_, "out.csv"),
+            "example,name,label,class,output_0,output_1\n"
+            "10,\"a,0\",,,,\n"
+            "11,\"a,1\",0,1,-0.1,1e-09\n"
+            "12,\"a,2\",,,,\n"
+            "13,\"a,3\",1,1,0,1e-09\n"
+            "14,\"a,4\",,,,\n"
+            "15,\"a,5\",0,0,0.1,1e-09\n");
 }
 
 TEST_F(PredictionTest, LeavesNoHalfFileBehind) {
