@@ -1,0 +1,39 @@
+#ifndef LOCKSTEP_CLI_GUESS_CSV_GUESS_H_
+#define LOCKSTEP_CLI_GUESS_CSV_GUESS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/cli/guess/csv_sample.h"
+#include "lockstep/config/v1/input.pb.h"
+
+namespace lockstep {
+
+// A proposal to read one column of a csv file, with its reason.
+struct ColumnGuess {
+  config::v1::InputConfig::Csv::Column column;
+  // "a number, standardized": a clause for the user.
+  std::string reason;
+};
+
+struct CsvGuess {
+  std::vector<ColumnGuess> columns;
+  // Index of the column to predict, and the number of classes; 0 if it is a number.
+  size_t label = 0;
+  int64_t classes = 0;
+};
+
+// Guesses the columns' types from a sample of the rows. `label` names the column to predict; if it is empty, a column
+// with a usual name or else the last one is taken. Errors: InvalidArgument for a label that is not there or that cannot
+// be predicted, and if no feature is left.
+absl::StatusOr<CsvGuess> GuessColumns(const CsvSample& sample, absl::string_view label);
+
+// Returns a complete configuration, in text format with comments, that trains a perceptron on the file. `path` is what
+// it calls the file.
+std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, const std::string& path);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_GUESS_CSV_GUESS_H_

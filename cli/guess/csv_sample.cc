@@ -1,0 +1,134 @@
+#include "lockstep/cli/guess/csv_sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/worker/data/csv/csv_fields.h"
+#include "lockstep/worker/data/csv/csv_records.h"
+#include "lockstep/worker/data/records/data_file.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kSampleBytes = 8 << 20;
+constexpr size_t kSampleRows = 50000;
+// Records that decide on the separator.
+constexpr size_t kFormRows = 100;
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// Returns the records of `data`, at most `most`, and the number of bytes that they take.
+Rows Split(absl::string_view data, bool at_end, char separator, size_t most, size_t* used) {
+  Rows rows;
+  absl::string_view rest = data;
+  while (!rest.empty() && rows.size() < most) {
+    const absl::optional<RecordFormat::Piece> piece = CsvRecords::NextCsvPiece(rest, at_end, separator);
+    if (!piece.has_value() || piece->next > rest.size()) break;
+    if (piece->kind != RecordFormat::Kind::kBlank) {
+      CsvFields fields(rest.substr(piece->begin, piece->size), separator);
+      rows.emplace_back();
+      for (absl::string_view field; fields.Next(&field);) {
+        rows.back().push_back(FromUtf8OrLatin1(absl::StripAsciiWhitespace(field)));
+      }
+    }
+    rest.remove_prefix(piece->next);
+  }
+  *used = data.size() - rest.size();
+  return rows;
+}
+
+// Returns the most frequent number of fields, and sets how many rows have it.
+size_t UsualWidth(const Rows& rows, size_t* count) {
+  std::map<size_t, size_t> widths;
+  for (const auto& row : rows) ++widths[row.size()];
+  size_t width = 0;
+  *count = 0;
+  for (const auto& [candidate, times] : widths) {
+    if (times >= *count) {
+      width = candidate;
+      *count = times;
+    }
+  }
+  return width;
+}
+
+// Returns the separator that divides the most records into equally many fields.
+char GuessSeparator(absl::string_view data, bool at_end) {
+  char best = ',';
+  size_t best_count = 0, best_width = 1;
+  for (const char separator : {',', ';', '\t', '|'}) {
+    size_t used = 0, count = 0;
+    const size_t width = UsualWidth(Split(data, at_end, separator, kFormRows, &used), &count);
+    if (width < 2 || (best_width > 1 && (count < best_count || (count == best_count && width <= best_width)))) continue;
+    best = separator;
+    best_count = count;
+    best_width = width;
+  }
+  return best;
+}
+
+// A header line has different names, none of which is a number.
+bool LooksLikeHeader(const std::vector<std::string>& row) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < row.size(); ++i) {
+    // pandas leaves the name of its index empty, and a separator may end each line.
+    if (row[i].empty() && i > 0 && i + 1 < row.size()) return false;
+    if (IsNumber(row[i]) || !names.insert(row[i]).second) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsNumber(const std::string& text) {
+  float number = 0;
+  return absl::SimpleAtof(text, &number) && std::isfinite(number);
+}
+
+absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, OpenDataFile(fs, path, DataFileKind::kText));
+  std::string data(static_cast<size_t>(std::min<uint64_t>(file->size(), kSampleBytes)), '\0');
+  RETURN_IF_ERROR(file->Read(0, data.size(), &data[0]));
+  const bool at_end = data.size() == file->size();
+  CsvSample sample;
+  sample.separator = GuessSeparator(data, at_end);
+  size_t used = 0, count = 0;
+  Rows rows = Split(data, at_end, sample.separator, kSampleRows, &used);
+  const size_t width = UsualWidth(rows, &count);
+  if (width < 2 || rows.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no table: ", rows.size(), " lines, most with ", width,
+                                                   " fields; it needs two columns and two rows"));
+  }
+  sample.is_whole = used == file->size();
+  sample.has_header = rows.front().size() == width && LooksLikeHeader(rows.front());
+  sample.names.resize(width);
+  if (sample.has_header) {
+    sample.names = rows.front();
+    rows.erase(rows.begin());
+  }
+  for (std::vector<std::string>& row : rows) {
+    if (row.size() == width) {
+      sample.rows.push_back(std::move(row));
+    } else {
+      ++sample.damaged;
+    }
+  }
+  if (sample.rows.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": has a header line and no row"));
+  const auto sampled = static_cast<double>(sample.rows.size());
+  sample.file_rows = sample.is_whole ? static_cast<int64_t>(sample.rows.size())
+                                     : static_cast<int64_t>(sampled * static_cast<double>(file->size()) /
+                                                            static_cast<double>(std::max<size_t>(used, 1)));
+  return sample;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#ifndef LOCKSTEP_CLI_GUESS_CSV_SAMPLE_H_
+#define LOCKSTEP_CLI_GUESS_CSV_SAMPLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// The first rows of a csv file whose form is guessed.
+struct CsvSample {
+  char separator = ',';
+  bool has_header = true;
+  // The names in the header line; without one, as many empty names.
+  std::vector<std::string> names;
+  // The fields of each row, without blanks around them, in UTF-8. All have as many as `names`.
+  std::vector<std::vector<std::string>> rows;
+  // Number of lines in the sample that have another number of fields.
+  int64_t damaged = 0;
+  // True if `rows` are all rows of the file.
+  bool is_whole = true;
+  // The number of rows in the file, estimated unless is_whole.
+  int64_t file_rows = 0;
+};
+
+// Reads a sample. Errors: those of OpenDataFile; InvalidArgument if there are not two rows with two columns.
+absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path);
+
+// Returns true if a text is a finite number.
+bool IsNumber(const std::string& text);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_GUESS_CSV_SAMPLE_H_
