@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/cluster/master_address.h"
@@ -138,6 +139,8 @@ absl::Status AddressFile::Write(absl::string_view listening) {
   ASSIGN_OR_RETURN(const std::string master, AdvertisedMaster(listening, options_.advertise, options_.machine));
   RETURN_IF_ERROR(WriteFileAtomically(options_.fs, options_.path, AddressLine(master)));
   mark_.clear();
+  LOG(INFO) << options_.path << " says that the chief is at " << master
+            << (options_.advertise.empty() ? "; --advertise=HOST names another host" : "");
   return absl::OkStatus();
 }
 
