@@ -35,11 +35,15 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
   }
   const config::v1::TrainingConfig& training = config.training();
   const int64_t batch = training.replicas_to_aggregate() * config.input().batch_size();
-  out << TrainingLengthText(training) << " of " << CountText(training.replicas_to_aggregate(), "slot") << " of "
+  const bool ends_early = check->input_steps && (training.steps() == 0 || *check->input_steps < training.steps());
+  const int64_t steps = ends_early ? *check->input_steps : training.steps();
+  out << (ends_early ? CountText(steps, "step") : TrainingLengthText(training)) << " of "
+      << CountText(training.replicas_to_aggregate(), "slot") << " of "
       << CountText(config.input().batch_size(), "example");
-  if (train_examples > 0 && training.steps() > 0) {
-    out << ": " << QuantityText(static_cast<double>(training.steps()) * batch / train_examples) << " epochs";
+  if (train_examples > 0 && steps > 0) {
+    out << ": " << QuantityText(static_cast<double>(steps) * batch / train_examples) << " epochs";
   }
+  if (ends_early) out << ", then the input ends (input.epochs is " << config.input().epochs() << ")";
   out << "\n\n" << check->model.ToTable();
   if (!check->warm_start.empty()) out << "\n" << check->warm_start << "\n";
   return absl::OkStatus();
@@ -49,13 +53,14 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
 
 int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   ConfigFlags flags;
-  CommandLine command_line("lockstep check",
-                           "Verifies a configuration, opens its data, makes its model, and shows all three.",
-                           "Exit codes: 0 it is good; 2 it is not: one line for each problem.");
+  CommandLine command_line(
+      "lockstep check", "Verifies a configuration, opens its data, makes its model, and shows all three.",
+      "Exit codes: 0 it is good; 2 it is not, or the data are damaged: one line for each problem;\n"
+      "1 a file cannot be read.");
   flags.Declare(&command_line);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   const absl::Status status = Check(fs, flags, out);
-  if (!status.ok()) return PrintError("lockstep check", status.message(), kExitBadConfiguration, err);
+  if (!status.ok()) return PrintError("lockstep check", status.message(), ExitCodeOfCheck(status), err);
   out << "\n" << flags.config << " is good\n";
   return kExitDone;
 }

@@ -237,6 +237,35 @@ TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
   EXPECT_THAT(again.err, HasSubstr("exists already; it is not overwritten"));
 }
 
+TEST_F(CommandsTest, WritesAConfigurationForATableThatTrains) {
+  std::string rows = "size,colour,kind\n";
+  for (int i = 0; i < 200; ++i)
+    absl::StrAppend(&rows, i % 50, ".5,", i % 3 ? "red" : "blue", ",", i % 50 < 25 ? "small" : "large", "\n");
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("things.csv"), rows).ok());
+  const Result written = Call(NewCommand, {Path("things"), absl::StrCat("--csv=", Path("things.csv")), "--label=kind"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("  size: a number, standardized\n"));
+  EXPECT_THAT(written.out, HasSubstr("  kind: the class to predict, one of 2\n"));
+  const Result checked = Call(CheckCommand, {Path("things/run.textproto")});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  const Result trained =
+      Call(LocalCommand, {Path("things/run.textproto"), absl::StrCat("--logdir=", Path("things/logdir"))});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("test: "));
+  EXPECT_EQ(Call(NewCommand, {Path("x"), "--label=y"}).exit_code, 2);
+  EXPECT_EQ(Call(NewCommand, {Path("x"), "--csv=/none.csv"}).exit_code, 2);
+}
+
+TEST_F(CommandsTest, SaysWhereTheInputEnds) {
+  const Result checked = Call(CheckCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr(", then the input ends (input.epochs is 1)"));
+  const Result trained = Call(LocalCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000",
+                                             absl::StrCat("--logdir=", Path("epoch"))});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("from start to end): the input has ended, input.epochs is 1\n"));
+}
+
 TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
   // This socket has no listener.
   const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));

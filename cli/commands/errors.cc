@@ -25,4 +25,9 @@ int ExitCodeOfInput(const absl::Status& status) {
   }
 }
 
+int ExitCodeOfCheck(const absl::Status& status) {
+  const bool is_damage = absl::IsDataLoss(status) || absl::IsUnimplemented(status);
+  return is_damage ? kExitBadConfiguration : ExitCodeOfInput(status);
+}
+
 }  // namespace lockstep

@@ -15,6 +15,10 @@ int PrintError(absl::string_view command, absl::string_view message, int exit_co
 // rest.
 int ExitCodeOfInput(const absl::Status& status);
 
+// Returns the exit code for an error that CheckRun finds before anything starts: also damaged data need another
+// configuration or file, and starting again does not help.
+int ExitCodeOfCheck(const absl::Status& status);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_CLI_COMMANDS_ERRORS_H_

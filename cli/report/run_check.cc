@@ -9,6 +9,8 @@
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
 #include "lockstep/common/config/config_source.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/report/quantity.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/server/optimizer/optimizer.h"
@@ -23,9 +25,19 @@
 namespace lockstep {
 namespace {
 
+// Returns an error if the input ends before the first step.
+absl::Status CheckLength(const config::v1::RunSpec& config, int64_t examples, absl::optional<int64_t> steps) {
+  if (steps.value_or(1) > 0) return absl::OkStatus();
+  const int64_t replicas = config.training().replicas_to_aggregate(), batch = config.input().batch_size();
+  return absl::InvalidArgumentError(
+      absl::StrCat("input.epochs is ", config.input().epochs(), ": ", CountText(config.input().epochs(), "epoch"),
+                   " of ", CountText(examples, "example"), " end before the first step, which needs ", replicas * batch,
+                   " (", CountText(replicas, "slot"), " of ", batch, "); take a smaller batch_size, or more epochs"));
+}
+
 // Checks the requirements of training that evaluation does not have.
-absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config, std::shared_ptr<const Dataset> dataset,
-                           RunCheck* check) {
+absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config,
+                           const std::shared_ptr<const Dataset>& dataset, RunCheck* check) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, CreateModel(config.model(), dataset->spec()));
   RETURN_IF_ERROR(GradientTransforms::Create(config.optimizer(), model->spec(), nullptr).status());
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(model->spec()));
@@ -42,7 +54,9 @@ absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config, st
   BatchSourceOptions options;
   options.replicas_to_aggregate = config.training().replicas_to_aggregate();
   options.seed = config.training().seed();
-  return CreateBatchSource(std::move(dataset), config.input(), options).status();
+  RETURN_IF_ERROR(CreateBatchSource(dataset, config.input(), options).status());
+  check->input_steps = StepsOfInput(config, dataset->size());
+  return CheckLength(config, dataset->size(), check->input_steps);
 }
 
 }  // namespace
@@ -54,18 +68,20 @@ absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& con
   if (!warm_start.empty()) {
     const absl::StatusOr<bool> exists = TensorsExist(fs, warm_start);
     if (!exists.ok()) return InField("checkpoint.warm_start", exists.status());
-    if (!*exists) {
-      return absl::NotFoundError(absl::StrCat("checkpoint.warm_start: there is no checkpoint ", warm_start));
-    }
+    if (!*exists) return InField("checkpoint.warm_start", NoSuchCheckpoint(fs, warm_start, /*logdir=*/""));
   }
   DatasetOptions options;
   options.fs = fs;
   options.index_directory = index_directory;
   RunCheck check;
-  for (int i = 0; i < config.input().split_size(); ++i) {
-    const std::string& name = config.input().split(i).name();
+  const std::vector<std::string> names = SplitNames(config.input());
+  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+    const std::string& name = names[i];
+    const bool is_configured = i < config.input().split_size();
     auto opened = OpenDataset(config.input(), name, config.training().seed(), options);
-    if (!opened.ok()) return InField(absl::StrCat("input.split[", i, "]"), opened.status());
+    if (!opened.ok()) {
+      return InField(is_configured ? absl::StrCat("input.split[", i, "]") : "input.test_fraction", opened.status());
+    }
     const std::shared_ptr<const Dataset> dataset = *std::move(opened);
     // Every split must fit the model.
     ASSIGN_OR_RETURN(ModelSummary model, SummarizeModel(config.model(), dataset->spec()));
@@ -77,7 +93,8 @@ absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& con
       const std::vector<std::string> metrics(config.evaluation().metric().begin(), config.evaluation().metric().end());
       RETURN_IF_ERROR(CreateMetrics(metrics, config.model(), dataset->spec()).status());
     }
-    check.splits.push_back({name, config.input().split(i).registered().name(), dataset->digest(), dataset->spec()});
+    const std::string registered = is_configured ? config.input().split(i).registered().name() : "";
+    check.splits.push_back({name, registered, dataset->digest(), dataset->spec()});
   }
   return check;
 }

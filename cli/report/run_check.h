@@ -1,10 +1,12 @@
 #ifndef LOCKSTEP_CLI_REPORT_RUN_CHECK_H_
 #define LOCKSTEP_CLI_REPORT_RUN_CHECK_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/input.pb.h"
 #include "lockstep/config/v1/run_spec.pb.h"
@@ -26,6 +28,8 @@ struct RunCheck {
   std::vector<Split> splits;
   // The model for the examples of "train".
   ModelSummary model;
+  // Number of steps before the input of "train" ends; nullopt if it has no end.
+  absl::optional<int64_t> input_steps;
   // The tensors that a warm start loads and those that it does not, see WarmStartPlan; empty if there is no warm start.
   std::string warm_start;
 };

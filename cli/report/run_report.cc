@@ -12,6 +12,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/summary/event_writer.h"
@@ -42,6 +43,7 @@ absl::StatusOr<std::unique_ptr<RunReport>> RunReport::Create(FileSystem* fs, con
   const std::string index = report->logdir_.empty() ? "" : JoinPath(report->logdir_, "index");
   ASSIGN_OR_RETURN(RunCheck check, CheckRun(fs, checked, index));
   report->warm_start_ = std::move(check.warm_start);
+  report->input_steps_ = check.input_steps;
   const std::string split = EvaluationSplit(config);
   if (report->logdir_.empty()) {
     report->not_evaluated_ = "nothing was kept without a --logdir";
@@ -62,6 +64,18 @@ std::string RunReport::Beginning(const std::string& processes) const {
                       warm_start_.empty() ? "" : "\n", warm_start_);
 }
 
+std::string RunReport::ReasonOfEnd(int64_t step) const {
+  if (input_steps_ && step >= *input_steps_) {
+    return absl::StrCat(": the input has ended, input.epochs is ", config_.input().epochs());
+  }
+  if (step >= config_.training().steps()) return "";
+  const auto record = ReadRunRecord(fs_, logdir_);
+  const bool has_reason = record.ok() && record->has_value() && !(*record)->end().reason().empty();
+  return absl::StrCat(": ",
+                      has_reason ? (*record)->end().reason() : "an earlier end was requested, or a loss was not finite",
+                      "; the chief's log has more");
+}
+
 absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) const {
   int64_t steps = config_.training().steps();
   if (!logdir_.empty()) {
@@ -74,7 +88,7 @@ absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) cons
   } else {
     const double rate = (steps - first_step_) / std::max(1e-9, absl::ToDoubleSeconds(elapsed));
     out << "finished at step " << steps << " in " << RemainingTimeText(elapsed) << " (" << QuantityText(rate)
-        << " steps/s from start to end)\n";
+        << " steps/s from start to end)" << ReasonOfEnd(steps) << "\n";
   }
   absl::optional<std::string> checkpoint;
   if (!logdir_.empty()) {

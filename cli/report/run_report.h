@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
@@ -37,11 +38,15 @@ class RunReport {
  private:
   RunReport(FileSystem* fs, const config::v1::RunSpec& config, std::string logdir);
 
+  // Returns why a run ended at `step`, ": the input has ended", for the end of a sentence; empty at its last step.
+  std::string ReasonOfEnd(int64_t step) const;
+
   FileSystem* const fs_;
   const config::v1::RunSpec config_;
   const std::string logdir_;
-  std::string warm_start_;  // what it loads; empty without one
-  int64_t first_step_ = 0;  // of the logdir's newest checkpoint when training began, 0 for a new run
+  std::string warm_start_;               // what it loads; empty without one
+  absl::optional<int64_t> input_steps_;  // RunCheck::input_steps
+  int64_t first_step_ = 0;               // of the logdir's newest checkpoint when training began, 0 for a new run
   // Null if there is nothing to evaluate on; not_evaluated_ says why.
   std::unique_ptr<RunEvaluator> evaluator_;
   std::string not_evaluated_;
