@@ -52,23 +52,26 @@ absl::Status RunEnds::RequestFinish(const std::string& reason, const v1::Session
   return status;
 }
 
-absl::Status RunEnds::FinishRun(Training* training) {
-  absl::Status status;
+absl::Status RunEnds::SaveLast(Training* training) {
+  absl::Status failure;
   {
     MutexLock lock(&run_->mutex);
-    status = run_->life.failure();
+    failure = run_->life.failure();
   }
-  if (status.ok()) {
-    status = training->Save();
+  // After other failures the last step may be wrong: an audit has found a difference, or a change is not on record.
+  if (!failure.ok() && !absl::IsInvalidArgument(failure)) return failure;
+  const absl::Status saved = failure.ok() ? training->Save() : training->SaveIfFinite();
+  // A failure is what the caller has to know; the log has the error of its save. A disk that hangs ends the process.
+  if (saved.ok() || (!failure.ok() && !absl::IsDeadlineExceeded(saved))) return failure;
+  const std::string done = failure.ok() ? "training is done" : std::string(failure.message());
+  return absl::Status(saved.code(), absl::StrCat(done, ", but the last step could not be saved: ", saved.message()));
+}
+
+absl::Status RunEnds::FinishRun(Training* training) {
+  const absl::Status status = SaveLast(training);
+  {
     MutexLock lock(&run_->mutex);
     if (!run_->life.lost_logdir().ok()) return run_->life.lost_logdir();
-    if (!status.ok()) {
-      status = absl::Status(status.code(),
-                            absl::StrCat("training is done, but the last step could not be saved: ", status.message()));
-    }
-  }
-  {
-    MutexLock lock(&run_->mutex);
     run_->life.End(status);
   }
   training->sync()->Finish(std::string(status.message()));

@@ -18,13 +18,14 @@ class RunEnds {
   // `run` must outlive this.
   explicit RunEnds(RunState* run) : run_(run) {}
 
-  // Blocks until the last step is applied and saved and the workers have been notified (OK), the run failed (its
-  // error), or RequestStop was called: then no further step is committed, and the last one is saved at once (Cancelled;
-  // its message says where). Workers that do not say goodbye are waited for two seconds, and cluster.linger_seconds are
-  // stayed for those that start after the end; RequestStop ends that. Errors of saving: those of the files, or
-  // DeadlineExceeded when the disk has not taken the step within checkpoint.stop_seconds of RequestStop. After that one
-  // end the process: destroying the chief would wait for the disk. FailedPrecondition when another chief was found to
-  // have taken over the logdir: nothing is saved there any more.
+  // Blocks until the last step is applied and saved and the workers have been notified (OK), the run failed (its error;
+  // after a contribution that is not finite the last step is saved as well), or RequestStop was called: then no further
+  // step is committed, and the last one is saved at once (Cancelled; its message says where). Workers that do not say
+  // goodbye are waited for two seconds, and cluster.linger_seconds are stayed for those that start after the end;
+  // RequestStop ends that. Errors of saving: those of the files, or DeadlineExceeded when the disk has not taken the
+  // step within checkpoint.stop_seconds of RequestStop. After that one end the process: destroying the chief would wait
+  // for the disk. FailedPrecondition when another chief was found to have taken over the logdir: nothing is saved there
+  // any more.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
@@ -44,6 +45,8 @@ class RunEnds {
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
+  // Saves the last step unless it may be wrong. Returns the result of the run.
+  absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The run is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(run_->mutex);

@@ -26,7 +26,18 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using RunEndsTest = ChiefFixture;
+class RunEndsTest : public ChiefFixture {
+ protected:
+  // The loss of a slot of the step in progress is not finite.
+  void Diverge() {
+    StepFrame frame = worker_->NewFrame(*worker_->token());
+    worker_->AddReports(&frame);
+    frame.reports[1].set_loss(std::numeric_limits<float>::quiet_NaN());
+    worker_->AddAllPieces(&frame);
+    frame.end = true;
+    ASSERT_TRUE(worker_->Send(frame).ok());
+  }
+};
 
 TEST_F(RunEndsTest, TrainsToTheEndAndSaysGoodbye) {
   ASSERT_TRUE(Start().ok());
@@ -55,27 +66,45 @@ TEST_F(RunEndsTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(RunEndsTest, ALossThatIsNotFiniteEndsTheRunAndHarmsNoCheckpoint) {
+TEST_F(RunEndsTest, FailedLossSavesTheLastFiniteStep) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   TrainTo(5);
-  StepFrame frame = worker_->NewFrame(*worker_->token());
-  worker_->AddReports(&frame);
-  frame.reports[1].set_loss(std::numeric_limits<float>::quiet_NaN());
-  worker_->AddAllPieces(&frame);
-  frame.end = true;
-  ASSERT_TRUE(worker_->Send(frame).ok());
+  Diverge();
   EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FAILED);
-  EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("the loss of step 5 is not finite"));
+  EXPECT_THAT(chief_->GetStatus().message(), HasSubstr("the loss of step 6 is not finite")) << "logs count so";
   v1::HeartbeatRequest heartbeat;
   heartbeat.set_session_id(1);
   heartbeat.set_generation(1);
   EXPECT_TRUE(chief_->sessions()->Heartbeat(heartbeat)->finished());
   const absl::Status status = WaitForEnd();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-5"));
+  EXPECT_FALSE(Record().finished());
+  EXPECT_FALSE(Record().has_end());
   ASSERT_TRUE(Restart().ok());
-  EXPECT_EQ(chief_->GetStatus().global_step(), 4);
+  EXPECT_EQ(chief_->GetStatus().global_step(), 5);
+}
+
+TEST_F(RunEndsTest, FailureOfTheRunHidesTheErrorOfItsSave) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  TrainTo(5);
+  fs_.FillDiskAfter(1000);
+  Diverge();
+  const absl::Status status = WaitForEnd();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
+}
+
+TEST_F(RunEndsTest, FailureForAnotherReasonSavesNothing) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(4);
+  TrainTo(5);
+  worker_.reset();
+  chief_->training()->Fail(absl::DataLossError("worker-1 is outvoted"));
+  EXPECT_TRUE(absl::IsDataLoss(chief_->ends()->Wait()));
+  EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
 }
 
 TEST_F(RunEndsTest, AFinalSaveThatFailsIsAnErrorAndTheLastCheckpointStays) {

@@ -9,6 +9,8 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
+#include "lockstep/kernels/rounding.h"
+#include "lockstep/server/ps/versions/snapshot_entries.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 
 namespace lockstep {
@@ -41,6 +43,17 @@ SaveSchedule::Options ScheduleOptions(const Training::Options& options) {
   schedule.period = absl::Seconds(options.config.checkpoint().every_seconds());
   schedule.seed = static_cast<uint64_t>(options.history->generation());
   return schedule;
+}
+
+// The key of the first tensor with a value that is not finite; nullopt if there is none.
+absl::optional<std::string> FindNonFinite(const VariableSnapshot& snapshot) {
+  for (const SnapshotEntry& entry : EntriesOf(snapshot)) {
+    if (entry.dtype != v1::DT_FLOAT) continue;
+    const absl::string_view bytes = BytesOf(snapshot, entry);
+    const auto* const values = reinterpret_cast<const float*>(bytes.data());
+    if (!AllValuesFinite(static_cast<int64_t>(bytes.size() / sizeof(float)), values)) return entry.key;
+  }
+  return absl::nullopt;
 }
 
 size_t StateHash(const std::string& session_state) { return std::hash<std::string>()(session_state); }
@@ -256,6 +269,14 @@ absl::Status Training::Save() {
   const absl::Duration limit = absl::Seconds(options_.config.checkpoint().stop_seconds());
   return absl::DeadlineExceededError(
       absl::StrCat("the disk has not taken step ", step, " within ", absl::FormatDuration(limit)));
+}
+
+absl::Status Training::SaveIfFinite() {
+  const VariableSnapshot snapshot = sync_->TakeSnapshot();
+  const auto key = FindNonFinite(snapshot);
+  if (!key) return Save();
+  options_.events->OnEvent({RunEvent::kNotSaved, snapshot.step, "", *key});
+  return absl::OkStatus();
 }
 
 absl::Status Training::SaveAgain() {

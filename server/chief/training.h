@@ -70,6 +70,9 @@ class Training : private RunEvents {
   // logdir. A run's first checkpoint, which may still wait, is written before it. Errors: those of the files;
   // DeadlineExceeded when LimitSaves ends the wait.
   absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does the same for a run that failed by a contribution that is not finite, unless a value of the last step is not
+  // finite, either: then it reports that and saves nothing.
+  absl::Status SaveIfFinite() ABSL_LOCKS_EXCLUDED(mutex_);
   // The same where variables were set since the last save.
   absl::Status SaveAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on nobody waits for the disk after `deadline`, those that wait already included.

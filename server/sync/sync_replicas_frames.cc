@@ -13,12 +13,13 @@ namespace {
 // So many skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// InvalidArgument when what was contributed to the frame's block is not finite.
+// Returns InvalidArgument if the frame's block has a contribution that is not finite. The error counts steps as logs do:
+// it names the global step after the update.
 absl::Status CheckFinite(const std::string& worker, const StepFrame& frame, const StepSums& sums) {
   const auto found = sums.FindNonFinite(frame.block);
   if (!found) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the ", found->what, " of step ", frame.step, " is not finite (",
+      absl::StrCat("the ", found->what, " of step ", frame.step + 1, " is not finite (",
                    found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker, ")"));
 }
 

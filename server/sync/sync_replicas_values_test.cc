@@ -126,7 +126,7 @@ TEST_F(SyncReplicasValuesTest, ALossThatIsNotFiniteStopsTheRunBeforeAnythingChan
   EXPECT_TRUE(b->Send(frame).ok()) << "the stream goes on, to tell the worker";
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_TRUE(absl::IsInvalidArgument(failures_[0]));
-  EXPECT_EQ(failures_[0].message(), "the loss of step 1 is not finite (slot 1, computed by worker-2)");
+  EXPECT_EQ(failures_[0].message(), "the loss of step 2 is not finite (slot 1, computed by worker-2)");
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(store_->values(), values);
   sync_->Finish(std::string(failures_[0].message()));
@@ -364,7 +364,7 @@ TEST_F(SyncReplicasValuesTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepI
   EXPECT_TRUE(b->Send(frame).ok()) << "the stream goes on, to tell the worker";
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_TRUE(absl::IsInvalidArgument(failures_[0]));
-  EXPECT_EQ(failures_[0].message(), "the gradient of w of step 1 is not finite (sent by worker-2)");
+  EXPECT_EQ(failures_[0].message(), "the gradient of w of step 2 is not finite (sent by worker-2)");
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(store_->values(), values);
   EXPECT_EQ(sync_->TakeSnapshot().values, values) << "the step is half applied";

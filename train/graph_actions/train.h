@@ -65,9 +65,9 @@ struct TrainOptions {
 // Trains until the run is over: its last step, the end of the input, a monitor's stop. On the chief the monitors see
 // each global step, in order; on a worker the blocks that it computes. Aborted and Unavailable are followed by another
 // session, to which the monitors' Begin is not repeated. Returns the loss of the last step, nullopt when none was run,
-// because the run was over already. After an error, too, the chief's last step is saved. Errors: InvalidArgument names
-// the option that is wrong, before anything starts; a loss that is not finite is InvalidArgument; Cancelled when the
-// process was told to stop; those of monitors and sessions.
+// because the run was over already. After an error, too, the chief's last step is saved; after a loss that is not
+// finite, the last finite one. Errors: InvalidArgument names the option that is wrong, before anything starts; a loss
+// that is not finite is InvalidArgument; Cancelled when the process was told to stop; those of monitors and sessions.
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options);
 
 }  // namespace lockstep::train::graph_actions

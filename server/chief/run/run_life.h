@@ -26,7 +26,7 @@ class RunLife {
   v1::RunStatus::Phase phase() const { return phase_; }
   // Finished or failed.
   bool over() const { return phase_ == v1::RunStatus::FINISHED || phase_ == v1::RunStatus::FAILED; }
-  // Why it failed; OK in all other phases.
+  // Why it failed; OK in all other phases. InvalidArgument if a contribution was not finite.
   const absl::Status& failure() const { return failure_; }
 
   // It is over for good: failed, or finished and saved, or not to be saved. Workers may be told that nobody comes after

@@ -34,6 +34,8 @@ std::string ToString(const RunEvent& event) {
     case RunEvent::kSaveFailed:
       return absl::StrCat("cannot save step ", event.step,
                           ", the checkpoints before are untouched: ", event.status.message());
+    case RunEvent::kNotSaved:
+      return absl::StrCat("step ", event.step, " is not saved: ", event.text, " is not finite");
     case RunEvent::kSavedBefore:
       return absl::StrCat("step ", event.step, " is saved already");
     case RunEvent::kSaveRetried:

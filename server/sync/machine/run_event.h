@@ -28,6 +28,7 @@ struct RunEvent {
     kRoom,             // another snapshot may be taken
     kSaved,            // `step` was saved as `text`
     kSaveFailed,       // `step` was not saved: `status`
+    kNotSaved,         // `step` of a failed run is not saved, because `text` is not finite
     kSavedBefore,      // a save of `step` was requested, which is saved already
     kSaveRetried,      // the last step is to be saved again after a failure
     kEventsMissing,    // the event file may lack scalars and summaries of the last steps
