@@ -56,6 +56,10 @@ struct ChiefOptions : RunStorage {
   // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
   // long. Create returns its errors.
   std::function<absl::Status()> on_accepted;
+  // Receives the error of a checkpoint that was due by time or step, so that no caller waits for it. Called by the
+  // thread that writes, from Create to the destructor. If null, the error is only logged, and the next checkpoint is
+  // written when it is due.
+  std::function<void(absl::Status)> on_save_failed;
   // Leases, timers and log lines are looked after this often; zero: by Housekeep alone (tests). A step whose worker
   // hangs waits up to this much longer for its copy.
   absl::Duration housekeeping_period = absl::Milliseconds(10);

@@ -166,6 +166,15 @@ absl::Status RunEnds::Wait() {
 
 void RunEnds::RequestStop() {
   MutexLock lock(&run_->mutex);
+  RequestStopLocked();
+}
+
+void RunEnds::RequestStopUnlessOver() {
+  MutexLock lock(&run_->mutex);
+  if (!run_->life.over()) RequestStopLocked();
+}
+
+void RunEnds::RequestStopLocked() {
   const absl::Duration limit = absl::Seconds(run_->options.config.checkpoint().stop_seconds());
   if (!run_->life.RequestStop(run_->options.clock->Now() + limit)) return;
   if (run_->training != nullptr) run_->training->LimitSaves(run_->life.stop_deadline());

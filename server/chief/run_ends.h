@@ -29,6 +29,8 @@ class RunEnds {
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Does the same unless the run is over: then its end is completed, including the wait for late workers.
+  void RequestStopUnlessOver() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Finishes the run as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
   // save. Records the step first, so that no later life goes beyond it. Errors:
   //   FailedPrecondition: the model is not known yet
@@ -45,6 +47,7 @@ class RunEnds {
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
+  void RequestStopLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
   // Saves the last step unless it may be wrong. Returns the result of the run.
   absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The run is over: saves, notifies the workers and lingers.

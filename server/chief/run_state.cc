@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
@@ -118,6 +119,10 @@ void RunState::ExpireSessions(absl::Time now) {
 void RunState::OnEvent(const RunEvent& event) {
   Log(event);
   const RunEvent::Kind kind = event.kind;
+  if (kind == RunEvent::kSaveFailed && event.count == 0 && options.on_save_failed) {
+    options.on_save_failed(absl::Status(
+        event.status.code(), absl::StrCat("the checkpoint of step ", event.step, ": ", event.status.message())));
+  }
   const bool ends = kind == RunEvent::kFinished || kind == RunEvent::kFailed || kind == RunEvent::kLogdirLost;
   const bool idle = kind == RunEvent::kLeft && event.count == 0;
   if (!ends && !idle) return;

@@ -68,6 +68,13 @@ void ChiefHost::RequestStop() {
   if (running_ != nullptr) running_->ends()->RequestStop();
 }
 
+void ChiefHost::StopRun() {
+  MutexLock lock(&mutex_);
+  stop_requested_ = true;
+  stop_.SignalAll();
+  if (running_ != nullptr) running_->ends()->RequestStopUnlessOver();
+}
+
 void ChiefHost::RequestSave() {
   LOG(INFO) << "chief: "
             << (options_.chief.logdir.empty() ? "there is no logdir to save to; continues"

@@ -74,6 +74,9 @@ class ChiefHost {
   void MarkEnd(const absl::Status& run);
   // What the first stop signal does. From any thread, before the destructor.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stops the run as a signal does, unless it is over: a failure of the process. From any thread, before the
+  // destructor.
+  void StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
   // What SIGUSR1 and SIGUSR2 do: Chief::RequestSave, as soon as there is a chief. From any thread, before the
   // destructor.
   void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);

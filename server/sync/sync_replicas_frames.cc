@@ -13,8 +13,8 @@ namespace {
 // So many skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// Returns InvalidArgument if the frame's block has a contribution that is not finite. The error counts steps as logs do:
-// it names the global step after the update.
+// Returns InvalidArgument if the frame's block has a contribution that is not finite. The error counts steps as logs
+// do: it names the global step after the update.
 absl::Status CheckFinite(const std::string& worker, const StepFrame& frame, const StepSums& sums) {
   const auto found = sums.FindNonFinite(frame.block);
   if (!found) return absl::OkStatus();

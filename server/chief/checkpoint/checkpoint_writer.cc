@@ -120,7 +120,9 @@ void CheckpointWriter::WriteAndReport(VariableStore::Snapshot snapshot, bool pac
     return;
   }
   snapshot = VariableStore::Snapshot();  // its memory is freed before anyone is notified
-  options_.events->OnEvent({status.ok() ? RunEvent::kSaved : RunEvent::kSaveFailed, step, "", prefix, status});
+  RunEvent written{status.ok() ? RunEvent::kSaved : RunEvent::kSaveFailed, step, "", prefix, status};
+  written.count = paced ? 0 : 1;
+  options_.events->OnEvent(written);
   MutexLock lock(&mutex_);
   last_status_ = status;
   queue_.OnWritten(status.ok());

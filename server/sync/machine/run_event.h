@@ -27,7 +27,7 @@ struct RunEvent {
     kSkipped,          // `step` changes no value, because `text` is not finite; the `count`-th such step
     kRoom,             // another snapshot may be taken
     kSaved,            // `step` was saved as `text`
-    kSaveFailed,       // `step` was not saved: `status`
+    kSaveFailed,       // `step` was not saved: `status`; `count` is 0 if no caller waits for the save
     kNotSaved,         // `step` of a failed run is not saved, because `text` is not finite
     kSavedBefore,      // a save of `step` was requested, which is saved already
     kSaveRetried,      // the last step is to be saved again after a failure
