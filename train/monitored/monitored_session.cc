@@ -3,6 +3,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
+#include "lockstep/train/session/end/reject_out_of_range.h"
 #include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train {
@@ -166,8 +168,9 @@ bool MonitoredSession::ShouldStop() {
 absl::Status MonitoredSession::Close() {
   if (closed_) return absl::FailedPreconditionError("Close of a session that is closed already");
   closed_ = true;
-  const absl::Status threads = StopThreads();
+  const absl::Status threads = RejectOutOfRange(StopThreads());
   if (hooked_ == nullptr) return absl::IsOutOfRange(lost_) ? threads : lost_;
+  hooked_->SetLoopStatus(threads);
   const absl::Status told =
       !over_ && told_to_stop() ? absl::CancelledError("the process was told to stop") : absl::OkStatus();
   hooked_->SetLoopStatus(told);
@@ -185,7 +188,7 @@ absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> sessi
                          const std::function<absl::Status(MonitoredSession&)>& body) {
   if (absl::IsOutOfRange(session.status())) return absl::OkStatus();
   RETURN_IF_ERROR(session.status());
-  const absl::Status status = body(**session);
+  const absl::Status status = CatchExceptions([&] { return body(**session); });
   // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
   const bool stopped = absl::IsCancelled(status) && (*session)->told_to_stop();
   return status.ok() || absl::IsOutOfRange(status) || stopped ? (*session)->Close() : status;

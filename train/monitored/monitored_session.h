@@ -103,16 +103,17 @@ class MonitoredSession {
   bool told_to_stop() const { return options_.session.stop != nullptr && options_.session.stop->requested(); }
 
   // For threads of the program; no error of theirs is a clean end. When the session is lost they are told to stop and
-  // waited for, and a hook's AfterCreateSession may start others. An error of theirs is returned by Close, and if it is
-  // Aborted or Unavailable, the next Run recovers.
+  // waited for, and a hook's AfterCreateSession may start others. An error of theirs is one of the loop, which Close
+  // returns; after Aborted and Unavailable the next Run recovers.
   Coordinator* coordinator() { return &coordinator_; }
   // The session under the hooks, until the next recovery, to read and write with; null when it is lost. For a Run
   // without hooks there is StepContext.
   Session* raw_session() const { return held_.session.get(); }
 
-  // Calls End of the hooks if the loop has ended well, OK or OutOfRange, stops the coordinator's threads, and closes
-  // the session; returns the first error. When the process was told to stop before the run was over, End is not called,
-  // and it returns Cancelled. FailedPrecondition when it is closed already.
+  // Stops the coordinator's threads. If loop and threads have ended well (OK or OutOfRange of the loop), calls End of
+  // the hooks and closes the session. After an error the chief stops the session, so that a successor may continue the
+  // run. Returns the first error; Cancelled, without End, if the process was told to stop before the run was over;
+  // FailedPrecondition when it is closed already.
   absl::Status Close();
 
  private:
@@ -148,7 +149,8 @@ class MonitoredSession {
 };
 
 // The counterpart of a with-block: calls `body` and closes the session. OutOfRange, of the session or of the body, is a
-// clean end; after any other error the session is stopped. Returns the first error.
+// clean end. After any other error or an exception, of the body, a hook or a thread, the session is stopped. Returns
+// the first error.
 absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> session,
                          const std::function<absl::Status(MonitoredSession&)>& body);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -226,6 +227,8 @@ TEST_F(MonitoredSessionTest, PassesOnTheErrorOfAHook) {
   EXPECT_TRUE(absl::IsUnknown(status));
   EXPECT_THAT(status.message(), HasSubstr("hook h: oh"));
   EXPECT_TRUE(session->ShouldStop());
+  EXPECT_TRUE(opener_.last().stopped());
+  EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the run is not ended";
 }
 
 TEST_F(MonitoredSessionTest, StopsTheSessionAfterAnErrorOfTheLoop) {
@@ -236,13 +239,39 @@ TEST_F(MonitoredSessionTest, StopsTheSessionAfterAnErrorOfTheLoop) {
 }
 
 // MS-17
-TEST_F(MonitoredSessionTest, ReturnsTheErrorOfAThreadWhenItIsLeft) {
+TEST_F(MonitoredSessionTest, FailingThreadStopsTheSession) {
   const auto session = Create();
   EXPECT_TRUE(session->coordinator()->RequestStop(absl::UnknownError("a thread's")).ok());
   EXPECT_EQ(StepOfRun(session.get()), 1);
   EXPECT_TRUE(session->ShouldStop());
   EXPECT_EQ(session->Close(), absl::UnknownError("a thread's"));
-  EXPECT_EQ(Count("h end"), 1);
+  EXPECT_EQ(Count("h end"), 0);
+  EXPECT_TRUE(opener_.last().stopped());
+  EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the run is not ended";
+}
+
+TEST_F(MonitoredSessionTest, OutOfRangeOfAThreadIsAnError) {
+  const absl::Status status = WithSession(Create(), [](MonitoredSession& session) {
+    return session.coordinator()->RequestStop(absl::OutOfRangeError("a thread has no more"));
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(opener_.last().stopped());
+}
+
+TEST_F(MonitoredSessionTest, ExceptionOfTheLoopStopsTheSession) {
+  const absl::Status status =
+      WithSession(Create(), [](MonitoredSession&) -> absl::Status { throw std::runtime_error("a bug in the loop"); });
+  EXPECT_EQ(status, absl::InternalError("exception: a bug in the loop"));
+  EXPECT_EQ(Count("h end"), 0);
+  EXPECT_THAT(opener_.last().acts(), IsEmpty());
+  EXPECT_EQ(opener_.live(), 0);
+}
+
+TEST_F(MonitoredSessionTest, FailingEndStopsTheSession) {
+  hook_.Fail("end", 1, absl::DataLossError("oh"));
+  EXPECT_EQ(Create()->Close(), absl::DataLossError("hook h: oh"));
+  EXPECT_TRUE(opener_.last().stopped());
+  EXPECT_THAT(opener_.last().acts(), IsEmpty());
 }
 
 // MS-18

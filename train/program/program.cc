@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/tf_config.h"
@@ -115,7 +116,7 @@ int Program::RunEveryRole(const std::function<absl::Status()>& body) {
   absl::Status status;
   {
     TerminationWatch watch(WatchOptions());
-    status = body();
+    status = CatchExceptions(body);
     if (IsDiskHang(status)) {
       // Whatever was destroyed now would wait for the disk, too.
       LOG(ERROR) << status.message();

@@ -32,11 +32,11 @@ class Program {
   CommandLine& command_line() { return command_line_; }
 
   // Parses the flags, runs `body` and returns the exit code: 0 done, also when the body returns OutOfRange, as an input
-  // or a run that has ended does; 1 the run failed; 2 wrong arguments; 138 starting again may help; 143 stopped by a
-  // signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions of the body; at SIGUSR1 and
-  // SIGUSR2 the chief's save now, and the body continues. The body is that of the chief and the workers. A parameter
-  // server waits for the end of the run; an evaluator evaluates each checkpoint as the run's configuration says, until
-  // that of the last step.
+  // or a run that has ended does; 1 the run failed, or an exception was thrown; 2 wrong arguments; 138 starting again
+  // may help; 143 stopped by a signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions
+  // of the body; at SIGUSR1 and SIGUSR2 the chief's save now, and the body continues. The body is that of the chief and
+  // the workers. A parameter server waits for the end of the run; an evaluator evaluates each checkpoint as the run's
+  // configuration says, until that of the last step.
   int Run(const std::function<absl::Status()>& body);
   // The same with a body for every role, such as one that calls learn::Run.
   int RunEveryRole(const std::function<absl::Status()>& body);

@@ -1,20 +1,31 @@
 #include "lockstep/train/session/chief_session.h"
 
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/server/local/local_connector.h"
+#include "lockstep/train/session/end/reject_out_of_range.h"
 #include "lockstep/train/session/read_variables.h"
 
 namespace lockstep::train {
 namespace {
 
-ChiefHost::Options HostOptions(const SessionOptions& options, const SessionMachine& machine) {
+absl::StatusOr<std::vector<AssignedValue>> CallInitFunction(const InitFunction& init_fn, const v1::ModelSpec& model) {
+  ASSIGN_OR_RETURN(InitialValues initial, CatchExceptions([&] { return init_fn(model); }));
+  if (!initial.report.empty()) LOG(INFO) << initial.report;
+  std::vector<AssignedValue> values;
+  for (NamedTensor& tensor : initial.values) values.push_back({std::move(tensor.name), std::move(tensor.value)});
+  return values;
+}
+
+ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionMachine& machine) {
   ChiefHost::Options host;
   host.watch_signals = false;
   host.listen = options.listen;
@@ -37,16 +48,6 @@ ChiefHost::Options HostOptions(const SessionOptions& options, const SessionMachi
   } else if (cluster->linger_seconds() <= 0) {
     cluster->set_linger_seconds(absl::ToDoubleSeconds(options.linger));
   }
-  if (options.init_fn) {
-    host.chief.initialize =
-        [init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {
-      ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
-      if (!initial.report.empty()) LOG(INFO) << initial.report;
-      std::vector<AssignedValue> values;
-      for (NamedTensor& tensor : initial.values) values.push_back({std::move(tensor.name), std::move(tensor.value)});
-      return values;
-    };
-  }
   return host;
 }
 
@@ -60,7 +61,22 @@ absl::StatusOr<std::unique_ptr<ChiefSession>> ChiefSession::Open(SessionOptions 
 }
 
 ChiefSession::ChiefSession(SessionOptions options, const SessionMachine& machine)
-    : options_(std::move(options)), host_(HostOptions(options_, machine)) {}
+    : options_(std::move(options)), host_(HostOptions(machine)) {}
+
+ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
+  ChiefHost::Options host = BaseHostOptions(options_, machine);
+  host.chief.on_save_failed = [this](absl::Status why) { Fail(std::move(why)); };
+  if (!options_.init_fn) return host;
+  host.chief.initialize = [this](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {
+    auto values = CallInitFunction(options_.init_fn, model);
+    if (values.ok()) return values;
+    const std::string why = absl::StrCat("init_fn: ", values.status().message());
+    Fail(RejectOutOfRange(absl::Status(values.status().code(), why)));
+    // The worker that declared the model waits for a successor.
+    return absl::UnavailableError(absl::StrCat("the chief's program has failed: ", why));
+  };
+  return host;
+}
 
 absl::Status ChiefSession::Create() {
   if (options_.stop == nullptr) return host_.Create();
@@ -74,7 +90,8 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
   if (options_.stop != nullptr)
     stop_listener_ = options_.stop->Add([this] { host_.RequestStop(); }, [this] { host_.RequestSave(); });
   const absl::Status created = Create();
-  if (!created.ok()) return WithExitCode(created, host_.ExitCode(created));
+  const absl::Status failed = result_.failure();
+  if (!created.ok()) return failed.ok() ? WithExitCode(created, host_.ExitCode(created)) : failed;
   finisher_ = machine.executor->Start("finisher", [this] {
     const absl::Status ended = host_.Wait();
     // Also where the program does not end in time.
@@ -84,8 +101,8 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
   client_ = LocalConnector(host_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(host_.Serve());
   const auto name = [only = options_.local_workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
-  workers_ = std::make_unique<LocalWorkers>(options_, name, client_.get(),
-                                            [this](absl::Status why) { OnWorkerFailure(std::move(why)); });
+  workers_ =
+      std::make_unique<LocalWorkers>(options_, name, client_.get(), [this](absl::Status why) { Fail(std::move(why)); });
   RETURN_IF_ERROR(result_.Explain(host_.chief()->AwaitModel()));
   SeekTo(training()->sync()->step());
   return absl::OkStatus();
@@ -110,9 +127,9 @@ void ChiefSession::EndIfWorkerHangs() {
   std::_Exit(host_.ExitCode(ended));
 }
 
-void ChiefSession::OnWorkerFailure(absl::Status why) {
-  result_.FailWorker(std::move(why));
-  host_.chief()->ends()->RequestStop();
+void ChiefSession::Fail(absl::Status why) {
+  result_.Fail(std::move(why));
+  host_.StopRun();
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
@@ -194,7 +211,7 @@ absl::Status ChiefSession::Close() {
 }
 
 absl::Status ChiefSession::Stop() {
-  host_.chief()->ends()->RequestStop();
+  host_.chief()->ends()->RequestStopUnlessOver();
   const absl::Status ended = AwaitEnd();
   return absl::IsCancelled(ended) ? absl::OkStatus() : ended;
 }
@@ -225,5 +242,12 @@ int64_t ChiefSession::last_seen() const {
 }
 
 v1::SessionState ChiefSession::restored() const { return training()->log()->restored(); }
+
+absl::Status ChiefSession::failure() const {
+  const int64_t never = std::numeric_limits<int64_t>::max();
+  const absl::Status ended = result_.Explain(training()->log()->Await(never, absl::InfinitePast()).status());
+  const bool failed = !absl::IsDeadlineExceeded(ended) && !absl::IsOutOfRange(ended) && !absl::IsCancelled(ended);
+  return failed ? ended : absl::OkStatus();
+}
 
 }  // namespace lockstep::train

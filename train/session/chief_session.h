@@ -29,8 +29,9 @@ struct SessionMachine : ChiefMachine {
 
 // The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
 // not to. Destroying it without Close stops the chief as SIGTERM does: the last step is saved, workers wait for a
-// successor. After SessionOptions::stop the destructor ends the process where a worker of its own hangs in a block and
-// the last step is saved.
+// successor. So does an error of init_fn, of a worker in this process or of a checkpoint that no caller waits for.
+// After SessionOptions::stop the destructor ends the process where a worker of its own hangs in a block and the last
+// step is saved.
 class ChiefSession : public Session, public StepGate {
  public:
   // Returns when the model is known and its variables have values. Nothing begins before AllowThrough. Errors: those of
@@ -68,6 +69,7 @@ class ChiefSession : public Session, public StepGate {
     return host_.chief()->changes()->ChangeSettings(change, ChangedBy::kHook);
   }
   v1::SessionState restored() const override;
+  absl::Status failure() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Where workers connect; empty without a socket.
@@ -78,13 +80,14 @@ class ChiefSession : public Session, public StepGate {
 
  private:
   ChiefSession(SessionOptions options, const SessionMachine& machine);
+  ChiefHost::Options HostOptions(const SessionMachine& machine);
   absl::Status Start(const SessionMachine& machine);
   absl::Status Create();
   // `last_state` may be null.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
-  // A worker of this process cannot go on: the run is stopped.
-  void OnWorkerFailure(absl::Status why);
+  // A part of this process cannot continue: stops the run. Run and Close return the first such error.
+  void Fail(absl::Status why);
   // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.
   void EndIfWorkerHangs();
   // A stop of the process is the chief's before anything else.
@@ -95,6 +98,7 @@ class ChiefSession : public Session, public StepGate {
   int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SessionOptions options_;
+  RunResult result_;
   ChiefHost host_;
   int64_t stop_listener_ = StopSignal::kNone;
   std::unique_ptr<ChiefClient> client_;
@@ -102,7 +106,6 @@ class ChiefSession : public Session, public StepGate {
   mutable Mutex mutex_;
   // The global step that the caller has had.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  RunResult result_;
   // Carries out the end of the run: waits for it, saves, tells the workers.
   std::unique_ptr<Thread> finisher_;
 };

@@ -1,6 +1,7 @@
 // Sessions of real chiefs and workers, in this process.
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,57 @@ TEST_F(SessionTest, AnErrorBeforeItListensToAStopIsReturned) {
   const absl::Status status = OpenSession(std::move(options)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("is in a directory that does not exist"));
+}
+
+TEST_F(SessionTest, FailingCheckpointStopsTheRun) {
+  Configure("unbounded: true");
+  FaultyFileSystem faulty(&fs_);
+  faulty.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-3.", absl::ResourceExhaustedError("full"));
+  SessionOptions options = ChiefOptions();
+  options.fs = &faulty;
+  options.op.spec.mutable_checkpoint()->set_every_steps(3);
+  const auto session = OpenSession(options).value();
+  absl::Status status;
+  while (status.ok()) status = session->Run(op_).status();
+  faulty.Heal();  // for the save of the stop
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the checkpoint of step 3: "));
+  EXPECT_TRUE(session->ShouldStop());
+  EXPECT_EQ(session->Close(), status);
+  EXPECT_FALSE(Record().finished());
+  EXPECT_FALSE(Record().has_end());
+}
+
+// The caller of Save decides what its error means.
+TEST_F(SessionTest, FailingSaveLeavesTheRunAlone) {
+  FaultyFileSystem faulty(&fs_);
+  SessionOptions options = ChiefOptions();
+  options.fs = &faulty;
+  const auto session = OpenChief(options);
+  session->AllowThrough(2);
+  while (session->GlobalStep().value() < 3) ASSERT_TRUE(session->Run(op_).ok());
+  faulty.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-3", absl::ResourceExhaustedError("full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(session->Save().status()));
+  faulty.Heal();
+  session->AllowThrough(11);
+  EXPECT_THAT(RunAll(session.get()), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_TRUE(session->Close().ok());
+}
+
+// SUP-41
+TEST_F(SessionTest, FailingInitFunctionStopsTheRun) {
+  const auto open = [&](InitFunction init_fn) {
+    SessionOptions options = ChiefOptions();
+    options.program = "test";
+    options.init_fn = std::move(init_fn);
+    return OpenSession(options).status();
+  };
+  EXPECT_EQ(open([](const v1::ModelSpec&) { return absl::DataLossError("the file is cut"); }),
+            absl::DataLossError("init_fn: the file is cut"));
+  EXPECT_EQ(open([](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> { throw std::out_of_range("stod"); }),
+            absl::InternalError("init_fn: exception: stod"));
+  const absl::Status ended = open([](const v1::ModelSpec&) { return absl::OutOfRangeError("no more rows"); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
 }
 
 TEST_F(SessionTest, ALogdirOfAnotherRunIsABadConfiguration) {

@@ -39,6 +39,8 @@ class StepGate {
 
   // What the checkpoint held from which the run continues; no hooks when there was none, or nothing in it.
   virtual v1::SessionState restored() const = 0;
+  // Why the run has failed, or was stopped by this process; OK otherwise, and after a stop from outside.
+  virtual absl::Status failure() const = 0;
   // The next Run returns the update after global step `step`.
   virtual void SeekTo(int64_t step) = 0;
 };

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/threads/schedule.h"
@@ -97,7 +98,7 @@ void Coordinator::StartThread(absl::string_view name, std::function<absl::Status
   group_.push_back(member);
   // The thread must not own its member, which owns the thread: its last action is to say that it has ended.
   member->thread = options_.executor->Start(member->name, [this, body = std::move(body), raw = member.get()] {
-    absl::Status status = body();
+    absl::Status status = CatchExceptions(body);
     if (!status.ok()) {
       status = RequestStop(std::move(status));
       LOG_IF(ERROR, !status.ok()) << "thread " << raw->name << " failed after its group was joined: " << status;

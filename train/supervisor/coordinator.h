@@ -47,7 +47,7 @@ class Coordinator {
   // The error that is kept; OK when there is none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Runs `body` in a new thread of the group. An error that it returns requests the stop.
+  // Runs `body` in a new thread of the group. An error that it returns, or an exception, requests the stop.
   void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the

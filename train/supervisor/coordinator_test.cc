@@ -1,6 +1,7 @@
 #include "lockstep/train/supervisor/coordinator.h"
 
 #include <atomic>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -152,6 +153,12 @@ TEST_F(CoordinatorTest, OutOfRangeIsACleanEnd) {
 }
 
 // COORD-07
+TEST_F(CoordinatorTest, ExceptionOfAThreadIsItsError) {
+  Coordinator coordinator(Options());
+  coordinator.StartThread("stod", []() -> absl::Status { throw std::invalid_argument("stod"); });
+  EXPECT_EQ(coordinator.Join(), absl::InternalError("exception: stod"));
+}
+
 TEST_F(CoordinatorTest, TheCodesOfACleanEndCanBeChosen) {
   Coordinator::Options options = Options();
   options.clean_stop_codes = {absl::StatusCode::kInvalidArgument};

@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/end/pause.h"
+#include "lockstep/train/session/end/reject_out_of_range.h"
 
 namespace lockstep::train {
 namespace {
@@ -18,7 +20,7 @@ namespace {
 // nullopt: ready. Else what is not.
 absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl::string_view what, Session& session) {
   if (!ready) return absl::optional<std::string>();
-  const absl::StatusOr<std::vector<std::string>> missing = ready(session);
+  const absl::StatusOr<std::vector<std::string>> missing = CatchExceptions([&] { return ready(session); });
   if (!missing.ok()) {
     const absl::Status& status = missing.status();
     if (!absl::IsFailedPrecondition(status)) return status;
@@ -49,9 +51,16 @@ absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options o
 }
 
 absl::StatusOr<absl::optional<std::string>> SessionManager::MakeReady(Session& session) const {
+  auto missing = CallFunctions(session);
+  // A session whose run is over says so.
+  if (missing.ok() || session.ShouldStop()) return missing;
+  return RejectOutOfRange(missing.status());
+}
+
+absl::StatusOr<absl::optional<std::string>> SessionManager::CallFunctions(Session& session) const {
   ASSIGN_OR_RETURN(auto missing, Ask(options_.ready_for_local_init, "ready for local_init", session));
   if (missing) return missing;
-  if (options_.local_init) RETURN_IF_ERROR(options_.local_init(session));
+  if (options_.local_init) RETURN_IF_ERROR(CatchExceptions([&] { return options_.local_init(session); }));
   return Ask(options_.ready, "ready", session);
 }
 

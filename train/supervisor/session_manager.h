@@ -56,7 +56,8 @@ class SessionManager {
   static absl::StatusOr<std::unique_ptr<SessionManager>> Create(Options options);
   virtual ~SessionManager() = default;
 
-  // The chief's session: restored from the logdir, else initialized; then local_init. Errors: those of opening;
+  // The chief's session: restored from the logdir, else initialized; then local_init. Errors: those of opening and of
+  // the functions, whose exceptions are Internal and whose OutOfRange is FailedPrecondition unless the run is over;
   // FailedPrecondition names what is not ready, or says that there is neither a checkpoint nor a function that
   // initializes; DeadlineExceeded when a checkpoint was waited for in vain.
   virtual absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare);
@@ -81,8 +82,9 @@ class SessionManager {
   explicit SessionManager(Options options) : options_(std::move(options)) {}
 
  private:
-  // nullopt: ready. Else what is not.
+  // nullopt: ready. Else what is not. OutOfRange only if the run is over.
   absl::StatusOr<absl::optional<std::string>> MakeReady(Session& session) const;
+  absl::StatusOr<absl::optional<std::string>> CallFunctions(Session& session) const;
   absl::StatusOr<absl::optional<std::string>> Attempt(const SessionOptions& options, HeldSession* held) const;
   // Whether the logdir has a checkpoint.
   absl::StatusOr<bool> AwaitCheckpoint(const SessionOptions& options, const PrepareOptions& prepare) const;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/session/open_session.h"
@@ -243,16 +244,18 @@ absl::Status Supervisor::Stop(bool ignore_live_threads) {
 absl::Status Supervisor::CloseSession() {
   const std::shared_ptr<SupervisedSession> open = session();
   if (open == nullptr) return absl::FailedPreconditionError("there is no session to close");
-  const absl::Status status = open->Close();
+  const absl::Status failed = coordinator_.status();
+  const absl::Status closed = failed.ok() ? open->Close() : open->Stop();
+  LOG_IF(ERROR, !failed.ok() && !closed.ok()) << "stopping the session: " << closed.message();
   SetSession(nullptr);
-  return status;
+  return failed.ok() ? closed : failed;
 }
 
 absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
                                  absl::Status* saved) {
   const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
   absl::Status status = prepared.status();
-  if (status.ok()) status = body(**prepared);
+  if (status.ok()) status = CatchExceptions([&] { return body(**prepared); });
   // After Stop nobody would see it.
   coordinator_.RequestStop(status).IgnoreError();
   const absl::Status stopped = Stop(prepare.ignore_live_threads);
@@ -287,7 +290,7 @@ absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session
 }
 
 absl::Status Supervisor::StopOnError(const std::function<absl::Status()>& function) {
-  const absl::Status status = function();
+  const absl::Status status = CatchExceptions(function);
   if (!status.ok()) coordinator_.RequestStop(status).IgnoreError();  // It is returned.
   return status;
 }

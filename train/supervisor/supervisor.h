@@ -59,9 +59,10 @@ struct SupervisorOptions {
 };
 
 // Runs a training program: opens its session, restored or initialized, starts what saves and writes summaries, stops
-// all threads together, and returns the first error of any of them. OutOfRange, from whomever, is a clean end.
-// SessionOptions::stop is a clean stop, too. Life: Create; ManagedSession, or PrepareOrWaitForSession, Stop and
-// CloseSession, as often as needed. Owns the session and the threads. These four are for one thread, the rest for any.
+// all threads together, and returns the first error of any of them; an exception is one. OutOfRange of the body or of a
+// thread is a clean end. SessionOptions::stop is a clean stop, too. Life: Create; ManagedSession, or
+// PrepareOrWaitForSession, Stop and CloseSession, as often as needed. Owns the session and the threads. These four are
+// for one thread, the rest for any.
 class Supervisor {
  public:
   struct PrepareOptions {
@@ -100,7 +101,8 @@ class Supervisor {
   // Asks all threads to stop, and waits for them. Returns the first error; DeadlineExceeded names threads that still
   // run after `stop_grace`, unless `ignore_live_threads`.
   absl::Status Stop(bool ignore_live_threads = false);
-  // Session::Close, and forgets it. FailedPrecondition without a session.
+  // Closes the session and forgets it. After an error of the coordinator, which it returns, stops the session instead.
+  // FailedPrecondition without a session.
   absl::Status CloseSession();
 
   // Calls `function` in a thread of its own, at once and then at start + k * interval (back to back with an interval of

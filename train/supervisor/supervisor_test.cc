@@ -2,6 +2,7 @@
 #include "lockstep/train/supervisor/supervisor.h"
 
 #include <atomic>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,6 +145,38 @@ TEST_F(SupervisorTest, TakesOutOfRangeForACleanEndWhilePreparingToo) {
                   .ok());
   EXPECT_FALSE(called);
   EXPECT_TRUE(supervisor->ShouldStop());
+}
+
+TEST_F(SupervisorTest, StopsTheSessionAfterAnException) {
+  const auto supervisor = Create();
+  EXPECT_EQ(supervisor->ManagedSession([](Session&) -> absl::Status { throw std::runtime_error("a bug"); }),
+            absl::InternalError("exception: a bug"));
+  EXPECT_TRUE(supervisor->ShouldStop());
+  EXPECT_TRUE(opener_.last().stopped());
+  EXPECT_EQ(opener_.live(), 0);
+}
+
+TEST_F(SupervisorTest, CloseSessionStopsTheSessionAfterAnError) {
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  supervisor->RequestStop(absl::DataLossError("a thread's")).IgnoreError();
+  EXPECT_EQ(supervisor->Stop(), absl::DataLossError("a thread's"));
+  EXPECT_EQ(supervisor->CloseSession(), absl::DataLossError("a thread's"));
+  EXPECT_TRUE(opener_.last().stopped());
+  EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the run is not ended";
+}
+
+// SUP-41
+TEST_F(SupervisorTest, OutOfRangeOfLocalInitIsAnError) {
+  options_.local_init = [](Session&) { return absl::OutOfRangeError("the table is at its end"); };
+  bool called = false;
+  const absl::Status status = Create()->ManagedSession([&](Session&) {
+    called = true;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the table is at its end"));
+  EXPECT_FALSE(called);
 }
 
 // SUP-05

@@ -64,7 +64,9 @@ absl::StatusOr<int64_t> FakeSession::NextStep() {
   return absl::OutOfRangeError("the run is over");
 }
 
-bool FakeSession::ShouldStop() { return closed_ || !stop_reason_.empty() || (options_.chief && seen_ >= end_); }
+bool FakeSession::ShouldStop() {
+  return closed_ || !failure_.ok() || !stop_reason_.empty() || (options_.chief && seen_ >= end_);
+}
 
 absl::StatusOr<int64_t> FakeSession::GlobalStep() {
   if (polled_steps_.empty()) return newest_;

@@ -58,7 +58,10 @@ class FakeSession : public Session, public StepGate {
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
   absl::Status RequestStop(const std::string& reason) override;
   absl::Status Close() override;
-  absl::Status Stop() override { return on_stop_(); }
+  absl::Status Stop() override {
+    stopped_ = true;
+    return on_stop_();
+  }
 
   void AllowThrough(int64_t limit) override;
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) override;
@@ -66,6 +69,7 @@ class FakeSession : public Session, public StepGate {
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override;
   absl::Status ChangeByHook(const SettingsChange& change) override;
   v1::SessionState restored() const override { return options_.restored; }
+  absl::Status failure() const override { return failure_; }
   void SeekTo(int64_t step) override { seen_ = step; }
 
   // What a life of the chief that continues from a checkpoint of the newest step begins with.
@@ -89,12 +93,15 @@ class FakeSession : public Session, public StepGate {
   int64_t reads() const { return reads_; }
   const std::string& stop_reason() const { return stop_reason_; }
   bool closed() const { return closed_; }
+  bool stopped() const { return stopped_; }
 
   // The next Run, or Read, fails like this.
   void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
   // RequestStop says this, and ends the run nevertheless.
   void set_stop_status(absl::Status status) { stop_status_ = std::move(status); }
+  // The run has failed like this: the loop is to be left.
+  void set_failure(absl::Status failure) { failure_ = std::move(failure); }
   // What Stop does.
   void set_on_stop(std::function<absl::Status()> on_stop) { on_stop_ = std::move(on_stop); }
   // GlobalStep returns these, one by one, before the true one.
@@ -120,6 +127,8 @@ class FakeSession : public Session, public StepGate {
   int64_t reads_ = 0;
   std::string stop_reason_;
   bool closed_ = false;
+  bool stopped_ = false;
+  absl::Status failure_;
   absl::Status run_error_;
   absl::Status stop_status_;
   absl::Status read_error_;

@@ -52,9 +52,9 @@ struct RunValues {
 
 // Called around each run of a session: on the chief around each global step, in order, once per life of the chief,
 // after a restart from the restored step; on a worker around each block. All calls come from the thread that calls
-// Session::Run, and may block: no thread of the server waits for them. An error of a call ends the run as the
-// original's exceptions do: no later hook is called for the step, the chief saves, and the error names the hook. Run of
-// the session that a call is given is FailedPrecondition.
+// Session::Run, and may block: no thread of the server waits for them. An error or exception of a call stops the
+// session and names the hook: no later hook is called, the chief saves, and the run can be continued. Run of the
+// session that a call is given is FailedPrecondition.
 class Hook {
  public:
   virtual ~Hook() = default;

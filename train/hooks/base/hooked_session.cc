@@ -5,11 +5,15 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
+#include "lockstep/train/session/end/reject_out_of_range.h"
 
 namespace lockstep::train {
 namespace {
@@ -17,6 +21,16 @@ namespace {
 absl::Status Named(const Hook& hook, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("hook ", hook.name(), ": ", status.message()));
+}
+
+// Calls a function of the hook. Its error or exception names the hook.
+absl::Status Call(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
+  return Named(hook, CatchExceptions(function));
+}
+
+// The same before the first run, where OutOfRange is an error.
+absl::Status Prepare(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
+  return RejectOutOfRange(Call(hook, function));
 }
 
 // Of all hooks together: a checkpoint holds them in one message of protobuf.
@@ -31,7 +45,7 @@ bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfR
 }  // namespace
 
 absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
-  for (Hook* hook : hooks) RETURN_IF_ERROR(Named(*hook, hook->Begin()));
+  for (Hook* hook : hooks) RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->Begin(); }));
   return absl::OkStatus();
 }
 
@@ -61,7 +75,11 @@ absl::Status HookedSession::Start() {
     ASSIGN_OR_RETURN(step_, base_->GlobalStep());
     if (options_.gate != nullptr) RETURN_IF_ERROR(ResetStates());
   }
-  for (Hook* hook : options_.hooks) RETURN_IF_ERROR(Named(*hook, hook->AfterCreateSession(outside_)));
+  for (Hook* hook : options_.hooks) {
+    const absl::Status created = Call(*hook, [&] { return hook->AfterCreateSession(outside_); });
+    // A session whose run is over says so.
+    RETURN_IF_ERROR(base_->ShouldStop() ? created : RejectOutOfRange(created));
+  }
   if (options_.gate == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(auto states, States());
   options_.gate->SetState(step_, std::move(states));
@@ -88,7 +106,7 @@ absl::Status HookedSession::RestoreStates(const v1::SessionState& restored) {
     if (state == states.end()) {
       if (!hook->State().empty()) without_state.push_back(name);
     } else if (!state->second.empty()) {
-      RETURN_IF_ERROR(Named(*hook, hook->SetState(state->second)));
+      RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->SetState(state->second); }));
     }
   }
   for (const auto& [name, state] : states) {
@@ -110,7 +128,8 @@ absl::Status HookedSession::ResetStates() {
   for (size_t i = 0; i < options_.initial_states.size(); ++i) {
     Hook* const hook = options_.hooks[i];
     const std::string& state = options_.initial_states[i];
-    if (!state.empty() && hook->State() != state) RETURN_IF_ERROR(Named(*hook, hook->SetState(state)));
+    if (state.empty() || hook->State() == state) continue;
+    RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->SetState(state); }));
   }
   return absl::OkStatus();
 }
@@ -123,7 +142,10 @@ absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() cons
   for (const Hook* hook : options_.hooks) {
     v1::SessionState::Hook entry;
     entry.set_name(hook->name());
-    entry.set_state(hook->State());
+    RETURN_IF_ERROR(Call(*hook, [&] {
+      entry.set_state(hook->State());
+      return absl::OkStatus();
+    }));
     if (!IsUtf8(entry.name())) {
       return absl::InvalidArgumentError(
           absl::StrCat("a hook's name is not UTF-8: \"", absl::CHexEscape(entry.name()), "\""));
@@ -174,7 +196,7 @@ void HookedSession::NoteStop(const RunContext& context, const Hook& hook) {
 absl::Status HookedSession::CallBeforeRun(RunContext* context) {
   fetched_by_.clear();
   for (Hook* hook : options_.hooks) {
-    RETURN_IF_ERROR(Named(*hook, hook->BeforeRun(*context)));
+    RETURN_IF_ERROR(Call(*hook, [&] { return hook->BeforeRun(*context); }));
     fetched_by_.resize(context->fetches().size(), hook);
     NoteStop(*context, *hook);
   }
@@ -202,7 +224,7 @@ absl::Status HookedSession::Fetch(const RunContext& context, RunValues* values) 
 
 absl::Status HookedSession::CallAfterRun(RunContext* context, const RunValues& values) {
   for (Hook* hook : options_.hooks) {
-    RETURN_IF_ERROR(Named(*hook, hook->AfterRun(*context, values)));
+    RETURN_IF_ERROR(Call(*hook, [&] { return hook->AfterRun(*context, values); }));
     NoteStop(*context, *hook);
   }
   return absl::OkStatus();
@@ -234,11 +256,14 @@ absl::Status HookedSession::Fail(const absl::Status& error) {
   failure_ = error;
   const bool recoverable = absl::IsUnavailable(error) || absl::IsAborted(error);
   if (recoverable && (options_.recover || !base_->is_chief())) return error;
-  // The hook's error is what the caller has to know; the run's own end is in its log.
-  if (base_->is_chief()) base_->RequestStop(std::string(error.message())).IgnoreError();
-  base_->Close().IgnoreError();
-  base_closed_ = true;
+  LeaveAfterError();
   return error;
+}
+
+void HookedSession::LeaveAfterError() {
+  const absl::Status left = base_->is_chief() ? base_->Stop() : base_->Close();
+  LOG_IF(ERROR, !left.ok() && left != failure_) << "leaving the run: " << left.message();
+  base_closed_ = true;
 }
 
 absl::Status HookedSession::AssignByHook(absl::Span<const NamedTensor> values) {
@@ -316,15 +341,22 @@ absl::Status HookedSession::Close() {
   if (closed_) return absl::FailedPreconditionError("Close of a session that is closed already");
   closed_ = true;
   if (base_closed_) return failure_;
-  absl::Status ended;
-  if (failure_.ok()) {
-    for (Hook* hook : options_.hooks) {
-      ended = Named(*hook, hook->End(outside_));
-      if (!ended.ok()) break;
-    }
+  // A loop that asks ShouldStop does not see why.
+  if (options_.gate != nullptr) SetLoopStatus(options_.gate->failure());
+  const absl::Status ended = failure_.ok() ? CallEnd() : absl::OkStatus();
+  SetLoopStatus(ended);
+  // How a chief that was told to stop has ended says whether its last step is saved.
+  if (base_->is_chief() && !failure_.ok() && !absl::IsCancelled(failure_)) {
+    LeaveAfterError();
+    return failure_;
   }
   const absl::Status closed = base_->Close();
   return ended.ok() ? closed : ended;
+}
+
+absl::Status HookedSession::CallEnd() {
+  for (Hook* hook : options_.hooks) RETURN_IF_ERROR(Call(*hook, [&] { return hook->End(outside_); }));
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::train

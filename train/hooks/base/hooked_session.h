@@ -26,9 +26,10 @@ absl::Status BeginHooks(absl::Span<Hook* const> hooks);
 // recovery has a session and a HookedSession of its own, with the same hooks. Nothing of it runs in another thread than
 // the caller's. Thread-safety: that of Session.
 //
-// An error of a hook ends it all, named: no later hook is called; the chief asks for the end of the run, saves and
-// closes, a worker leaves the run; Run and Close return the error. Two kinds are not such: OutOfRange from a hook is a
-// clean end; and Unavailable and Aborted, where a recovery is to follow, as on every worker.
+// An error of a hook, or an exception that it throws, is named and returned by Run and Close. No later hook is called.
+// The chief stops: it saves, and a successor may continue the run. A worker leaves the run. Two kinds are no such
+// error: OutOfRange is a clean end; Unavailable and Aborted are followed by a recovery, if there is one, as on every
+// worker.
 class HookedSession : public SessionDecorator {
  public:
   // Steps by which hooks that do not gate may lag behind before tokens wait for them.
@@ -49,7 +50,7 @@ class HookedSession : public SessionDecorator {
     // alone, so that a life that continues from a checkpoint shows hooks and loop each step until the loop has dealt
     // with it. Assign counts as a hook's.
     bool loop_keeps_states = false;
-    // The chief: Unavailable and Aborted of a hook do not end the run; another session is to follow.
+    // The chief: Unavailable and Aborted of a hook do not stop the session; another session is to follow.
     bool recover = false;
   };
 
@@ -76,11 +77,13 @@ class HookedSession : public SessionDecorator {
   // A hook has requested the stop: no Run may follow.
   bool stop_requested() const { return !stop_reason_.empty(); }
 
-  // The loop's own code has failed: Close does not call End. OK and OutOfRange change nothing.
+  // The loop's own code, or a thread of the program, has failed. OK and OutOfRange change nothing.
   void SetLoopStatus(const absl::Status& status);
 
-  // Calls End of each hook when the loop has ended well: OK, or OutOfRange. Then closes the session, whatever End said.
-  // Returns the first error. FailedPrecondition when it is closed already.
+  // If the loop has ended well (OK or OutOfRange), calls End of each hook and closes the session. After an error, of
+  // End as well, the chief stops the session instead, so that a successor may continue the run. Cancelled, of a process
+  // that was told to stop, closes the session without End. Returns the first error. FailedPrecondition when it is
+  // closed already.
   absl::Status Close() override;
 
  private:
@@ -111,6 +114,9 @@ class HookedSession : public SessionDecorator {
   void NoteStop(const RunContext& context, const Hook& hook);
   // An error of a hook, already named.
   absl::Status Fail(const absl::Status& error);
+  absl::Status CallEnd();
+  // Leaves the run after an error, and logs what else goes wrong.
+  void LeaveAfterError();
 
   // The session that hooks are given: the step that a Run of theirs would wait for waits for them.
   class NoRuns : public SessionDecorator {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -187,9 +188,10 @@ TEST_F(HookedSessionTest, AfterRunIsNotCalledWhenTheRunFails) {
   auto session = Open(&base, {&a});
   base.FailNextRun(absl::InternalError("the loss is not finite"));
   EXPECT_EQ((*session)->Run(op_).status(), absl::InternalError("the loss is not finite"));
-  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_EQ((*session)->Close(), absl::InternalError("the loss is not finite"));
   EXPECT_THAT(calls_, ElementsAre("a created", "a before 0"));
-  EXPECT_THAT(base.acts(), ElementsAre("close"));
+  EXPECT_TRUE(base.stopped());
+  EXPECT_THAT(base.acts(), IsEmpty());
 }
 
 TEST_F(HookedSessionTest, TheEndOfTheRunIsAGoodEndWithoutAfterRun) {
@@ -205,7 +207,7 @@ TEST_F(HookedSessionTest, TheEndOfTheRunIsAGoodEndWithoutAfterRun) {
 }
 
 // MS-15.
-TEST_F(HookedSessionTest, AHookThatFailsEndsTheRunNamedAndSaved) {
+TEST_F(HookedSessionTest, FailingHookIsNamedAndStopsTheSession) {
   FakeSession base;
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.failing_call = "after 2";
@@ -215,7 +217,8 @@ TEST_F(HookedSessionTest, AHookThatFailsEndsTheRunNamedAndSaved) {
   // b is not called for step 2, and nobody's End is.
   EXPECT_EQ(calls_.back(), "a after 2");
   EXPECT_TRUE((*session)->ShouldStop());
-  EXPECT_THAT(base.acts(), ElementsAre("stop 2: hook a: broken", "close"));
+  EXPECT_TRUE(base.stopped());
+  EXPECT_THAT(base.acts(), IsEmpty()) << "the run is not ended";
   EXPECT_EQ((*session)->Run(op_).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ((*session)->Close(), absl::InternalError("hook a: broken"));
   EXPECT_EQ(calls_.back(), "a after 2");
@@ -224,14 +227,14 @@ TEST_F(HookedSessionTest, AHookThatFailsEndsTheRunNamedAndSaved) {
   EXPECT_EQ(base.NextLife().restored.unseen_size(), 1);
 }
 
-TEST_F(HookedSessionTest, AnErrorBeforeTheRunEndsItToo) {
+TEST_F(HookedSessionTest, ErrorBeforeTheRunStopsTheSessionToo) {
   FakeSession base;
   RecordingHook a(&calls_);
   a.failing_call = "before 1";
   auto session = Open(&base, {&a});
   ASSERT_TRUE((*session)->Run(op_).ok());
   EXPECT_EQ((*session)->Run(op_).status(), absl::InternalError("hook a: broken"));
-  EXPECT_TRUE(base.closed());
+  EXPECT_TRUE(base.stopped());
   EXPECT_EQ(base.newest(), 1) << "the step before which it failed is not made";
 }
 
@@ -263,18 +266,60 @@ TEST_F(HookedSessionTest, EndIsNotCalledWhenTheLoopsOwnCodeFailed) {
   auto session = Open(&base, {&a});
   (*session)->SetLoopStatus(absl::InternalError("the loop"));
   (*session)->SetLoopStatus(absl::OkStatus());
-  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_EQ((*session)->Close(), absl::InternalError("the loop"));
+  EXPECT_THAT(calls_, ElementsAre("a created"));
+  EXPECT_TRUE(base.stopped());
+  EXPECT_FALSE(base.closed());
+}
+
+TEST_F(HookedSessionTest, EndIsNotCalledForARunThatFailed) {
+  FakeSession base;
+  RecordingHook a(&calls_);
+  auto session = Open(&base, {&a});
+  base.set_failure(absl::InvalidArgumentError("the loss is not finite"));
+  EXPECT_TRUE((*session)->ShouldStop());
+  EXPECT_EQ((*session)->Close(), absl::InvalidArgumentError("the loss is not finite"));
   EXPECT_THAT(calls_, ElementsAre("a created"));
 }
 
-TEST_F(HookedSessionTest, AnErrorOfEndKeepsLaterHooksFromItButNotTheSessionFromClosing) {
+TEST_F(HookedSessionTest, ExceptionOfAHookIsItsError) {
+  FakeSession base;
+  RecordingHook a(&calls_);
+  a.after_run = [](RunContext&, const RunValues&) { throw std::out_of_range("stod"); };
+  auto session = Open(&base, {&a});
+  EXPECT_EQ((*session)->Run(op_).status(), absl::InternalError("hook a: exception: stod"));
+  EXPECT_TRUE(base.stopped());
+}
+
+TEST_F(HookedSessionTest, OutOfRangeBeforeTheFirstRunIsAnError) {
+  for (const char* call : {"begin", "created"}) {
+    FakeSession base;
+    RecordingHook a(&calls_);
+    a.failing_call = call;
+    a.error = absl::OutOfRangeError("no more");
+    Hook* const hooks[] = {&a};
+    absl::Status status = BeginHooks(hooks);
+    if (status.ok()) status = Open(&base, {&a}).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+  // The run is over, and the session has said so to the hook.
+  FakeSession base;
+  base.set_failure(absl::CancelledError("over"));
+  RecordingHook a(&calls_);
+  a.failing_call = "created";
+  a.error = absl::OutOfRangeError("no more");
+  EXPECT_TRUE(absl::IsOutOfRange(Open(&base, {&a}).status()));
+}
+
+TEST_F(HookedSessionTest, ErrorOfEndKeepsLaterHooksFromItAndStopsTheSession) {
   FakeSession base;
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.failing_call = "end";
   auto session = Open(&base, {&a, &b});
   EXPECT_EQ((*session)->Close(), absl::InternalError("hook a: broken"));
   EXPECT_EQ(calls_.back(), "a end");
-  EXPECT_TRUE(base.closed());
+  EXPECT_TRUE(base.stopped());
+  EXPECT_FALSE(base.closed());
 }
 
 // MS-20, without the second End.
@@ -315,7 +360,7 @@ TEST_F(HookedSessionTest, AFetchThatFailsNamesTheHook) {
   auto session = Open(&base, {&a, &b});
   const absl::Status status = (*session)->Run(op_).status();
   EXPECT_EQ(status, absl::InvalidArgumentError("reading bias for hook b: there is no variable bias"));
-  EXPECT_TRUE(base.closed());
+  EXPECT_TRUE(base.stopped());
 }
 
 // Gates.

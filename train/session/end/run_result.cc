@@ -14,14 +14,19 @@ bool RunResult::finish_requested() const {
   return finish_requested_;
 }
 
-void RunResult::FailWorker(absl::Status why) {
+void RunResult::Fail(absl::Status why) {
   MutexLock lock(&mutex_);
-  if (worker_failure_.ok()) worker_failure_ = std::move(why);
+  if (failure_.ok()) failure_ = std::move(why);
+}
+
+absl::Status RunResult::failure() const {
+  MutexLock lock(&mutex_);
+  return failure_;
 }
 
 absl::Status RunResult::Explain(absl::Status status) const {
   MutexLock lock(&mutex_);
-  return absl::IsCancelled(status) && !worker_failure_.ok() ? worker_failure_ : status;
+  return absl::IsCancelled(status) && !failure_.ok() ? failure_ : status;
 }
 
 void RunResult::Set(absl::Status result) {

@@ -15,9 +15,11 @@ class RunResult {
   void RequestFinish() ABSL_LOCKS_EXCLUDED(mutex_);
   bool finish_requested() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Notes that a worker of this process cannot continue, which stops the run. The first one counts.
-  void FailWorker(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns `status` or, if that is Cancelled, the failure of the worker that stopped the run.
+  // Notes why the process stops the run. The first call counts.
+  void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The error that Fail has noted; OK if there is none.
+  absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns `status` or, if that is Cancelled, the failure that stopped the run.
   absl::Status Explain(absl::Status status) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Called once, when the chief has ended the run.
@@ -29,7 +31,7 @@ class RunResult {
   mutable Mutex mutex_;
   CondVar changed_;
   bool finish_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status worker_failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   absl::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -6,11 +6,11 @@
 namespace lockstep::train {
 namespace {
 
-TEST(RunResultTest, AStopThatAWorkerCausedIsExplainedByItsFirstError) {
+TEST(RunResultTest, FirstFailureExplainsTheStop) {
   RunResult result;
   EXPECT_EQ(result.Explain(absl::CancelledError("stopped")), absl::CancelledError("stopped"));
-  result.FailWorker(absl::InvalidArgumentError("first"));
-  result.FailWorker(absl::InternalError("second"));
+  result.Fail(absl::InvalidArgumentError("first"));
+  result.Fail(absl::InternalError("second"));
   EXPECT_EQ(result.Explain(absl::CancelledError("stopped")), absl::InvalidArgumentError("first"));
   EXPECT_EQ(result.Explain(absl::DataLossError("the disk")), absl::DataLossError("the disk"));
   EXPECT_EQ(result.Explain(absl::OkStatus()), absl::OkStatus());
