@@ -30,6 +30,7 @@ struct Flags {
   std::string advertise;
   int step_threads = 2;
   double lock_wait_seconds = 0;
+  bool new_run = false;
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
@@ -54,6 +55,10 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for a chief of the same logdir that is still ending, as it saves",
                         &flags->lock_wait_seconds);
+  command_line->AddFlag("new_run", "",
+                        "an empty logdir is meant to be one: a new run begins there, and workers of another run, which "
+                        "would end this chief, are refused",
+                        &flags->new_run);
 }
 
 std::string ListenAddress(const Flags& flags) {
@@ -80,6 +85,7 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   options.chief.logdir = flags.logdir;
   options.chief.config = config;
   options.chief.change_settings = flags.config.changes_settings();
+  options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
   options.listen = ListenAddress(flags);
@@ -132,7 +138,7 @@ int Main(int argc, char** argv) {
       "nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite), or the last "
       "step, also that of a stop, could not be saved, or a second Ctrl-C came before it was; 2 wrong arguments or "
-      "configuration; 138 starting again may help; "
+      "configuration, or a logdir that is empty though workers have served a run; 138 starting again may help; "
       "143 stopped, and the last step is saved.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))

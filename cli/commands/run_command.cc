@@ -53,6 +53,7 @@ struct RunFlags {
   int workers = 2;
   int64_t max_restarts = 10;
   int compute_threads = 0;
+  bool new_run = false;
 };
 
 void DeclareShared(RunFlags* flags, CommandLine* command_line) {
@@ -62,6 +63,10 @@ void DeclareShared(RunFlags* flags, CommandLine* command_line) {
   command_line->AddFlag("compute_threads", "N",
                         "threads that compute in each worker; 0: as configured. Does not change the result.",
                         &flags->compute_threads);
+  command_line->AddFlag("new_run", "",
+                        "an empty logdir is meant to be one: a new run begins there, and workers of another run are "
+                        "refused",
+                        &flags->new_run);
 }
 
 absl::optional<std::string> Environment(const char* variable) {
@@ -127,12 +132,13 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags
   options.log_directory = log_directory;
   options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
   options.chief_command = [chief, logdir, socket, port_file = options.port_file,
-                           lock_wait_seconds = absl::ToDoubleSeconds(options.stop_limit),
+                           lock_wait_seconds = absl::ToDoubleSeconds(options.stop_limit), new_run = flags.new_run,
                            words = flags.config.ToWords()](const std::string& listen) {
     std::vector<std::string> command = {
         chief, absl::StrCat("--logdir=", logdir),
         absl::StrCat("--listen=", listen, socket.empty() ? "" : absl::StrCat(",", socket)),
         absl::StrCat("--port_file=", port_file), absl::StrCat("--lock_wait_seconds=", lock_wait_seconds)};
+    if (new_run) command.push_back("--new_run");
     command.insert(command.end(), words.begin(), words.end());
     return command;
   };
@@ -258,6 +264,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.workers = flags.workers;
   options.compute_threads = flags.compute_threads;
   options.change_settings = flags.config.changes_settings();
+  options.new_run = flags.new_run;
   absl::optional<BackgroundEvaluation> evaluation;
   options.on_status = [&](const v1::RunStatus& status) {
     for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);

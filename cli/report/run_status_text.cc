@@ -197,6 +197,7 @@ std::string StatusReport(const v1::RunStatus& status) {
     line("bytes a step", absl::StrCat(BytesText(static_cast<int64_t>(status.bytes_received_per_step())), " received, ",
                                       BytesText(static_cast<int64_t>(status.bytes_sent_per_step())), " sent"));
   }
+  if (!status.run_id().empty()) line("run", status.run_id());
   line("generation", absl::StrCat(status.generation()));
   line("logdir", status.logdir());
   if (status.has_build()) line("build", BuildLine(status));

@@ -15,7 +15,7 @@ v1::RunStatus StatusOf(const char* text) {
 v1::RunStatus Training() {
   return StatusOf(R"(
     phase: TRAINING global_step: 1200 total_steps: 4000 loss: 0.41234 steps_per_second: 310 examples_per_step: 128
-    generation: 3 replicas_to_aggregate: 4 learning_rate: 0.001 logdir: "runs/mlp" checkpoint: "runs/mlp/model.ckpt-1000"
+    run_id: "3f9c0a51b2e47d86" generation: 3 replicas_to_aggregate: 4 learning_rate: 0.001 logdir: "runs/mlp" checkpoint: "runs/mlp/model.ckpt-1000"
     accepted: 4801 duplicate: 12
     worker { name: "worker-0@host" session_id: 1 step: 1200 first_slot: 0 slot_count: 2 lease_seconds: 4.8
              last_step_seconds: 0.0021 accepted: 2400 duplicate: 12 bytes_received: 6432000000 bytes_sent: 6440000000
@@ -61,6 +61,7 @@ loss           0.4123
 learning rate  0.001
 slots a step   4
 contributions  4801 accepted, 12 duplicate, 0 rejected
+run            3f9c0a51b2e47d86
 generation     3
 logdir         runs/mlp
 checkpoint     runs/mlp/model.ckpt-1000

@@ -6,6 +6,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/chief/run/run_identity.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -44,7 +45,7 @@ Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : run_(std::move(options), std::move(directory)), sessions_(&run_), ends_(&run_), changes_(&run_) {}
 
 absl::Status Chief::Start() {
-  ASSIGN_OR_RETURN(const bool recorded, run_.history.Read());
+  ASSIGN_OR_RETURN(const bool recorded, run_.history.Read(run_.options.machine.draw_run_id()));
   v1::RunRecord record = run_.history.record();
   bool changes = false;
   if (recorded) {
@@ -59,6 +60,9 @@ absl::Status Chief::Start() {
     }
     RETURN_IF_ERROR(CheckSameArithmetic(run_.options.fs, run_.options.logdir, record));
     RETURN_IF_ERROR(CheckSameProgram(record, run_.options.program));
+    if (record.has_other_run() && !run_.options.new_run) {
+      return WrongLogdir(record.other_run(), run_.options.logdir, record.run_id());
+    }
   }
   if (run_.options.on_accepted) RETURN_IF_ERROR(run_.options.on_accepted());
   if (recorded) RETURN_IF_ERROR(run_.StartModel(std::make_shared<RunContract>(record), changes));
@@ -85,6 +89,7 @@ v1::RunStatus Chief::GetStatus() const {
   *status.mutable_build() = run_.options.machine.build;
   status.set_host(run_.options.machine.host);
   status.set_generation(generation());
+  status.set_run_id(run_.history.run_id());
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
   status.set_logdir(run_.options.logdir);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,8 +28,9 @@ class Chief {
  public:
   using Options = ChiefOptions;
 
-  // Errors: FailedPrecondition when another chief holds the logdir, the logdir's run has another configuration, or the
-  // calling thread, and so those that the chief makes, would compute other bits (CheckFloatingPointMode);
+  // Errors: FailedPrecondition when another chief holds the logdir, the logdir's run has another configuration or began
+  // where another run was to continue (WrongLogdir), or the calling thread, and so those that the chief makes, would
+  // compute other bits (CheckFloatingPointMode);
   // DataLoss when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
 
@@ -57,6 +59,7 @@ class Chief {
   void Housekeep() ABSL_LOCKS_EXCLUDED(run_.mutex);
 
   int64_t generation() const { return run_.history.generation(); }
+  std::string run_id() const { return run_.history.run_id(); }
 
  private:
   Chief(Options options, std::unique_ptr<RunDirectory> directory);

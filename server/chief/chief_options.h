@@ -29,6 +29,8 @@ struct ChiefMachine {
   v1::BuildInfo build = ThisBuildInfo();
   // Draws ids of sessions and reads. They must not be predictable.
   std::function<uint64_t()> draw_session_id = SystemRandom64;
+  // Draws the id of a new run.
+  std::function<uint64_t()> draw_run_id = SystemRandom64;
   // See SyncReplicas::Options.
   int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
 };
@@ -44,6 +46,9 @@ struct ChiefOptions : RunStorage {
   // it continues with those of `config`, and the change is recorded. What a program has changed between steps since
   // it was last started with this `config` stays.
   bool change_settings = false;
+  // A run that begins in an empty logdir is meant to be a new one: workers that have served another run are refused,
+  // and do not end this chief (run/run_identity.h).
+  bool new_run = false;
   // Workers on this machine may share memory with the chief.
   bool share_memory = false;
   // A program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its state.

@@ -71,7 +71,7 @@ absl::Status RunEnds::FinishRun(Training* training) {
   const absl::Status status = SaveLast(training);
   {
     MutexLock lock(&run_->mutex);
-    if (!run_->life.lost_logdir().ok()) return run_->life.lost_logdir();
+    if (!run_->life.abandoned().ok()) return run_->life.abandoned();
     run_->life.End(status);
   }
   training->sync()->Finish(std::string(status.message()));
@@ -86,7 +86,7 @@ void RunEnds::EndFollowersEvents() {
   Training* training = nullptr;
   {
     MutexLock lock(&run_->mutex);
-    if (!run_->life.lost_logdir().ok()) return;
+    if (!run_->life.abandoned().ok()) return;
     training = run_->training.get();
   }
   if (training != nullptr) training->EndFollowersEvents();
@@ -125,7 +125,7 @@ void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
 absl::Status RunEnds::Wait() {
   bool over = false;
   Training* training = nullptr;
-  absl::Status lost;
+  absl::Status abandoned;
   {
     MutexLock lock(&run_->mutex);
     while (!run_->life.over() && !run_->life.stop_requested()) {
@@ -150,14 +150,14 @@ absl::Status RunEnds::Wait() {
                      ended});
       run_->mutex.Lock();
     }
-    lost = run_->life.lost_logdir();
+    abandoned = run_->life.abandoned();
     over = run_->life.over();
     training = run_->training.get();
   }
-  if (!lost.ok()) {
+  if (!abandoned.ok()) {
     // Workers are not notified: they look for the chief and find its successor.
-    if (training != nullptr) training->Abandon(lost);
-    return lost;
+    if (training != nullptr) training->Abandon(abandoned);
+    return abandoned;
   }
   if (over) return FinishRun(training);
   if (training == nullptr) return absl::CancelledError("stopped before a model was declared");

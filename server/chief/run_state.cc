@@ -77,6 +77,7 @@ absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, b
   MutexLock lock(&mutex);
   contract = std::move(declared);
   training = *std::move(created);
+  begun = options.clock->Now();
   // A stop may have been requested meanwhile.
   training->LimitSaves(life.stop_deadline());
   if (finished) {
@@ -103,6 +104,8 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.mutable_assignment()->Swap(record->mutable_assignment());
   // A worker may declare something after the end.
   filled.set_finished(record->finished());
+  filled.set_run_id(record->run_id());
+  if (record->has_other_run() && !options.new_run) filled.mutable_other_run()->Swap(record->mutable_other_run());
   *record = std::move(filled);
 }
 
@@ -129,7 +132,7 @@ void RunState::OnEvent(const RunEvent& event) {
   MutexLock lock(&mutex);
   if (kind == RunEvent::kFinished) life.Finish();
   if (kind == RunEvent::kFailed) life.Fail(event.status);
-  if (kind == RunEvent::kLogdirLost) life.LoseLogdir(event.status);
+  if (kind == RunEvent::kLogdirLost) life.Abandon(event.status);
   changed.SignalAll();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/server/chief/chief_options.h"
@@ -52,6 +53,8 @@ struct RunState : public RunEvents {
   CondVar changed;
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
+  // When `training` was made.
+  absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
   // Null before the model is known, as `training` is.
   std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
   std::unique_ptr<Training> training ABSL_GUARDED_BY(mutex);

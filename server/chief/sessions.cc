@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/contract/canary_values.h"
+#include "lockstep/server/chief/run/run_identity.h"
+#include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +30,7 @@ absl::Status CheckName(const char* what, const std::string& name) {
 absl::Status CheckNames(const v1::OpenSessionRequest& request) {
   RETURN_IF_ERROR(CheckName("name", request.worker()));
   RETURN_IF_ERROR(CheckName("host", request.host()));
+  RETURN_IF_ERROR(CheckName("run_id", request.run_id()));
   const v1::BuildInfo& build = request.build();
   RETURN_IF_ERROR(CheckName("version", build.version()));
   RETURN_IF_ERROR(CheckName("revision", build.revision()));
@@ -87,6 +91,37 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
   return status;
 }
 
+absl::Status Sessions::CheckRun(const v1::OpenSessionRequest& request) {
+  const std::string run_id = run_->history.run_id();
+  if (request.run_id().empty() || request.run_id() == run_id) return absl::OkStatus();
+  RunOrigin origin;
+  origin.unexpected = run_->history.found_nothing() && !run_->options.new_run;
+  {
+    MutexLock lock(&run_->mutex);
+    if (run_->life.stop_requested()) return absl::UnavailableError("the chief is stopping");
+    if (run_->life.over()) origin.unexpected = false;
+    origin.begun = run_->begun;
+    if (run_->training != nullptr) origin.step = run_->training->sync()->step();
+  }
+  const bool wrong_logdir = ShowsWrongLogdir(origin, request.last_step(), run_->options.clock->Now());
+  return wrong_logdir ? AbandonFor(request) : RefusedForItsRun(request, run_id);
+}
+
+absl::Status Sessions::AbandonFor(const v1::OpenSessionRequest& request) {
+  RETURN_IF_ERROR(CheckOwnedForWorker());
+  v1::RunRecord::OtherRun other;
+  other.set_run_id(request.run_id());
+  other.set_step(request.last_step());
+  other.set_worker(IdentityOf(request).ToString());
+  const absl::Status noted = run_->history.NoteOtherRun(other);
+  LOG_IF(ERROR, !noted.ok()) << "could not record the other run: " << noted.message();
+  absl::Status why = WrongLogdir(other, run_->options.logdir, run_->history.run_id());
+  MutexLock lock(&run_->mutex);
+  run_->life.Abandon(why);
+  run_->changed.SignalAll();
+  return absl::UnavailableError(absl::StrCat("the chief ends: ", why.message()));
+}
+
 void Sessions::Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) {
   run_->OnEvent({RunEvent::kRefused, 0, IdentityOf(request).ToString(), "", why});
   MutexLock lock(&run_->mutex);
@@ -131,6 +166,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
                                            request.changes(), " changes, the run had ", changes));
   }
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
+  if (agreed.ok()) agreed = CheckRun(request);
   if (agreed.ok()) agreed = Agree(request, changes);
   // Settings that were changed since have another contract, and the worker asks for them.
   if (!agreed.ok() && changes != run_->settings.changes())
@@ -147,6 +183,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   }
   reply.set_session_id(id);
   reply.set_generation(run_->history.generation());
+  reply.set_run_id(run_->history.run_id());
   reply.set_global_step(run_->FindTraining()->sync()->step());
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(run_->options.config.cluster().lease_seconds());

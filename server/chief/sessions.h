@@ -48,6 +48,11 @@ class Sessions {
   // Records what the run does not know yet from the request.
   absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Returns OK if the caller has served no other run. Otherwise FailedPrecondition, or, if that run shows that the
+  // chief has the wrong logdir, Unavailable after abandoning this one.
+  absl::Status CheckRun(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // The worker has served a run that is to continue here: abandons this one.
+  absl::Status AbandonFor(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // The caller's session is not wanted.
   void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:

@@ -125,8 +125,8 @@ absl::Status ChiefHost::Create() {
 absl::Status ChiefHost::Serve() {
   ASSIGN_OR_RETURN(served_, options_.serve(options_.listen, chief_.get()));
   const Chief::Options& chief = options_.chief;
-  LOG(INFO) << "chief: generation " << chief_->generation() << ", listening on " << served_.address << ", "
-            << chief.config.training().replicas_to_aggregate() << " slots a step, "
+  LOG(INFO) << "chief: run " << chief_->run_id() << ", generation " << chief_->generation() << ", listening on "
+            << served_.address << ", " << chief.config.training().replicas_to_aggregate() << " slots a step, "
             << TrainingLengthText(chief.config.training())
             << (chief.logdir.empty() ? "" : absl::StrCat(", logdir ", chief.logdir));
   RETURN_IF_ERROR(address_file_->Write(served_.address));

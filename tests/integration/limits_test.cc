@@ -135,6 +135,7 @@ void ExceedNames(Target* target) {
   const std::vector<std::function<void(v1::OpenSessionRequest*)>> all = {
       [&](v1::OpenSessionRequest* open) { open->set_worker(name); },
       [&](v1::OpenSessionRequest* open) { open->set_host(name); },
+      [&](v1::OpenSessionRequest* open) { open->set_run_id(name); },
       [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_version(name); },
       [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_revision(name); },
       [&](v1::OpenSessionRequest* open) { open->mutable_build()->set_compiler(name); },
@@ -370,7 +371,7 @@ const Probe kProbes[] = {
     {"a request of OpenSession", 500, ExceedOpenSession},
     {"a request of ReadVariables", 8, ExceedReadRequest},
     {"reads of variables under way", 16, ExceedReads},
-    {"a name: of a worker, of its host, in its build, or the reason of RequestEnd", 128, ExceedNames},
+    {"a name: of a worker, of its host, of its run, in its build, or the reason of RequestEnd", 128, ExceedNames},
     {"the first frame of a Step stream", 8, ExceedFirstFrame},
     {"a later frame", 64, ExceedFrame},
     {"the reports of a contribution, in whatever parts", 64, ExceedReports},

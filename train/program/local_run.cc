@@ -52,6 +52,7 @@ ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRun
   host.chief.logdir = options.logdir;
   host.chief.config = config;
   host.chief.change_settings = options.change_settings;
+  host.chief.new_run = options.new_run;
   host.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
   return host;
 }

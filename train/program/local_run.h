@@ -19,6 +19,7 @@ struct LocalRunOptions {
   int compute_threads = 0;
   // Chief::Options.
   bool change_settings = false;
+  bool new_run = false;
   // Called about twice a second from a thread of its own, and once at the end.
   std::function<void(const v1::RunStatus&)> on_status;
 };

@@ -49,6 +49,10 @@ Program::Program(int argc, char** argv, std::string summary)
                         "run is over, that",
                         &chief_.address_file);
   command_line_.AddFlag("advertise", "HOST", "chief: the host in that address, or HOST:PORT", &chief_.advertise);
+  command_line_.AddFlag("new_run", "",
+                        "chief: an empty logdir is meant to be one: a new run begins there, and workers of another run "
+                        "are refused",
+                        &chief_.new_run);
   command_line_.AddFlag("steps", "N", "chief: the global step at which the run is finished", &steps_);
   command_line_.AddFlag("seed", "N", "chief: seed of initial values, shuffling, dropout and augmentation", &seed_);
 }
@@ -63,7 +67,7 @@ absl::Status Program::Resolve() {
 
 absl::Status Program::CheckChiefFlags() const {
   if (!is_chief()) {
-    for (const char* flag : {"port_file", "address_file", "advertise"}) {
+    for (const char* flag : {"port_file", "address_file", "advertise", "new_run"}) {
       if (command_line_.IsGiven(flag)) return absl::InvalidArgumentError(absl::StrCat("--", flag, " is for the chief"));
     }
     return absl::OkStatus();
@@ -157,6 +161,7 @@ SessionOptions Program::Options(TrainOp op) {
   options.port_file = chief_.port_file;
   options.address_file = chief_.address_file;
   options.advertise = chief_.advertise;
+  options.new_run = chief_.new_run;
   options.logdir = process_.logdir;
   if (!is_chief()) options.name = absl::StrCat("worker-", task_index());
   options.stop = &stop_;

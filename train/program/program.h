@@ -25,7 +25,8 @@ namespace lockstep::train {
 //   }
 class Program {
  public:
-  // Declares the flags that every program has: --steps, --seed, --port_file and those of ClusterFlags.
+  // Declares the flags that every program has: --steps, --seed, --new_run, --port_file, --address_file, --advertise and
+  // those of ClusterFlags.
   Program(int argc, char** argv, std::string summary);
 
   // For flags of the program's own, before Run.
@@ -67,6 +68,7 @@ class Program {
   // Flags of the chief's.
   struct Listening {
     std::string port_file, address_file, advertise;
+    bool new_run = false;
   } chief_;
   absl::optional<int64_t> steps_;
   absl::optional<uint64_t> seed_;

@@ -41,6 +41,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
   host.chief.followed = true;
   host.chief.change_settings = options.change_settings;
+  host.chief.new_run = options.new_run;
   host.chief.program = options.program;
   config::v1::ClusterConfig* const cluster = host.chief.config.mutable_cluster();
   if (options.listen.empty()) {

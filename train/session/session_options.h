@@ -48,6 +48,9 @@ struct SessionOptions : RunStorage {
   // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has
   // changed itself since it was last started with the same settings is no such difference.
   bool change_settings = false;
+  // The chief: an empty logdir is meant to be one. A new run begins there, and workers of another run are refused. If
+  // false, such a worker ends the chief with FailedPrecondition and exit code 2: its logdir is not the one of the run.
+  bool new_run = false;
   // A worker: how long an absent chief is looked for. The configuration's when absent.
   absl::optional<absl::Duration> max_wait;
   // A worker: computes nothing before this global step. The configuration's when absent.

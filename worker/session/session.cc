@@ -61,13 +61,22 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
   v1::OpenSessionRequest request = DeclarationOf(workload);
   *request.mutable_canary_digest() = checked_.canary_digest();
   if (!google::protobuf::util::MessageDifferencer::Equals(request, checked_)) request.clear_canary_digest();
-  ASSIGN_OR_RETURN(v1::OpenSessionReply session, client_->OpenSession(request));
+  ASSIGN_OR_RETURN(v1::OpenSessionReply session, CallOpenSession(request));
   if (!session.canary_wanted()) return session;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> canary,
                    ComputeCanary(config(), workload, session, stop_requested_, client_));
   *request.mutable_canary_digest() = {canary.begin(), canary.end()};
   checked_ = std::move(request);
-  return client_->OpenSession(checked_);
+  return CallOpenSession(checked_);
+}
+
+absl::StatusOr<v1::OpenSessionReply> WorkerSession::CallOpenSession(v1::OpenSessionRequest declaration) {
+  {
+    MutexLock lock(&mutex_);
+    declaration.set_run_id(run_id_);
+    declaration.set_last_step(last_step_);
+  }
+  return client_->OpenSession(declaration);
 }
 
 absl::Status WorkerSession::Open(const Workload& workload) {
@@ -76,6 +85,8 @@ absl::Status WorkerSession::Open(const Workload& workload) {
   {
     MutexLock lock(&mutex_);
     retries_->OnOpen();
+    run_id_ = session.run_id();
+    last_step_ = session.global_step();
     open_.emplace();
     open_->set_session_id(session.session_id());
     open_->set_generation(session.generation());
@@ -113,7 +124,9 @@ void WorkerSession::StartHeartbeats(const v1::OpenSessionReply& session) {
   periodic.first_at_once = false;
   heartbeats_ = std::make_unique<PeriodicTask>(periodic, [this, heartbeat]() mutable {
     heartbeat.set_paused(options_.is_paused && options_.is_paused());
-    if (options_.on_heartbeat(client_->Heartbeat(heartbeat))) OnProgress();
+    const absl::StatusOr<v1::HeartbeatReply> reply = client_->Heartbeat(heartbeat);
+    if (reply.ok()) OnStep(reply->global_step());
+    if (options_.on_heartbeat(reply)) OnProgress();
   });
 }
 
@@ -135,6 +148,11 @@ void WorkerSession::Close() {
   }
   heartbeats_.reset();
   channel_.reset();
+}
+
+void WorkerSession::OnStep(int64_t step) {
+  MutexLock lock(&mutex_);
+  last_step_ = std::max(last_step_, step);
 }
 
 void WorkerSession::OnProgress() {

@@ -28,7 +28,7 @@ namespace lockstep {
 
 // A worker's membership in a run: sessions with its chief, one after the other, under one incarnation. Life of each:
 // Connect, Open, channel() while heartbeats keep it alive, Close; when any of it fails, AwaitRetry and Connect again.
-// For one thread, but for OnProgress and RequestStop.
+// For one thread, but for OnStep, OnProgress and RequestStop.
 class WorkerSession {
  public:
   struct Options {
@@ -70,6 +70,9 @@ class WorkerSession {
   // The session, or the attempt to open one, is over.
   void Close();
 
+  // Notes that the run of the newest session has reached `step`. Later sessions report it to their chief. From any
+  // thread.
+  void OnStep(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // The session brings something: a block was taken, or the worker waits for a token and is known to the chief.
   void OnProgress() ABSL_LOCKS_EXCLUDED(mutex_);
   // The chief's life with which the open session is.
@@ -92,6 +95,8 @@ class WorkerSession {
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
+  // Calls OpenSession with the declaration and the run that was served before.
+  absl::StatusOr<v1::OpenSessionReply> CallOpenSession(v1::OpenSessionRequest declaration) ABSL_LOCKS_EXCLUDED(mutex_);
   ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session) const;
   void StartHeartbeats(const v1::OpenSessionReply& session);
 
@@ -113,6 +118,9 @@ class WorkerSession {
   CondVar stop_;
   // Since the first Connect.
   absl::optional<SessionRetries> retries_ ABSL_GUARDED_BY(mutex_);
+  // The run of the last session, and the newest step of it that is known; empty before the first one.
+  std::string run_id_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
   // Names the open session; absent when there is none.
   absl::optional<v1::RequestEndRequest> open_ ABSL_GUARDED_BY(mutex_);
 };

@@ -134,6 +134,28 @@ TEST_F(WorkerSessionTest, ComputesTheCanaryOnceForAllItsSessions) {
   EXPECT_EQ(client_.calls().canary_values, 2);
 }
 
+TEST_F(WorkerSessionTest, LaterSessionsNameTheRunAndItsLastStep) {
+  client_.wants_canary = true;
+  client_.global_step = 5;
+  const auto open = [this] {
+    ASSERT_TRUE(session_.Connect().ok());
+    ASSERT_TRUE(session_.Open(workload_).ok());
+    session_.Close();
+  };
+  open();
+  session_.OnStep(9);
+  session_.OnStep(8);
+  client_.global_step = 7;  // a restored chief
+  open();
+  open();
+  const auto calls = client_.calls();
+  ASSERT_EQ(calls.open_session.size(), 4u) << "the canary is not computed again";
+  for (const int first : {0, 1}) EXPECT_EQ(calls.open_session[first].run_id(), "");
+  EXPECT_EQ(calls.open_session[2].run_id(), "run");
+  EXPECT_EQ(calls.open_session[2].last_step(), 9);
+  EXPECT_EQ(calls.open_session[3].last_step(), 7);
+}
+
 TEST_F(WorkerSessionTest, TheCanaryIsKeptForAnotherAttempt) {
   client_.wants_canary = true;
   client_.open_session = {absl::OkStatus(), absl::UnavailableError("another worker declares its own"),

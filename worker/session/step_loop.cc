@@ -8,30 +8,29 @@ namespace lockstep {
 
 using Effects = WorkerProtocol::Effects;
 
-StepLoop::StepLoop(std::function<void()> on_progress, Adapter adapt, BlockObserver* observer)
-    : on_progress_(std::move(on_progress)), adapt_(std::move(adapt)), observer_(observer) {}
+StepLoop::StepLoop(Options options) : options_(std::move(options)) {}
 
 BlockComputer::Result StepLoop::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                         BlockComputer** computer) {
   if (assignment.settings) {
-    const auto adapted = adapt_(*assignment.settings);
+    const auto adapted = options_.adapt(*assignment.settings);
     if (!adapted.ok()) return {adapted.status(), /*own=*/true};
     *computer = *adapted;
   }
-  if (observer_ == nullptr) return (*computer)->Compute(assignment, channel);
+  if (options_.observer == nullptr) return (*computer)->Compute(assignment, channel);
   BlockAdditions additions;
   paused_ = true;
-  const bool computes = observer_->BeforeBlock(assignment.token, &additions);
+  const bool computes = options_.observer->BeforeBlock(assignment.token, &additions);
   paused_ = false;
   if (!computes) return {absl::CancelledError("a stop was requested")};
   BlockComputer::Result result = (*computer)->Compute(assignment, channel, additions);
-  if (result.status.ok()) observer_->AfterBlock(assignment.token, (*computer)->mean_loss());
+  if (result.status.ok()) options_.observer->AfterBlock(assignment.token, (*computer)->mean_loss());
   return result;
 }
 
 SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on) {
   Effects effects = Open(channel);
-  if (observer_ != nullptr) observer_->OnSession(goes_on);
+  if (options_.observer != nullptr) options_.observer->OnSession(goes_on);
   absl::StatusOr<StepChannel::Assignment> assignment = absl::UnknownError("");
   while (true) {
     switch (effects.next) {
@@ -42,8 +41,9 @@ SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* co
         TraceSpan span("wait");
         assignment = channel->AwaitToken();
       }
-        if (observer_ != nullptr && assignment.ok()) observer_->OnResult(assignment->result);
+        if (options_.observer != nullptr && assignment.ok()) options_.observer->OnResult(assignment->result);
         effects = OnAssignment(assignment);
+        if (options_.on_step && effects.next == Effects::Next::kCompute) options_.on_step(assignment->token.step());
         break;
       case Effects::Next::kNothing:
       case Effects::Next::kEnd:
@@ -51,7 +51,7 @@ SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* co
         return effects.end;
     }
     if (effects.leave) channel->Leave();
-    if (effects.progress) on_progress_();
+    if (effects.progress) options_.on_progress();
   }
 }
 
@@ -81,7 +81,7 @@ void StepLoop::Close() {
 
 bool StepLoop::OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) {
   const bool over = reply.ok() && reply->finished();
-  if (over && observer_ != nullptr) observer_->OnRunOver();
+  if (over && options_.observer != nullptr) options_.observer->OnRunOver();
   MutexLock lock(&mutex_);
   const bool ended = reply.ok() && reply->has_ended();
   const Effects effects =

@@ -22,9 +22,17 @@ class StepLoop {
   // Returns the computer for these settings. An error of it ends the session, as the worker's own.
   using Adapter = std::function<absl::StatusOr<BlockComputer*>(const v1::GradientSettings&)>;
 
-  // `on_progress` is called by Run when a session has brought something, `adapt` when a token has settings. `observer`
-  // may be null.
-  StepLoop(std::function<void()> on_progress, Adapter adapt, BlockObserver* observer = nullptr);
+  struct Options {
+    // Called by Run when a session has brought something.
+    std::function<void()> on_progress;
+    // Called by Run with the step of each token; may be null.
+    std::function<void(int64_t step)> on_step;
+    // Called by Run when a token has settings.
+    Adapter adapt;
+    // May be null.
+    BlockObserver* observer = nullptr;
+  };
+  explicit StepLoop(Options options);
 
   // One session's stream, to its end. `goes_on`: BlockObserver::OnSession.
   SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
@@ -52,9 +60,7 @@ class StepLoop {
   BlockComputer::Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                 BlockComputer** computer);
 
-  const std::function<void()> on_progress_;
-  const Adapter adapt_;
-  BlockObserver* const observer_;
+  const Options options_;
   std::atomic<bool> wanted_{true};
   std::atomic<bool> paused_{false};
   Mutex mutex_;

@@ -22,10 +22,18 @@ class StepLoopTest : public ::testing::Test {
     return loop_.Run(client_.OpenStepChannel({}, model).value(), computer->get());
   }
 
+  StepLoop::Options NewOptions() {
+    StepLoop::Options options;
+    options.on_progress = [this] { ++progress_; };
+    options.on_step = [this](int64_t step) { step_ = step; };
+    return options;
+  }
+
   FakeChiefClient client_;
   std::atomic<int> progress_{0};
   std::atomic<int64_t> slots_{0};
-  StepLoop loop_{[this] { ++progress_; }, /*adapt=*/nullptr};
+  std::atomic<int64_t> step_{-1};
+  StepLoop loop_{NewOptions()};
 };
 
 TEST_F(StepLoopTest, ComputesBlocksUntilTheRunIsOver) {
@@ -34,6 +42,7 @@ TEST_F(StepLoopTest, ComputesBlocksUntilTheRunIsOver) {
   EXPECT_TRUE(end.status.ok());
   EXPECT_TRUE(end.final);
   EXPECT_EQ(slots_.load(), 3);
+  EXPECT_EQ(step_.load(), 4) << "of the last token";
   EXPECT_EQ(progress_.load(), 1) << "the chief took the first block; the run is over after the second";
   EXPECT_EQ(client_.calls().leaves, 1);
 }
@@ -78,7 +87,7 @@ TEST_F(StepLoopTest, StopsAndHeartbeatsMayComeAtAnyMoment) {
     FakeChiefClient client;
     client.streams = {{}};
     for (int step = 0; step < 3; ++step) client.streams[0].push_back(FakeChiefClient::Gives(step, 0, 1));
-    StepLoop loop([] {}, /*adapt=*/nullptr);
+    StepLoop loop(NewOptions());
     Workload workload = TinyWorkload();
     const v1::ModelSpec model = workload.model->spec();
     auto computer = BlockComputer::Create(config::v1::RunSpec(), std::move(workload), &loop.wanted(), &slots_);

@@ -19,13 +19,22 @@ WorkerSession::Options SessionOptions(WorkerSession::Options session, StepLoop* 
   return session;
 }
 
+StepLoop::Options LoopOptions(WorkerSession* session, StepLoop::Adapter adapt, BlockObserver* observer) {
+  StepLoop::Options loop;
+  loop.on_progress = [session] { session->OnProgress(); };
+  loop.on_step = [session](int64_t step) { session->OnStep(step); };
+  loop.adapt = std::move(adapt);
+  loop.observer = observer;
+  return loop;
+}
+
 }  // namespace
 
 TrainingWorker::TrainingWorker(const Options& options, ChiefClient* client)
     : name_(options.name),
       make_workload_(options.make_workload),
-      loop_([this] { session_.OnProgress(); }, [this](const v1::GradientSettings& settings) { return Adapt(settings); },
-            options.observer),
+      loop_(LoopOptions(&session_, [this](const v1::GradientSettings& settings) { return Adapt(settings); },
+                        options.observer)),
       session_(SessionOptions(options, &loop_), client) {}
 
 absl::Status TrainingWorker::Run() {

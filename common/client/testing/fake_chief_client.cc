@@ -125,6 +125,8 @@ absl::StatusOr<v1::OpenSessionReply> FakeChiefClient::OpenSession(const v1::Open
   v1::OpenSessionReply reply;
   reply.set_session_id(calls_.open_session.size());
   reply.set_generation(1);
+  reply.set_run_id(run_id);
+  reply.set_global_step(global_step);
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(3);
   reply.set_canary_wanted(wants_canary && request.canary_digest().empty());

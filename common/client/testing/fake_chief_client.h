@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,9 @@ class FakeChiefClient : public ChiefClient {
   // GetRunSpec blocks until CancelConnecting.
   bool get_run_hangs = false;
   config::v1::RunSpec config;
+  std::string run_id = "run";
+  // In replies to OpenSession.
+  int64_t global_step = 0;
   // If true, requests a canary from sessions that offer none. All its values are canary_value.
   bool wants_canary = false;
   float canary_value = 0.25f;

@@ -1,8 +1,11 @@
 #include "lockstep/server/chief/run/run_directory.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -82,6 +85,11 @@ absl::Status RunDirectory::CheckOwned() const {
 }
 
 absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const { return ReadRunRecord(fs_, path_); }
+
+absl::StatusOr<bool> RunDirectory::HasCheckpoint() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->ListDirectory(path_));
+  return std::any_of(names.begin(), names.end(), [](const auto& name) { return absl::EndsWith(name, ".index"); });
+}
 
 absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replaced) const {
   return WriteRunRecord(fs_, path_, record, replaced);

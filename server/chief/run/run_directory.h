@@ -41,6 +41,8 @@ class RunDirectory {
 
   // ReadRunRecord: nullopt in a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
+  // Returns true if there is a checkpoint, damaged or not.
+  absl::StatusOr<bool> HasCheckpoint() const;
   // WriteRunRecord.
   absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
 

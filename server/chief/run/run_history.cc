@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/chief/run/run_identity.h"
 #include "lockstep/server/chief/run/run_settings.h"
 
 namespace lockstep {
@@ -23,14 +24,31 @@ absl::Status RunHistory::CheckOwned() const {
   return status;
 }
 
-absl::StatusOr<bool> RunHistory::Read() {
-  if (directory_ == nullptr) return false;
-  ASSIGN_OR_RETURN(auto record, directory_->ReadRecord());
-  if (!record) return false;
+absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
+  absl::optional<v1::RunRecord> record;
+  bool has_checkpoint = false;
+  if (directory_ != nullptr) {
+    ASSIGN_OR_RETURN(record, directory_->ReadRecord());
+    if (!record) {
+      ASSIGN_OR_RETURN(has_checkpoint, directory_->HasCheckpoint());
+    }
+  }
   MutexLock lock(&mutex_);
-  known_ = true;
-  record_ = *std::move(record);
-  return true;
+  known_ = record.has_value();
+  found_nothing_ = !known_ && !has_checkpoint;
+  if (record) record_ = *std::move(record);
+  if (record_.run_id().empty()) record_.set_run_id(RunIdText(drawn_run_id));
+  return known_;
+}
+
+std::string RunHistory::run_id() const {
+  MutexLock lock(&mutex_);
+  return record_.run_id();
+}
+
+bool RunHistory::found_nothing() const {
+  MutexLock lock(&mutex_);
+  return found_nothing_;
 }
 
 v1::RunRecord RunHistory::record() const {
@@ -119,6 +137,21 @@ absl::Status RunHistory::Flush() {
     if (!unwritten_) return absl::OkStatus();
   }
   return Update([](v1::RunRecord*) {});
+}
+
+absl::Status RunHistory::NoteOtherRun(const v1::RunRecord::OtherRun& other) {
+  v1::RunRecord record = BeginWriting();
+  *record.mutable_other_run() = other;
+  {
+    MutexLock lock(&mutex_);
+    *record_.mutable_other_run() = other;
+    if (!known_) {
+      writing_ = false;
+      written_.SignalAll();
+      return absl::OkStatus();
+    }
+  }
+  return Write(std::move(record), target(), Doubtful::kKept);
 }
 
 absl::Status RunHistory::EndAt(int64_t step, const std::string& reason) {

@@ -35,11 +35,16 @@ class RunHistory {
   // Of this chief's life.
   int64_t generation() const { return generation_; }
 
-  // What the logdir has becomes the record; false when it has none. Before all else.
-  absl::StatusOr<bool> Read() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the logdir has becomes the record; false when it has none. A record without a run's id gets that of
+  // `drawn_run_id`, on the disk with the next Update. Before all else.
+  absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of examples of the training data, if the record has it.
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // After Read; then always the same.
+  std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
+  bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the record. Errors: those of the file system; nothing has changed then, but when the record is in_doubt the
   // next life may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,6 +66,10 @@ class RunHistory {
   // RunTarget::EndAt, on the disk. Errors: those of the file system, and nothing has changed then; Unknown when the
   // next life may find this end or not: it is the target of this life, and is written again when it is asked for again.
   absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records that workers had served another run before this one began: no later incarnation continues this one
+  // unasked. Written with the first Update if there is no record yet. Errors: those of the file system; the next Update
+  // writes it.
+  absl::Status NoteOtherRun(const v1::RunRecord::OtherRun& other) ABSL_LOCKS_EXCLUDED(mutex_);
   // The last change has replaced the record, and a loss of power may take it back: the disk has not said that it has
   // it.
   bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,6 +92,7 @@ class RunHistory {
   // The notes made since the record that is being written was taken.
   std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
+  bool found_nothing_ ABSL_GUARDED_BY(mutex_) = false;
   bool in_doubt_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);
   RunTarget target_ ABSL_GUARDED_BY(mutex_);

@@ -27,7 +27,7 @@ class RunHistoryTest : public ::testing::Test {
   // Of a new run of 100 steps that has a record.
   std::unique_ptr<RunHistory> Begin() {
     auto history = Open();
-    EXPECT_FALSE(history->Read().value());
+    EXPECT_FALSE(history->Read(7).value());
     history->ResolveTarget(Steps(100), 0);
     EXPECT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
     return history;
@@ -45,7 +45,7 @@ TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
   fs_.DropUnsyncedData();
 
   history = Open();
-  ASSERT_TRUE(history->Read().value());
+  ASSERT_TRUE(history->Read(7).value());
   EXPECT_EQ(history->record().declared_by(), "a");
   history->ResolveTarget(Steps(100), 30);
   EXPECT_EQ(history->target().total_steps(), 40);
@@ -54,6 +54,23 @@ TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
   ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_finished(true); }).ok());
   history->ResolveTarget(Steps(100), 40);
   EXPECT_EQ(history->target().total_steps(), 100);
+}
+
+TEST_F(RunHistoryTest, AnOtherRunIsWrittenWithTheFirstRecord) {
+  v1::RunRecord::OtherRun other;
+  other.set_run_id("x");
+  auto history = Open();
+  EXPECT_FALSE(history->Read(7).value());
+  EXPECT_TRUE(history->found_nothing());
+  ASSERT_TRUE(history->NoteOtherRun(other).ok());
+  EXPECT_FALSE(fs_.Exists("d/lockstep.textproto").value()) << "the run has no model yet";
+  history->ResolveTarget(Steps(100), 0);
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_declared_by("a"); }).ok());
+  EXPECT_EQ(ReadRunRecord(&fs_, "d").value()->other_run().run_id(), "x");
+  other.set_run_id("y");
+  ASSERT_TRUE(history->NoteOtherRun(other).ok());
+  EXPECT_EQ(ReadRunRecord(&fs_, "d").value()->other_run().run_id(), "y");
+  EXPECT_EQ(ReadRunRecord(&fs_, "d").value()->run_id(), history->run_id());
 }
 
 TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
@@ -81,7 +98,7 @@ TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
   history.reset();
   fs_.DropUnsyncedData();
   history = Open();
-  ASSERT_TRUE(history->Read().value());
+  ASSERT_TRUE(history->Read(7).value());
   EXPECT_EQ(history->record().end().step(), 40);
 }
 
@@ -103,7 +120,7 @@ TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
 
 TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
   auto history = Open();
-  ASSERT_FALSE(history->Read().value());
+  ASSERT_FALSE(history->Read(7).value());
   ASSERT_TRUE(history
                   ->Update([](v1::RunRecord* record) {
                     for (const int64_t step : {3, 5, 9}) record->add_assignment()->set_step(step);
@@ -158,7 +175,9 @@ TEST_F(RunHistoryTest, NotesAreWrittenWithTheNextChange) {
 TEST_F(RunHistoryTest, WithoutALogdirItIsKeptInMemory) {
   RunHistory history(nullptr, absl::FromUnixMicros(7));
   EXPECT_EQ(history.generation(), 7);
-  EXPECT_FALSE(history.Read().value());
+  EXPECT_FALSE(history.Read(7).value());
+  EXPECT_TRUE(history.found_nothing());
+  EXPECT_EQ(history.run_id(), "0000000000000007");
   history.ResolveTarget(Steps(100), 0);
   ASSERT_TRUE(history.EndAt(40, "enough").ok());
   EXPECT_EQ(history.target().total_steps(), 40);

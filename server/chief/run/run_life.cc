@@ -40,7 +40,7 @@ absl::Status RunLife::BeginDeclaration() {
 }
 
 absl::Status RunLife::CheckNotStopping() const {
-  if (!lost_logdir_.ok()) return lost_logdir_;
+  if (!abandoned_.ok()) return abandoned_;
   return stop_requested_ ? absl::CancelledError("the chief is stopping") : absl::OkStatus();
 }
 
@@ -51,9 +51,9 @@ bool RunLife::RequestStop(absl::Time deadline) {
   return true;
 }
 
-void RunLife::LoseLogdir(absl::Status why) {
+void RunLife::Abandon(absl::Status why) {
   stop_requested_ = true;
-  if (lost_logdir_.ok()) lost_logdir_ = std::move(why);
+  if (abandoned_.ok()) abandoned_ = std::move(why);
 }
 
 }  // namespace lockstep

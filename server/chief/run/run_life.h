@@ -56,15 +56,16 @@ class RunLife {
   }
   FinishRequest* finish_request() { return &finish_request_; }
 
-  // Another chief has the logdir, says `why`: stops the run, of which nothing may be saved any more.
-  void LoseLogdir(absl::Status why);
+  // Stops the run, of which nothing may be saved any more: another chief has the logdir, or workers show that it is the
+  // wrong one. The first reason stays.
+  void Abandon(absl::Status why);
   bool stop_requested() const { return stop_requested_; }
-  // The reason of LoseLogdir, or Cancelled once a stop was requested.
+  // The reason of Abandon, or Cancelled once a stop was requested.
   absl::Status CheckNotStopping() const;
   // By when the last step has to be saved; infinite before a stop is requested.
   absl::Time stop_deadline() const { return stop_deadline_; }
-  // The reason of LoseLogdir; OK when the logdir is this chief's.
-  const absl::Status& lost_logdir() const { return lost_logdir_; }
+  // The reason of Abandon; OK if there is none.
+  const absl::Status& abandoned() const { return abandoned_; }
 
  private:
   bool Move(v1::RunStatus::Phase from, v1::RunStatus::Phase to);
@@ -76,7 +77,7 @@ class RunLife {
   FinishRequest finish_request_;
   bool stop_requested_ = false;
   absl::Time stop_deadline_ = absl::InfiniteFuture();
-  absl::Status lost_logdir_;
+  absl::Status abandoned_;
 };
 
 }  // namespace lockstep

@@ -102,24 +102,24 @@ TEST(RunLifeTest, AStopMayBeRequestedInEveryPhaseAndChangesNone) {
   }
 }
 
-TEST(RunLifeTest, WhoStopsForALostLogdirIsNotCancelled) {
+TEST(RunLifeTest, AnAbandonedRunIsNotCancelled) {
   RunLife life;
   EXPECT_TRUE(life.CheckNotStopping().ok());
-  life.LoseLogdir(absl::FailedPreconditionError("another chief"));
+  life.Abandon(absl::FailedPreconditionError("another chief"));
   EXPECT_EQ(life.CheckNotStopping(), absl::FailedPreconditionError("another chief"));
   RunLife stopped;
   stopped.RequestStop(absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsCancelled(stopped.CheckNotStopping()));
 }
 
-TEST(RunLifeTest, ALostLogdirStopsTheRunAndKeepsItsReason) {
+TEST(RunLifeTest, AnAbandonedRunStopsAndKeepsItsReason) {
   RunLife life = In(v1::RunStatus::TRAINING);
-  EXPECT_TRUE(life.lost_logdir().ok());
-  life.LoseLogdir(absl::FailedPreconditionError("taken over"));
-  life.LoseLogdir(absl::FailedPreconditionError("emptied"));
+  EXPECT_TRUE(life.abandoned().ok());
+  life.Abandon(absl::FailedPreconditionError("taken over"));
+  life.Abandon(absl::FailedPreconditionError("emptied"));
   EXPECT_TRUE(life.stop_requested());
   EXPECT_FALSE(life.RequestStop(absl::UnixEpoch()));
-  EXPECT_EQ(life.lost_logdir().message(), "taken over");
+  EXPECT_EQ(life.abandoned().message(), "taken over");
 }
 
 }  // namespace

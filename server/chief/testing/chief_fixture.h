@@ -61,6 +61,8 @@ class ChiefFixture : public ::testing::Test {
     options.housekeeping_period = absl::ZeroDuration();
     last_session_ = 0;
     options.machine.draw_session_id = draw_session_id_;
+    options.machine.draw_run_id = [this] { return ++last_run_; };
+    options.new_run = new_run_;
     options.on_accepted = [this] {
       ++accepted_;
       return absl::OkStatus();
@@ -85,6 +87,8 @@ class ChiefFixture : public ::testing::Test {
     request.set_incarnation(incarnation);
     *request.mutable_model() = model;
     if (data_) *request.mutable_data() = *data_;
+    request.set_run_id(served_run_);
+    request.set_last_step(served_step_);
     CompleteDeclaration(&request, canary);
     if (canary == 0) request.clear_canary_digest();
     return chief_->sessions()->OpenSession(request);
@@ -181,6 +185,12 @@ class ChiefFixture : public ::testing::Test {
   // The newest session id: 1, 2, ... in each life of the chief.
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
+  // The number drawn last for a run's id: 1, 2, ...
+  uint64_t last_run_ = 0;
+  bool new_run_ = false;
+  // What workers say that they have served.
+  std::string served_run_;
+  int64_t served_step_ = 0;
   // Lives of a chief that owned the run.
   int accepted_ = 0;
   // The digest of the workers' data.

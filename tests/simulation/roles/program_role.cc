@@ -314,6 +314,7 @@ class RunningProgram {
     machine.executor = process_->executor();
     machine.old_version_bytes = role_.chief.old_version_bytes;
     machine.draw_session_id = [this] { return process_->world()->random()->Next(); };
+    machine.draw_run_id = machine.draw_session_id;
     machine.serve = [this](const std::string&, Chief* chief) -> absl::StatusOr<ServedChief> {
       const std::string& listen = role_.chief.listen;
       const int64_t first_step = LastStepOf(*chief);

@@ -53,6 +53,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.chief.change_settings = role.change_settings;
   options.chief.machine.old_version_bytes = role.old_version_bytes;
   options.chief.machine.draw_session_id = [process] { return process->world()->random()->Next(); };
+  options.chief.machine.draw_run_id = options.chief.machine.draw_session_id;
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
   options.listen = role.listen;
