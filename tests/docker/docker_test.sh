@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real cluster in containers: a chief and three workers on a private network, of which one worker is killed, one loses
-# its network and the chief is killed, and all are stopped and started again, in mid-run. The final checkpoint has to be that of one process without
+# its network and the chief is killed, then gets another logdir, and all are stopped and started again, in mid-run. The final checkpoint has to be that of one process without
 # a socket, bit for bit. The last line is "N passed, N failed". Everything made here is removed again.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image, whatever the host is
 set -euo pipefail
@@ -171,6 +171,43 @@ crash "${workers[2]}"
 check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}" "${began}"
 
 check "all three workers are members again" wait_for 60 has_three_workers
+
+# A chief with another logdir, in which there is no run: its restart policy starts it again and again, and the workers,
+# which live on, do not let it train.
+other_chief() {
+  printf 'services:\n  chief:\n    command: [chief, /config/run.textproto, "--listen=0.0.0.0:2222", %s]\n' "$1" >"${work}/other.yml"
+  compose -f "${work}/other.yml" up -d --no-build --no-deps chief >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
+  chief="$(container chief)"
+}
+own_chief() {
+  compose up -d --no-build --no-deps chief >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
+  chief="$(container chief)"
+}
+restarts() { state "$1" .RestartCount; }
+has_restarted() { (($(restarts "$1") >= $2)); }
+ended_with() { [[ "$(state "$1" .State.ExitCode)" == "$2" ]]; }
+says() { docker logs "$1" 2>&1 | grep -F -- "$2" >/dev/null; }
+run_id() { status | sed -n 's/.*"run_id": "\(.*\)".*/\1/p' || true; }
+now="$(step)"
+run="$(run_id)"
+before="$(for id in "${workers[@]}"; do restarts "${id}"; done)"
+other_chief '"--logdir=/tmp/empty"'
+check "a chief that finds no run ends, and is started again" wait_for 60 has_restarted "${chief}" 3
+# While it runs it has none.
+check "with exit code 2" wait_for 30 ended_with "${chief}" 2
+check "it names the run of its workers, ${run:-none}" says "${chief}" "has served run ${run} up to step"
+check "it has trained nothing" [ "$(docker logs "${chief}" 2>&1 | grep -c 'saved ')" == 0 ]
+check "no worker was started again" [ "$(for id in "${workers[@]}"; do restarts "${id}"; done)" == "${before}" ]
+own_chief
+check "with its own logdir it trains on after step ${now}" wait_for 90 step_is_at_least $((now + 10))
+check "the run is the same" [ "$(run_id)" == "${run}" ]
+
+other_chief '"--logdir=/tmp/empty", --new_run'
+check "told to begin a new run, it refuses the workers, which are started again and train it" wait_for 90 step_is_at_least 10
+check "the new run has another id" [ "$(run_id)" != "${run}" ]
+own_chief
+check "and back" wait_for 90 step_is_at_least $((now + 20))
+check "all three workers are members of it" wait_for 60 has_three_workers
 
 # The workers are stopped first, then the chief.
 now="$(step)"
