@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// One spelling for each directory.
+// Returns the same spelling for all paths of a directory.
 std::string Spelling(absl::string_view directory) {
   std::error_code error;
   const std::filesystem::path path(directory.begin(), directory.end());

@@ -34,7 +34,7 @@ class EventWriterCache {
   absl::Status Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // One thread at a time opens a directory's file.
+  // A directory's file is opened by a single thread at a time.
   struct Entry {
     std::weak_ptr<EventWriter> writer;
     bool opening = false;

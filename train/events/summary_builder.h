@@ -5,17 +5,12 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "lockstep/common/summary/histogram.h"  // IWYU pragma: export
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
-
-// Counts `values` in TensorFlow's buckets: limits 1e-12 * 1.1^k below 1e20, the largest double, their
-// negatives and 0. A bucket holds what is at least the previous limit and less than its own. Consecutive
-// empty buckets become one. InvalidArgument, with the index, for a value that is not finite.
-absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values);
 
 // Returns a summary of one number.
 v1::Summary ScalarSummary(absl::string_view tag, double value);

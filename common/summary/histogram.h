@@ -1,0 +1,17 @@
+#ifndef LOCKSTEP_COMMON_SUMMARY_HISTOGRAM_H_
+#define LOCKSTEP_COMMON_SUMMARY_HISTOGRAM_H_
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lockstep/v1/event.pb.h"
+
+namespace lockstep {
+
+// Counts `values` in TensorFlow's buckets: limits 1e-12 * 1.1^k below 1e20, the largest double, their
+// negatives and 0. A bucket holds what is at least the previous limit and less than its own. Consecutive
+// empty buckets become one. InvalidArgument, with the index, for a value that is not finite.
+absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SUMMARY_HISTOGRAM_H_
