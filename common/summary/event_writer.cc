@@ -77,7 +77,8 @@ void EventWriter::Write(v1::Event event) {
   if (status.ok()) {
     ++unflushed_events_;
     const bool first = !std::exchange(first_event_written_, true);
-    if (first || failing_ || unflushed_events_ >= kEventsBetweenFlushes || now - last_flush_ >= kTimeBetweenFlushes) {
+    if (first || failing_ || event.has_session_log() || unflushed_events_ >= kEventsBetweenFlushes ||
+        now - last_flush_ >= kTimeBetweenFlushes) {
       status = FlushFile();
     }
   }

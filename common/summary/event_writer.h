@@ -18,7 +18,8 @@ namespace lockstep {
 
 // Writes one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host name>[.<n>],
 // whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately, so that the
-// file is visible, then every 10th event and any event 120 s after the last flush. A full disk never stops the run: the
+// file is visible, then every 10th event, any event 120 s after the last flush, and records of the session: a killed
+// process leaves what it wrote before its last checkpoint. A full disk never stops the run: the
 // first error of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
 class EventWriter {
  public:

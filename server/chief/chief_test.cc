@@ -162,7 +162,7 @@ TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewGeneration) {
   EXPECT_EQ(status.checkpoint(), "logdir/model.ckpt-4");
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
-  EXPECT_EQ(Events(1).front(), "START 4");
+  EXPECT_EQ(Events(1).front(), "START 5");
   const std::string resumed = Digest("logdir/model.ckpt-10");
 
   logdir_ = "other";

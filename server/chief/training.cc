@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   ASSIGN_OR_RETURN(auto events, CreateEvents(*options.chief));
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
-  training->summaries_.OnStart(training->store_->step());
+  training->summaries_.OnStart(training->store_->step(), /*resumed=*/checkpoint.has_value());
   // Beside what the workers do before their first step; they need not wait for it.
   if (training->checkpoint_writer_ != nullptr) {
     training->prefault_ =

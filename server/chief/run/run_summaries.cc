@@ -19,8 +19,8 @@ RunSummaries::RunSummaries(const Options& options, int64_t step, std::unique_ptr
       examples_per_step_(options.examples_per_step),
       examples_step_(step) {}
 
-void RunSummaries::OnStart(int64_t step) {
-  if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::START, step);
+void RunSummaries::OnStart(int64_t step, bool resumed) {
+  if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::START, resumed ? step + 1 : step);
 }
 
 void RunSummaries::Add(v1::Summary summary, int64_t step) {

@@ -36,7 +36,9 @@ class RunSummaries {
   // At which multiples of steps it can write an update's norms; 0: never.
   int64_t norms_every_steps() const { return events_ == nullptr ? 0 : options_.every_steps; }
 
-  void OnStart(int64_t step);
+  // TensorBoard drops what earlier event files have from the step of START on. A resumed run therefore names the first
+  // step that it makes again, step + 1: the points of `step` itself stay valid.
+  void OnStart(int64_t step, bool resumed = false);
   // An update.
   struct Update {
     int64_t step = 0;      // the global step after it

@@ -113,6 +113,12 @@ TEST_F(RunSummariesTest, LogsTheSession) {
   EXPECT_THAT(Lines(), ElementsAre("3 START ", "4 CHECKPOINT logs/model.ckpt-4", "0 STOP "));
 }
 
+TEST_F(RunSummariesTest, StartOfAResumedRunNamesTheNextStep) {
+  Start(/*every_steps=*/1);
+  summaries_->OnStart(3, /*resumed=*/true);
+  EXPECT_THAT(Lines(), ElementsAre("4 START "));
+}
+
 TEST_F(RunSummariesTest, SummariesMayFollowAFlushAndNoneTheEnd) {
   Start(/*every_steps=*/0);
   v1::Summary summary;
