@@ -32,6 +32,9 @@ class CountingChief : public ChiefClient {
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest&) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest&) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest&) override {
     return absl::UnimplementedError("");
   }

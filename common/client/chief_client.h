@@ -92,6 +92,7 @@ class ChiefClient {
   virtual absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
   virtual absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) = 0;
+  virtual absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) = 0;
   // Makes one call of a read; ReadAll (read_all.h) makes all of them.
   virtual absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) = 0;
 

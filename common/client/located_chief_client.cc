@@ -108,6 +108,11 @@ absl::StatusOr<v1::RequestEndReply> LocatedChiefClient::RequestFinish(const v1::
   return chief->RequestFinish(request);
 }
 
+absl::StatusOr<v1::AddSummaryReply> LocatedChiefClient::AddSummary(const v1::AddSummaryRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
+  return chief->AddSummary(request);
+}
+
 absl::StatusOr<v1::HeartbeatReply> LocatedChiefClient::Heartbeat(const v1::HeartbeatRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
   return chief->Heartbeat(request);

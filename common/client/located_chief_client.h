@@ -35,6 +35,7 @@ class LocatedChiefClient : public ChiefClient {
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override;
   absl::StatusOr<v1::RunStatus> GetStatus() override;
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override;
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

@@ -13,6 +13,12 @@ namespace {
 constexpr int64_t kReportBytes = 32;
 constexpr int64_t kUpdateBytes = 8;
 
+// A histogram (common/summary/histogram.h) has a limit and a count, of 8 bytes each, for each of its buckets. Each
+// element occupies at most one bucket, and a run of empty ones before it becomes one.
+constexpr int64_t kHistogramBuckets = 1551;
+// The other fields of a histogram and of a scalar, and the text that follows the variable's name in their tags.
+constexpr int64_t kGradientSummaryBytes = 256;
+
 // Splits reports into lists of at most `limit` bytes each.
 class Cutter {
  public:
@@ -21,8 +27,7 @@ class Cutter {
   void Add(const v1::SlotReport& report) {
     Begin(report);
     lists_.back().back().set_stop(report.stop());
-    if (!report.summary().empty()) lists_.back().back().set_summary(report.summary());
-    left_ -= static_cast<int64_t>(report.summary().size());
+    AddSummary(report);
     for (const std::string& update : report.update()) AddUpdate(report, update);
   }
   std::vector<std::vector<v1::SlotReport>> Take() { return std::move(lists_); }
@@ -35,6 +40,20 @@ class Cutter {
     lists_.back().back().set_slot(report.slot());
     lists_.back().back().set_loss(report.loss());
     left_ -= kReportBytes;
+  }
+
+  void AddSummary(const v1::SlotReport& report) {
+    const std::string& summary = report.summary();
+    for (size_t at = 0; at < summary.size();) {
+      if (left_ <= 0) {
+        lists_.back().back().set_continued(true);
+        NextList();
+        Begin(report);
+      }
+      lists_.back().back().set_summary(summary.substr(at, static_cast<size_t>(std::max<int64_t>(left_, 1))));
+      at += lists_.back().back().summary().size();
+      left_ -= static_cast<int64_t>(lists_.back().back().summary().size());
+    }
   }
 
   void AddUpdate(const v1::SlotReport& report, const std::string& update) {
@@ -67,6 +86,16 @@ class Cutter {
 
 }  // namespace
 
+int64_t MaxSummaryBytes(const ParameterLayout& layout) {
+  int64_t bytes = kMaxSummaryBytes;
+  for (const auto& variable : layout.variables()) {
+    if (!variable.spec.trainable()) continue;
+    bytes += 16 * std::min(2 * variable.elements + 1, kHistogramBuckets) + kGradientSummaryBytes +
+             2 * static_cast<int64_t>(variable.spec.name().size());
+  }
+  return bytes;
+}
+
 std::vector<std::vector<v1::SlotReport>> CutReports(absl::Span<const v1::SlotReport> reports, int64_t bytes) {
   Cutter cutter(bytes);
   for (const v1::SlotReport& report : reports) cutter.Add(report);
@@ -92,12 +121,12 @@ absl::Status ReportJoiner::Add(const v1::SlotReport& part, bool keep) {
     }
     ++begun_;
     slot_ = part.slot();
-    updates_ = update_bytes_ = 0;
+    updates_ = update_bytes_ = summary_bytes_ = 0;
   }
-  if (static_cast<int64_t>(part.summary().size()) > kMaxSummaryBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", slot_, " has a summary of ",
-                                                   part.summary().size(), " bytes; at most ", kMaxSummaryBytes,
-                                                   " are allowed"));
+  summary_bytes_ += static_cast<int64_t>(part.summary().size());
+  if (summary_bytes_ > options_.summary_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", slot_, " has a summary of ", summary_bytes_,
+                                                   " bytes; at most ", options_.summary_bytes, " are allowed"));
   }
   const bool joins = !first && updates_ > 0 && part.update_size() > 0;
   updates_ += part.update_size() - (joins ? 1 : 0);
@@ -118,6 +147,7 @@ absl::Status ReportJoiner::Add(const v1::SlotReport& part, bool keep) {
     reports_.back().clear_continued();
   } else if (!reports_.empty()) {
     v1::SlotReport& whole = reports_.back();
+    if (!part.summary().empty()) whole.mutable_summary()->append(part.summary());
     if (joins) whole.mutable_update(whole.update_size() - 1)->append(part.update(0));
     for (int i = joins ? 1 : 0; i < part.update_size(); ++i) whole.add_update(part.update(i));
   }

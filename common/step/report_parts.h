@@ -6,12 +6,19 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 
-// Maximum bytes of the summaries of a SlotReport.
+// Maximum bytes of the summaries of a slot, in addition to those of its gradients.
 constexpr int64_t kMaxSummaryBytes = 64 << 10;
+// Maximum bytes of an AddSummaryRequest.
+constexpr int64_t kMaxSummaryRequestBytes = 1 << 20;
+
+// Returns the maximum bytes of all summaries of a slot: kMaxSummaryBytes, and what a histogram and a norm of each
+// trainable variable's gradient have at most.
+int64_t MaxSummaryBytes(const ParameterLayout& layout);
 
 // Splits a contribution's reports into lists of about `bytes` at most, one per frame, in order. A larger report is
 // split too (SlotReport.continued).
@@ -26,6 +33,8 @@ class ReportJoiner {
     // Number of update values per report, and their total bytes.
     int64_t updates = 0;
     int64_t update_bytes = 0;
+    // Maximum bytes of a report's summary.
+    int64_t summary_bytes = kMaxSummaryBytes;
   };
 
   // Starts a new contribution.
@@ -44,10 +53,11 @@ class ReportJoiner {
   int64_t begun_ = 0;
   // True if the last report continues.
   bool open_ = false;
-  // Slot of the last report, and its update values so far.
+  // Slot of the last report, and its update values and summary so far.
   int64_t slot_ = 0;
   int64_t updates_ = 0;
   int64_t update_bytes_ = 0;
+  int64_t summary_bytes_ = 0;
   std::vector<v1::SlotReport> reports_;
 };
 

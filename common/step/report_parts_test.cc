@@ -62,6 +62,46 @@ TEST(ReportPartsTest, WhatIsCutIsJoinedAgain) {
   }
 }
 
+TEST(ReportPartsTest, ALongSummaryIsCutAndJoined) {
+  std::vector<v1::SlotReport> reports = Reports(3, {4, 400});
+  for (v1::SlotReport& report : reports) {
+    report.set_stop(report.slot() == 5);
+    for (int i = 0; i < 1000; ++i) report.mutable_summary()->push_back(static_cast<char>(report.slot() * 7 + i));
+  }
+  for (int64_t limit = 1; limit < 4000; limit += 1 + limit / 10) {
+    ReportJoiner joiner;
+    joiner.Begin(Model(3, {4, 400}));
+    for (const auto& list : CutReports(reports, limit)) {
+      for (const v1::SlotReport& part : list) {
+        EXPECT_LE(part.summary().size(), static_cast<size_t>(limit));
+        ASSERT_TRUE(joiner.Add(part, /*keep=*/true).ok());
+      }
+    }
+    const std::vector<v1::SlotReport> joined = joiner.Take();
+    ASSERT_EQ(joined.size(), reports.size());
+    for (size_t i = 0; i < reports.size(); ++i) {
+      EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(joined[i], reports[i])) << limit;
+    }
+  }
+}
+
+TEST(ReportPartsTest, TheSummaryOfASlotIsBoundedOverAllItsParts) {
+  v1::SlotReport part;
+  part.set_slot(4);
+  part.set_continued(true);
+  part.set_summary(std::string(40, 'x'));
+  for (const bool keep : {true, false}) {
+    ReportJoiner joiner;
+    ReportJoiner::Options options = Model(1, {});
+    options.summary_bytes = 100;
+    joiner.Begin(options);
+    EXPECT_TRUE(joiner.Add(part, keep).ok());
+    EXPECT_TRUE(joiner.Add(part, keep).ok());
+    EXPECT_THAT(std::string(joiner.Add(part, keep).message()),
+                HasSubstr("the report of slot 4 has a summary of 120 bytes; at most 100 are allowed"));
+  }
+}
+
 TEST(ReportPartsTest, SmallReportsAreOneList) {
   EXPECT_EQ(CutReports(Reports(7, {40, 4}), 1 << 20).size(), 1u);
   EXPECT_EQ(CutReports({}, 1 << 20).size(), 1u);

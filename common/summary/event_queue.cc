@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct EventQueue::State {
-  State(Clock* clock, std::unique_ptr<EventWriter> writer) : clock(clock), writer(std::move(writer)) {}
+  State(Clock* clock, std::unique_ptr<EventSink> sink) : clock(clock), sink(std::move(sink)) {}
 
   // Blocks until `done`, which is called with the mutex held, returns true. Returns false if `deadline` passes first.
   template <typename Done>
@@ -23,11 +23,16 @@ struct EventQueue::State {
   }
 
   Clock* const clock;
-  const std::unique_ptr<EventWriter> writer;
+  const std::unique_ptr<EventSink> sink;
 
   Mutex mutex;
   CondVar changed;
-  std::deque<v1::Event> waiting ABSL_GUARDED_BY(mutex);
+  struct Waiting {
+    v1::Event event;
+    size_t bytes = 0;  // of its memory
+  };
+  std::deque<Waiting> waiting ABSL_GUARDED_BY(mutex);
+  size_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
   // True if no event has been written since the last one was dropped.
   bool dropping ABSL_GUARDED_BY(mutex) = false;
@@ -39,9 +44,9 @@ struct EventQueue::State {
   bool closed ABSL_GUARDED_BY(mutex) = false;
 };
 
-EventQueue::EventQueue(const Options& options, std::unique_ptr<EventWriter> writer)
+EventQueue::EventQueue(const Options& options, std::unique_ptr<EventSink> sink)
     : options_(options),
-      state_(std::make_shared<State>(options.clock, std::move(writer))),
+      state_(std::make_shared<State>(options.clock, std::move(sink))),
       thread_(options.executor->Start("events", [state = state_] { Loop(state.get()); })) {}
 
 EventQueue::~EventQueue() {
@@ -77,20 +82,21 @@ void EventQueue::Loop(State* state) {
       }
       any = !state->waiting.empty();
       if (any) {
-        event = std::move(state->waiting.front());
+        event = std::move(state->waiting.front().event);
+        state->waiting_bytes -= state->waiting.front().bytes;
         state->waiting.pop_front();
         if (std::exchange(state->dropping, false)) dropped = state->dropped;
       }
       flush = state->flushes_wanted;
       closing = state->closing;
     }
-    LOG_IF(INFO, dropped.has_value()) << state->writer->path() << " takes events again; " << dropped.value_or(0)
+    LOG_IF(INFO, dropped.has_value()) << state->sink->path() << " takes events again; " << dropped.value_or(0)
                                       << " were dropped so far";
     if (any) {
-      state->writer->Write(std::move(event));
+      state->sink->Write(std::move(event));
       continue;
     }
-    const absl::Status status = closing ? state->writer->Close() : state->writer->Flush();
+    const absl::Status status = closing ? state->sink->Close() : state->sink->Flush();
     MutexLock lock(&state->mutex);
     state->flushes_done = flush;
     state->flush_status = status;
@@ -100,19 +106,26 @@ void EventQueue::Loop(State* state) {
   }
 }
 
-void EventQueue::Write(v1::Event event) {
+bool EventQueue::Write(v1::Event event) {
   if (event.wall_time() == 0) event.set_wall_time(EventWriter::StampOf(options_.clock->WallTime()));
+  const size_t bytes = event.SpaceUsedLong();
+  size_t waiting = 0, waiting_bytes = 0;
   {
     MutexLock lock(&state_->mutex);
-    if (state_->waiting.size() < options_.capacity) {
-      state_->waiting.push_back(std::move(event));
+    waiting = state_->waiting.size();
+    waiting_bytes = state_->waiting_bytes;
+    if (waiting == 0 || (waiting < options_.capacity && waiting_bytes + bytes <= options_.capacity_bytes)) {
+      state_->waiting.push_back({std::move(event), bytes});
+      state_->waiting_bytes += bytes;
       state_->changed.SignalAll();
-      return;
+      return true;
     }
     ++state_->dropped;
-    if (std::exchange(state_->dropping, true)) return;
+    if (std::exchange(state_->dropping, true)) return false;
   }
-  LOG(WARNING) << path() << " takes no events: " << options_.capacity << " wait, and those that come now are dropped";
+  LOG(WARNING) << path() << " takes no events: " << waiting << " wait, with " << waiting_bytes
+               << " bytes, and those that come now are dropped";
+  return false;
 }
 
 void EventQueue::WriteScalar(absl::string_view tag, float value, int64_t step) { Write(ScalarEvent(tag, value, step)); }
@@ -146,6 +159,6 @@ int64_t EventQueue::dropped() const {
   return state_->dropped;
 }
 
-const std::string& EventQueue::path() const { return state_->writer->path(); }
+const std::string& EventQueue::path() const { return state_->sink->path(); }
 
 }  // namespace lockstep

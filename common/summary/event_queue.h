@@ -16,31 +16,35 @@
 
 namespace lockstep {
 
-// Writes events with an EventWriter in a separate thread, so that a hanging disk does not block the callers. Up to
-// `capacity` events wait; further ones are dropped and counted, which is logged once per hang. The constructor starts
-// the thread. The destructor writes waiting events and closes the file, but abandons the thread if that takes longer
-// than `close_limit`, so the clock and the writer's file system must outlive the thread. Thread-safe.
+// Passes events to an EventSink in a separate thread, so that a hanging disk does not block the callers. Up to
+// `capacity` events with `capacity_bytes` of memory wait; further ones are dropped and counted, which is logged once
+// per hang. The constructor starts the thread. The destructor writes waiting events and closes the file, but abandons
+// the thread if that takes longer than `close_limit`, so the clock and the sink's file system must outlive the thread.
+// Thread-safe.
 class EventQueue {
  public:
   struct Options {
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     size_t capacity = 4096;  // events
+    // An event that finds none before it waits even if it is larger.
+    size_t capacity_bytes = 64 << 20;
     absl::Duration close_limit = absl::Seconds(5);
   };
 
-  EventQueue(const Options& options, std::unique_ptr<EventWriter> writer);
+  EventQueue(const Options& options, std::unique_ptr<EventSink> sink);
   ~EventQueue();
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // Like EventWriter's functions, but never block on files. Events are stamped on arrival.
-  void Write(v1::Event event);
+  // Like EventWriter's functions, but never block on files. Events are stamped on arrival. Write returns false if the
+  // event is dropped.
+  bool Write(v1::Event event);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
   // Blocks until all earlier events are flushed. Errors: DeadlineExceeded, logged, if that takes longer than `limit`;
-  // otherwise those of EventWriter::Flush.
+  // otherwise those of EventSink::Flush.
   absl::Status Flush(absl::Duration limit);
 
   // Number of events dropped so far.

@@ -99,6 +99,29 @@ TEST_F(EventQueueTest, DropsAndCountsWhatComesWhenTheDiskHangsAndTheQueueIsFull)
   EXPECT_THAT(Steps(), ElementsAre(0, 1, 2, 3, 4, 10));
 }
 
+TEST_F(EventQueueTest, BoundsTheMemoryOfWhatWaits) {
+  options_.capacity = 1000;
+  options_.capacity_bytes = 300 << 10;
+  Start();
+  fs_.Hang("events");
+  queue_->WriteScalar("loss", 1, 0);
+  fs_.AwaitHanging();
+  v1::Event large;
+  large.mutable_summary()->add_value()->set_tag(std::string(200 << 10, 'x'));
+  large.set_step(1);
+  EXPECT_TRUE(queue_->Write(large));
+  EXPECT_FALSE(queue_->Write(large)) << "400 KiB would wait";
+  queue_->WriteScalar("loss", 1, 2);
+  EXPECT_EQ(queue_->dropped(), 1);
+  fs_.Release();
+  EXPECT_TRUE(queue_->Flush(absl::Seconds(1)).ok());
+  large.mutable_summary()->mutable_value(0)->set_tag(std::string(400 << 10, 'x'));
+  large.set_step(3);
+  EXPECT_TRUE(queue_->Write(large)) << "nothing waits before it";
+  queue_.reset();
+  EXPECT_THAT(Steps(), ElementsAre(0, 1, 2, 3));
+}
+
 TEST_F(EventQueueTest, AFlushIsGivenUpAtItsLimit) {
   Start();
   fs_.Hang("events");

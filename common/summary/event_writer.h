@@ -16,33 +16,47 @@
 
 namespace lockstep {
 
+// Takes the events of a process, one after the other. Thread-safe.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+
+  // Never fails: what is lost is logged.
+  virtual void Write(v1::Event event) = 0;
+  // Blocks until everything written so far is safe. Errors: those of the files.
+  virtual absl::Status Flush() = 0;
+  virtual absl::Status Close() = 0;
+  // Names the sink for people.
+  virtual const std::string& path() const = 0;
+};
+
 // Writes one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host name>[.<n>],
 // whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately, so that the
 // file is visible, then every 10th event, any event 120 s after the last flush, and records of the session: a killed
 // process leaves what it wrote before its last checkpoint. A full disk never stops the run: the
 // first error of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
-class EventWriter {
+class EventWriter : public EventSink {
  public:
   // Creates the directory and the file; if the name exists, appends a number to it. `host` goes into the file's name;
   // if empty, it is this machine's.
   static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory,
                                                              std::string host = "");
   // Calls Close.
-  ~EventWriter();
+  ~EventWriter() override;
 
   // Appends an event, setting wall_time if it is 0. After Close, drops it with one warning.
-  void Write(v1::Event event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(v1::Event event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
   // Returns an event's wall_time for `time`: seconds since 1970.
   static double StampOf(absl::Time time);
 
-  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Close() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool closed() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
 
  private:
   EventWriter(Clock* clock, std::string path, std::unique_ptr<WritableFile> file);

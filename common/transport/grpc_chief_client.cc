@@ -91,6 +91,11 @@ class GrpcChiefClient : public ChiefClient {
     return Call<v1::RequestEndReply>(*connection_.link(), &v1::ChiefService::Stub::RequestEnd, request, &context,
                                      options_.call_timeout);
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
+    grpc::ClientContext context;
+    return Call<v1::AddSummaryReply>(*connection_.link(), &v1::ChiefService::Stub::AddSummary, request, &context,
+                                     options_.call_timeout);
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     grpc::ClientContext context;
     return Call<v1::ReadVariablesReply>(*connection_.link(), &v1::ChiefService::Stub::ReadVariables, request, &context,

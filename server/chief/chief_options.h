@@ -18,6 +18,7 @@
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
+#include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
 
@@ -39,6 +40,11 @@ struct ChiefMachine {
 struct ChiefOptions : RunStorage {
   // If true, the logdir gets an event file.
   bool write_events = true;
+  // Takes all summaries in place of the event file, in the order in which they come, from a thread of its own. Its
+  // errors are logged. Null: the event file.
+  std::function<absl::Status(const v1::Summary& summary, int64_t global_step)> summary_writer;
+  // RunSummaries::Options::writes_loss.
+  bool writes_loss = true;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   ChiefMachine machine;

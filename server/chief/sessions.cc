@@ -10,6 +10,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/contract/canary_values.h"
 #include "lockstep/server/chief/run/run_identity.h"
+#include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -242,6 +243,21 @@ absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEnd
       absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
   run_->changed.SignalAll();
   return v1::RequestEndReply();
+}
+
+absl::StatusOr<v1::AddSummaryReply> Sessions::AddSummary(const v1::AddSummaryRequest& request) {
+  {
+    MutexLock lock(&run_->mutex);
+    RETURN_IF_ERROR(run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now()));
+  }
+  v1::Summary summary;
+  if (!summary.ParseFromString(request.summary())) {
+    return absl::InvalidArgumentError(absl::StrCat(request.summary().size(), " bytes are no summary"));
+  }
+  Training* const training = run_->FindTraining();
+  const int64_t step = request.has_global_step() ? request.global_step() : training->sync()->step();
+  RETURN_IF_ERROR(training->AddSummary(std::move(summary), step));
+  return v1::AddSummaryReply();
 }
 
 absl::Status Sessions::CheckSession(uint64_t session_id, int64_t generation) {

@@ -31,6 +31,7 @@ class Sessions {
   // Wait carries it out. FailedPrecondition for a session whose worker has not computed the canary.
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes the session one that was just used. Errors: Aborted for an unknown session or an old generation.
   absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Returns whether ValuePath::kShared is possible.

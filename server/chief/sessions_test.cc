@@ -164,6 +164,32 @@ TEST_F(SessionsTest, AStreamIsForAWorkerThatHasComputedTheCanary) {
   Connect(session.session_id());
 }
 
+TEST_F(SessionsTest, OnlyACheckedSessionMayAddSummaries) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  const auto session = OpenSession("stranger", FrameModel(), 1, /*canary=*/0).value();
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  v1::AddSummaryRequest request;
+  request.set_session_id(session.session_id() + 1);
+  request.set_generation(session.generation());
+  request.set_summary(summary.SerializeAsString());
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->AddSummary(request).status()));
+  request.set_session_id(session.session_id());
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->sessions()->AddSummary(request).status()));
+  ASSERT_TRUE(OpenSession("stranger").ok());
+  EXPECT_TRUE(chief_->sessions()->AddSummary(request).ok());
+  request.set_global_step(17);
+  EXPECT_TRUE(chief_->sessions()->AddSummary(request).ok());
+  request.set_summary("no summary");
+  EXPECT_TRUE(absl::IsInvalidArgument(chief_->sessions()->AddSummary(request).status()));
+  worker_.reset();
+  chief_.reset();
+  const std::vector<std::string> events = Events(0);
+  EXPECT_THAT(events, testing::Contains("mine 2"));
+  EXPECT_THAT(events, testing::Contains("mine 17"));
+}
+
 TEST_F(SessionsTest, OnlyACheckedSessionMayEndTheRun) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(2);

@@ -20,12 +20,34 @@ namespace {
 // block; but where processors are few, others may run first.
 constexpr absl::Duration kTellLimit = absl::Seconds(5);
 
+// Passes the summaries on to a function; it has no use for the records of the session.
+class FunctionSink : public EventSink {
+ public:
+  explicit FunctionSink(std::function<absl::Status(const v1::Summary&, int64_t)> write) : write_(std::move(write)) {}
+
+  void Write(v1::Event event) override {
+    if (!event.has_summary()) return;
+    const absl::Status written = write_(event.summary(), event.step());
+    LOG_IF(ERROR, !written.ok()) << "a summary of step " << event.step() << " is lost: " << written.message();
+  }
+  absl::Status Flush() override { return absl::OkStatus(); }
+  absl::Status Close() override { return absl::OkStatus(); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  const std::function<absl::Status(const v1::Summary&, int64_t)> write_;
+  const std::string path_ = "the program's summary writer";
+};
+
 // Null where no events are written.
 absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const ChiefOptions& options) {
-  if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
   EventQueue::Options queue;
   queue.clock = options.clock;
   queue.executor = options.machine.executor;
+  if (options.summary_writer) {
+    return std::make_unique<EventQueue>(queue, std::make_unique<FunctionSink>(options.summary_writer));
+  }
+  if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
   ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir, options.machine.host));
   return std::make_unique<EventQueue>(queue, std::move(writer));
 }
@@ -34,6 +56,7 @@ RunSummaries::Options SummaryOptions(const Training::Options& options) {
   RunSummaries::Options summaries;
   summaries.clock = options.chief->clock;
   summaries.every_steps = options.config.summary().every_steps();
+  summaries.writes_loss = options.chief->writes_loss;
   summaries.examples_per_step = options.config.input().batch_size() * options.config.training().replicas_to_aggregate();
   return summaries;
 }
@@ -160,7 +183,8 @@ void Training::OnCommitted(const CommittedStep& committed) {
   for (const std::string& bytes : committed.summaries) {
     v1::Summary summary;
     if (summary.ParseFromString(bytes)) {
-      summaries_.Add(std::move(summary), step);
+      const absl::Status added = summaries_.Add(std::move(summary), step);
+      LOG_IF_EVERY_N(WARNING, !added.ok(), 100) << added.message();
     } else {
       LOG_EVERY_N(WARNING, 100) << "a slot of step " << step << " reported " << bytes.size()
                                 << " bytes that are no summary";

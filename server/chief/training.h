@@ -52,8 +52,8 @@ class Training : private RunEvents {
   bool finished() const { return sync_->step() >= sync_->total_steps(); }
   // The run's updates; null unless it is followed or variables were set.
   CommitLog* log() { return log_.get(); }
-  // Writes into the event file; without a logdir does nothing. Never blocks on files.
-  void AddSummary(v1::Summary summary, int64_t step) { summaries_.Add(std::move(summary), step); }
+  // Writes into the event file; without one it does nothing. Never blocks on files. Errors: those of RunSummaries::Add.
+  absl::Status AddSummary(v1::Summary summary, int64_t step) { return summaries_.Add(std::move(summary), step); }
   // Between two steps: examples of each (step, slot) that follows.
   void SetBatchSize(int64_t batch_size);
   // The prefix of the newest checkpoint; empty when there is none.

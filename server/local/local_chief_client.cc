@@ -34,6 +34,9 @@ class LocalChiefClient : public ChiefClient {
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     return chief_->sessions()->RequestFinish(request);
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
+    return chief_->sessions()->AddSummary(request);
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return chief_->ReadVariables(request);
   }

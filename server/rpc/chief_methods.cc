@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "lockstep/common/step/report_parts.h"
 #include "lockstep/server/rpc/step/step_call.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
@@ -61,13 +62,15 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
               [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }),
       canaries_(/*threads=*/1, executor),
       sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
-  // Most methods only look at the chief's state. ReadVariables also copies 1 MiB.
+  // Most methods only look at the chief's state. ReadVariables also copies 1 MiB, and AddSummary
+  // parses as much.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief->sessions(), &Sessions::GetRunSpec);
   unary_[ChiefMethod("GetCanaryValues")] =
       OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief->sessions(), &Sessions::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
   unary_[ChiefMethod("RequestEnd")] = Serve(chief->sessions(), &Sessions::RequestFinish);
+  unary_[ChiefMethod("AddSummary")] = Serve(chief->sessions(), &Sessions::AddSummary, kMaxSummaryRequestBytes);
   unary_[ChiefMethod("ReadVariables")] = Serve(chief, &Chief::ReadVariables, kMaxReadBytes);
   unary_[ChiefMethod("ReadVariables")].long_reply = true;
   unary_[absl::StrCat("/", Health::service_full_name(), "/Check")] =

@@ -90,6 +90,9 @@ class CountingClient : public ChiefClient {
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     return client_->RequestFinish(request);
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
+    return client_->AddSummary(request);
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return client_->ReadVariables(request);
   }

@@ -18,6 +18,8 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/step/report_parts.h"
+#include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/tests/testing/gated_run.h"
 #include "lockstep/tests/testing/http2_peer.h"
 #include "lockstep/tests/testing/process_memory.h"
@@ -119,6 +121,12 @@ void ExceedReadRequest(Target* target) {
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::ReadVariables, request), kExhausted);
 }
 
+void ExceedSummaryRequest(Target* target) {
+  v1::AddSummaryRequest request;
+  request.set_summary(std::string(1 << 20, 'x'));
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::AddSummary, request), kExhausted);
+}
+
 void ExceedReads(Target* target) {
   v1::ReadVariablesReply reply;
   for (int i = 0; i < 64; ++i) {
@@ -216,6 +224,12 @@ void ExceedReports(Target* target) {
   const grpc::Status status =
       Contribute(target, [](v1::StepRequest* frame) { frame->mutable_report(0)->add_update("1234"); });
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  const int64_t summary = MaxSummaryBytes(ParameterLayout::Create(target->stranger()->model()).value());
+  const grpc::Status large = Contribute(target, [summary](v1::StepRequest* frame) {
+    frame->mutable_report(0)->set_summary(std::string(static_cast<size_t>(summary + 1), 'x'));
+  });
+  EXPECT_EQ(large.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << large.error_message();
+  EXPECT_THAT(large.error_message(), HasSubstr("bytes; at most"));
 }
 
 void ExceedVisitors(Target* target) {
@@ -370,6 +384,7 @@ const Probe kProbes[] = {
      ExceedSmallRequest},
     {"a request of OpenSession", 500, ExceedOpenSession},
     {"a request of ReadVariables", 8, ExceedReadRequest},
+    {"a request of AddSummary", 8, ExceedSummaryRequest},
     {"reads of variables under way", 16, ExceedReads},
     {"a name: of a worker, of its host, of its run, in its build, or the reason of RequestEnd", 128, ExceedNames},
     {"the first frame of a Step stream", 8, ExceedFirstFrame},
@@ -394,6 +409,7 @@ const Probe kProbes[] = {
 constexpr const char* kProbedElsewhere[][2] = {
     {"calls of GetCanaryValues that wait for the chief's one thread for them",
      "unary_call_test: needs a thread that stands still"},
+    {"events that wait for the disk", "event_queue_test: needs a disk that hangs"},
     {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
 };
 

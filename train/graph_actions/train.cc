@@ -103,6 +103,7 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(options.save_model_period));
   spec.mutable_checkpoint()->set_keep(options.keep_checkpoint_max.value_or(0));
   spec.mutable_summary()->set_every_steps(0);
+  if (options.save_summaries_steps == 0) spec.mutable_summary()->clear_gradients_every_steps();
   ASSIGN_OR_RETURN(TrainOp op, options.session.op.WithSpec(std::move(spec)));
   if (!options.feed_fn) return op;
   SessionOptions untransformed = options.session;

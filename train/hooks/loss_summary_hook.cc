@@ -20,7 +20,7 @@ absl::Status LossSummaryHook::AfterRun(RunContext& context, const RunValues& val
   const int64_t step = values.result.global_step;
   if (!timer_.ShouldTrigger(step)) return absl::OkStatus();
   timer_.Update(step);
-  return context.session().AddSummary(ScalarSummary("loss", values.result.loss), step);
+  return context.session().AddOwnSummary(ScalarSummary("loss", values.result.loss), step);
 }
 
 }  // namespace lockstep::train

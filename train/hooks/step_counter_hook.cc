@@ -26,7 +26,7 @@ absl::Status StepCounterHook::AfterRun(RunContext& context, const RunValues& val
   const double rate = static_cast<double>(elapsed->steps) / absl::ToDoubleSeconds(elapsed->time);
   LOG(INFO) << "global_step/sec: " << rate;
   if (!context.session().is_chief()) return absl::OkStatus();
-  return context.session().AddSummary(ScalarSummary("global_step/sec", rate), step);
+  return context.session().AddOwnSummary(ScalarSummary("global_step/sec", rate), step);
 }
 
 }  // namespace lockstep::train

@@ -23,7 +23,7 @@ absl::Status SummarySaverHook::AfterRun(RunContext& context, const RunValues& va
   if (!timer_.ShouldTrigger(step)) return absl::OkStatus();
   timer_.Update(step);
   ASSIGN_OR_RETURN(const v1::Summary summary, options_.provider(context.session(), step));
-  return context.session().AddSummary(summary, step);
+  return context.session().AddOwnSummary(summary, step);
 }
 
 }  // namespace lockstep::train

@@ -34,6 +34,7 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
   RETURN_IF_ERROR(
       CheckNotNegative("save_checkpoints_steps", options.save_checkpoints_steps.Or(absl::nullopt).value_or(0)));
   RETURN_IF_ERROR(CheckNotNegative("save_summary_steps", options.save_summary_steps));
+  RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options.save_scalars_steps));
   RETURN_IF_ERROR(CheckNotNegative("log_step_count_steps", options.log_step_count_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max));
   RETURN_IF_ERROR(CheckNotNegative("num_cores", options.num_cores));
@@ -95,14 +96,10 @@ absl::StatusOr<RunConfig> RunConfig::Replace(const std::function<void(RunConfigO
 }
 
 const std::set<std::string>& RunConfig::DefaultIgnored() {
-  static const auto* const ignored = new std::set<std::string>{"tf_random_seed",
-                                                               "save_summary_steps",
-                                                               "save_checkpoints_steps",
-                                                               "save_checkpoints_secs",
-                                                               "keep_checkpoint_max",
-                                                               "log_step_count_steps",
-                                                               "num_cores",
-                                                               "gpu_memory_fraction"};
+  static const auto* const ignored = new std::set<std::string>{
+      "tf_random_seed",        "save_summary_steps",  "save_scalars_steps",   "save_checkpoints_steps",
+      "save_checkpoints_secs", "keep_checkpoint_max", "log_step_count_steps", "num_cores",
+      "gpu_memory_fraction"};
   return *ignored;
 }
 
@@ -120,6 +117,7 @@ std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
       {"save_checkpoints_secs", seconds ? absl::FormatDuration(*seconds) : ""},
       {"save_checkpoints_steps", steps ? absl::StrCat(*steps) : ""},
       {"save_summary_steps", absl::StrCat(o.save_summary_steps)},
+      {"save_scalars_steps", absl::StrCat(o.save_scalars_steps)},
       {"log_step_count_steps", absl::StrCat(o.log_step_count_steps)},
       {"keep_checkpoint_max", absl::StrCat(o.keep_checkpoint_max)},
       {"num_cores", absl::StrCat(o.num_cores)},
@@ -142,6 +140,7 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   training->save_checkpoint_secs = seconds ? Choice<absl::Duration>(*seconds) : kNone;
   training->save_checkpoint_steps = steps ? Choice<int64_t>(*steps) : kNone;
   training->save_summaries_steps = options_.save_summary_steps;
+  training->save_scalars_steps = options_.save_scalars_steps;
   training->log_step_count_steps = options_.log_step_count_steps;
 }
 

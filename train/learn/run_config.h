@@ -32,6 +32,8 @@ struct RunConfigOptions {
   Choice<int64_t> save_checkpoints_steps;
   // 0: no summaries, no rate of steps.
   int64_t save_summary_steps = 100;
+  // MonitoredTrainingOptions::save_scalars_steps.
+  int64_t save_scalars_steps = 0;
   int64_t log_step_count_steps = 100;
   // The newest so many stay; 0: all.
   int64_t keep_checkpoint_max = 5;

@@ -159,6 +159,7 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   options.tf_random_seed = 7;
   options.save_checkpoints_steps = 50;
   options.save_summary_steps = 20;
+  options.save_scalars_steps = 40;
   options.log_step_count_steps = 0;
   options.keep_checkpoint_max = 2;
   options.num_cores = 3;
@@ -171,6 +172,7 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   EXPECT_EQ(training.save_checkpoint_steps.Or(absl::nullopt), 50);
   EXPECT_TRUE(training.save_checkpoint_secs.is_none());
   EXPECT_EQ(training.save_summaries_steps.Or(absl::nullopt), 20);
+  EXPECT_EQ(training.save_scalars_steps, 40);
   EXPECT_EQ(training.log_step_count_steps, 0);
 }
 

@@ -474,6 +474,20 @@ TEST_F(MonitoredTrainingTest, SwitchesOffWhatIsNoneOrZero) {
   EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "user"));
 }
 
+TEST_F(MonitoredTrainingTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
+  options_.session.op.spec.mutable_summary()->set_gradients_every_steps(10);
+  options_.save_scalars_steps = 20;
+  const auto summary_of = [](const MonitoredSessionOptions& resolved) { return resolved.session.op.spec.summary(); };
+  EXPECT_EQ(summary_of(Resolve()).every_steps(), 20);
+  EXPECT_EQ(summary_of(Resolve()).gradients_every_steps(), 10);
+  EXPECT_FALSE(Resolve().session.writes_loss) << "the hooks do";
+  options_.save_summaries_steps = kNone;
+  EXPECT_EQ(summary_of(Resolve()).gradients_every_steps(), 0);
+  options_.save_summaries_steps = {};
+  options_.scaffold.summary = kNone;
+  EXPECT_EQ(summary_of(Resolve()).gradients_every_steps(), 0);
+}
+
 TEST_F(MonitoredTrainingTest, RefusesWrongOptionsByName) {
   options_.save_summaries_steps = 10;
   options_.save_summaries_secs = absl::Seconds(5);
@@ -488,6 +502,9 @@ TEST_F(MonitoredTrainingTest, RefusesWrongOptionsByName) {
   options_.save_checkpoint_secs = absl::Seconds(-1);
   EXPECT_THAT(Error(), HasSubstr("save_checkpoint_secs: -1s"));
   options_.save_checkpoint_secs = kNone;
+  options_.save_scalars_steps = -1;
+  EXPECT_THAT(Error(), HasSubstr("save_scalars_steps: -1"));
+  options_.save_scalars_steps = 0;
   options_.log_step_count_steps = -1;
   EXPECT_THAT(Error(), HasSubstr("log_step_count_steps: -1"));
 }

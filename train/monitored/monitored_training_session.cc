@@ -36,7 +36,17 @@ absl::Status SetCheckpoints(const MonitoredTrainingOptions& options, config::v1:
   return absl::OkStatus();
 }
 
-bool WritesEvents(const SessionOptions& session) { return session.is_chief && !session.logdir.empty(); }
+bool WritesEvents(const SessionOptions& session) {
+  return session.is_chief && (!session.logdir.empty() || session.summary_writer);
+}
+
+// What the chief writes besides the hooks.
+absl::Status SetScalars(MonitoredTrainingOptions* options) {
+  RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options->save_scalars_steps));
+  options->session.op.spec.mutable_summary()->set_every_steps(options->save_scalars_steps);
+  options->session.writes_loss = false;
+  return absl::OkStatus();
+}
 
 absl::Status AddStepCounter(const MonitoredTrainingOptions& options, MonitoredSessionOptions* resolved) {
   ASSIGN_OR_RETURN(const int64_t steps, StepsOf("log_step_count_steps", options.log_step_count_steps, 0));
@@ -81,9 +91,11 @@ absl::Status AddSummarySaver(const MonitoredTrainingOptions& options, MonitoredS
 absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTrainingOptions options) {
   MonitoredSessionOptions resolved;
   RETURN_IF_ERROR(SetCheckpoints(options, options.session.op.spec.mutable_checkpoint()));
-  options.session.op.spec.mutable_summary()->set_every_steps(0);
+  RETURN_IF_ERROR(SetScalars(&options));
   RETURN_IF_ERROR(AddStepCounter(options, &resolved));
+  const size_t hooks = resolved.own_hooks.size();
   RETURN_IF_ERROR(AddSummarySaver(options, &resolved));
+  if (resolved.own_hooks.size() == hooks) options.session.op.spec.mutable_summary()->clear_gradients_every_steps();
   if (options.session.is_chief) resolved.first_hooks = options.chief_only_hooks;
   resolved.hooks = std::move(options.hooks);
   resolved.session = std::move(options.session);

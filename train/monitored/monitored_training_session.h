@@ -13,8 +13,8 @@
 namespace lockstep::train {
 
 struct MonitoredTrainingOptions {
-  // Its logdir is where checkpoints and summaries go. Its checkpoint.every_seconds, checkpoint.every_steps and
-  // summary.every_steps are set by what follows.
+  // Its logdir is where checkpoints and summaries go, unless it has a summary_writer. Its writes_loss,
+  // checkpoint.every_seconds, checkpoint.every_steps and summary.every_steps are set by what follows.
   SessionOptions session;
   Scaffold scaffold;
   // They outlive the session.
@@ -25,9 +25,12 @@ struct MonitoredTrainingOptions {
   Choice<absl::Duration> save_checkpoint_secs;
   Choice<int64_t> save_checkpoint_steps;
   // The chief's summaries: one of the two. Default: every 100 steps, unless seconds are given. None and 0: no
-  // summaries.
+  // summaries, gradients' included.
   Choice<int64_t> save_summaries_steps;
   Choice<absl::Duration> save_summaries_secs;
+  // The chief's scalars, every so many steps and at the end: learning_rate, global_norm/gradient_norm, update_ratio and
+  // examples/sec. 0: never.
+  int64_t save_scalars_steps = 0;
   // The chief: the rate of steps, logged and as a summary. 0: never.
   int64_t log_step_count_steps = 100;
   // See MonitoredSessionOptions.

@@ -36,8 +36,12 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.predecessor_limit = options.predecessor_limit;
   static_cast<RunStorage&>(host.chief) = options;
   host.chief.machine = machine;
-  host.chief.write_events = options.write_events;
+  host.chief.write_events = options.write_events && !options.summary_writer;
+  host.chief.summary_writer = options.summary_writer;
+  host.chief.writes_loss = options.writes_loss;
   host.chief.config = options.op.spec;
+  // Workers need not make what nobody writes.
+  if (!WritesSummaries(options)) host.chief.config.mutable_summary()->clear_gradients_every_steps();
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
   host.chief.followed = true;
   host.chief.change_settings = options.change_settings;
@@ -178,8 +182,8 @@ absl::StatusOr<std::string> ChiefSession::Save() {
 }
 
 absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
-  training()->AddSummary(summary, global_step ? *global_step : last_seen());
-  return absl::OkStatus();
+  const int64_t step = global_step ? *global_step : last_seen();
+  return options_.summary_writer ? options_.summary_writer(summary, step) : training()->AddSummary(summary, step);
 }
 
 void ChiefSession::TakeStop() {

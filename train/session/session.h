@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/common/config/settings_change.h"
@@ -106,9 +107,19 @@ class Session {
 
   // Saves the newest step at once, on the chief; returns the checkpoint's prefix.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Into the chief's event file. From a worker it travels in the report of the next block's first slot; what would
-  // bring that slot's summaries above 64 KiB is dropped, with a warning.
+  // Writes a summary into the chief's event file, or to its summary_writer, at `global_step`: if absent, at the step of
+  // the last Run, and before the first one at the last committed step. A chief without either takes summaries and
+  // writes none. A worker sends up to 1 MiB in a call, and waits for a chief that is away; if the chief goes away
+  // during the call, the summary may be written twice. Errors, after which the summary is dropped: ResourceExhausted if
+  // too many events wait for a disk that hangs; OutOfRange when the run is over; InvalidArgument for more than 1 MiB
+  // from a worker. What the disk itself refuses later, as when it is full, is logged.
   virtual absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt) = 0;
+  // AddSummary for hooks and services of the library, which do not end a run because a disk hangs: the chief logs what
+  // it drops.
+  absl::Status AddOwnSummary(const v1::Summary& summary, int64_t global_step) {
+    const absl::Status added = AddSummary(summary, global_step);
+    return absl::IsResourceExhausted(added) ? absl::OkStatus() : added;
+  }
 
   // Ends the run well: the chief saves, everyone is told. Where the caller gates step s, at s; else at the next commit.
   // On a worker that holds a block (NextStep) it travels in the report of the block's first slot, and the run ends when

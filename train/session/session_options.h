@@ -2,16 +2,22 @@
 #define LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/checkpoint/run_storage.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/session/train_op.h"
+#include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train {
+
+// Takes a summary at a global step.
+using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
 
 // The role of this process in a run, and how it takes part. The `logdir` of a worker is the chief's, if this machine
 // has it: there the worker, which only reads, finds that the run is over when the chief has gone (RunEndClient).
@@ -33,6 +39,13 @@ struct SessionOptions : RunStorage {
   std::string advertise;
   // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
   bool write_events = true;
+  // The chief: takes all summaries in place of the event file, which is not written: the program's by the thread that
+  // adds them, which gets its error; the chief's scalars, the gradients' and those of workers by another thread. Null:
+  // the event file.
+  SummaryWriter summary_writer;
+  // The chief: its scalars (summary.every_steps of the configuration) include loss and global_step/sec. False: the
+  // program writes those.
+  bool writes_loss = true;
   // For people; ProcessName("worker") when empty.
   std::string name;
   // The chief: workers in threads of this process. 0: it only serves.
@@ -63,6 +76,11 @@ struct SessionOptions : RunStorage {
   // The process's; null: nothing is stopped from outside. Must outlive the session.
   StopSignal* stop = nullptr;
 };
+
+// Returns true if summaries of a chief with these options are written.
+inline bool WritesSummaries(const SessionOptions& options) {
+  return options.summary_writer != nullptr || (!options.logdir.empty() && options.write_events);
+}
 
 }  // namespace lockstep::train
 

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/train/session/end/run_end_client.h"
 #include "lockstep/train/session/local_workers.h"
@@ -19,6 +21,10 @@ namespace {
 constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
 // RequestEndRequest.reason.
 constexpr size_t kMaxReasonBytes = 256;
+// An AddSummaryRequest has some numbers besides.
+constexpr size_t kMaxSummary = kMaxSummaryRequestBytes - 64;
+// How long AddSummary waits for another stream before it tries again.
+constexpr absl::Duration kSummaryRetry = absl::Seconds(1);
 
 }  // namespace
 
@@ -112,6 +118,7 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
     state_.running = false;
     if (!state_.result) return WhyNot();
     result = *state_.result;
+    state_.last_step = result.global_step;
     send_stop = state_.stop_travels && result.fate != v1::CONTRIBUTION_ACCEPTED;
   }
   if (send_stop) {
@@ -140,25 +147,16 @@ bool WorkerSession::ShouldStop() {
   return state_.leaving || state_.over || state_.ended.has_value();
 }
 
-void WorkerSession::DropSentSummaries() {
-  const auto begin = state_.summaries.begin();
-  state_.summaries.erase(begin, begin + static_cast<std::ptrdiff_t>(std::exchange(state_.sent_summaries, 0)));
-}
-
 void WorkerSession::OnSession(bool goes_on) {
   MutexLock lock(&mutex_);
   if (!goes_on) {
     ++state_.sessions;
-    DropSentSummaries();
   }
+  ++state_.streams;
   // The first token of this session says nothing about the block before. The chief that has only set something since
-  // has read it: Run returns it, and its summaries are reported. A block that was broken off is computed again.
-  if (goes_on && state_.computed) {
-    state_.result = std::exchange(state_.computed, absl::nullopt);
-    DropSentSummaries();
-  }
+  // has read it, and Run returns it. A block that was broken off is computed again.
+  if (goes_on && state_.computed) state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.computed.reset();
-  state_.sent_summaries = 0;
   changed_.SignalAll();
 }
 
@@ -173,8 +171,6 @@ bool WorkerSession::BeforeBlock(const v1::Token& token, BlockAdditions* addition
   }
   state_.step.reset();
   if (state_.leaving) return false;
-  additions->summaries = state_.summaries;
-  state_.sent_summaries = state_.summaries.size();
   // Again, if it did before: a token shows that the run has not ended by it, because the slot had another report
   // already, the stream broke, or the step is not committed yet. Not sooner, where a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
@@ -193,7 +189,6 @@ void WorkerSession::OnResult(v1::ContributionResult result) {
   if (!state_.computed) return;
   state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.result->fate = result;
-  DropSentSummaries();
   changed_.SignalAll();
 }
 
@@ -231,10 +226,31 @@ absl::StatusOr<std::string> WorkerSession::Save() {
   return absl::FailedPreconditionError("checkpoints are saved by the chief's program");
 }
 
-absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t>) {
-  MutexLock lock(&mutex_);
-  state_.summaries.push_back(summary);
-  return absl::OkStatus();
+absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  const size_t bytes = summary.ByteSizeLong();
+  if (bytes > kMaxSummary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a summary has ", bytes, " bytes, at most ", kMaxSummary, " are allowed from a worker"));
+  }
+  while (true) {
+    int streams = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (state_.ended && !state_.ended->ok()) return *state_.ended;
+      if (state_.ended) return absl::OutOfRangeError("the run is over: the summary is dropped");
+      if (state_.leaving) return absl::CancelledError("this process leaves the run: the summary is dropped");
+      if (!global_step) global_step = state_.last_step;
+      streams = state_.streams;
+    }
+    const absl::Status added = worker_->AddSummary(summary, global_step);
+    if (!absl::IsUnavailable(added) && !absl::IsAborted(added)) return added;
+    // The other thread looks for the chief.
+    MutexLock lock(&mutex_);
+    const absl::Time retry = options_.clock->Now() + kSummaryRetry;
+    while (state_.streams == streams && !state_.leaving && !state_.ended &&
+           !options_.clock->WaitUntil(&changed_, &mutex_, retry)) {
+    }
+  }
 }
 
 absl::Status WorkerSession::RequestStop(const std::string& reason) {

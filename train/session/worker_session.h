@@ -1,7 +1,6 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_WORKER_SESSION_H_
 #define LOCKSTEP_TRAIN_SESSION_WORKER_SESSION_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,23 +45,23 @@ class WorkerSession : public Session, private BlockObserver {
   absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
-  // Both travel with the next block, in the report of its first slot.
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Travels with the next block, in the report of its first slot.
   absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // What the caller and the computing thread know of each other.
   struct State {
-    int sessions = 0;                     // that were opened, but for those that go on with the one before
-    int known_sessions = 0;               // that the caller was told of
-    absl::optional<int64_t> step;         // of the block that waits for Run
+    int streams = 0;               // that were opened
+    int sessions = 0;              // the same, but for those that go on with the one before
+    int known_sessions = 0;        // that the caller was told of
+    absl::optional<int64_t> step;  // of the block that waits for Run
     bool running = false;                 // the caller is in Run
     absl::optional<StepResult> computed;  // the block of this Run, as long as its fate is not known
     absl::optional<StepResult> result;
-    std::vector<v1::Summary> summaries;  // for the next block
-    size_t sent_summaries = 0;           // so many of them are in one whose fate is not known
+    absl::optional<int64_t> last_step;  // the global step that the last Run returned
     // Why the run is to end when the update after `stop_step` is made, until it is over or the chief was asked for it.
     absl::optional<std::string> stop;
     int64_t stop_step = 0;
@@ -76,7 +75,6 @@ class WorkerSession : public Session, private BlockObserver {
   absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
   // Why there is no block to be had: the session is another, or the last.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropSentSummaries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
   // Asks for the end that a report may have failed to ask for; nothing when none is wanted.
   absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,30 +1,38 @@
 #include "lockstep/train/session/worker_session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/summary/testing/events_of.h"
 #include "lockstep/train/session/chief_session.h"
 #include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Not;
+
 class WorkerSessionTest : public ::testing::Test {
  protected:
-  explicit WorkerSessionTest(int64_t steps = 12)
+  explicit WorkerSessionTest(int64_t steps = 12, int64_t slots = 2)
       : op_(CreateTrainOp(absl::StrCat(R"(
           model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
           optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
           input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
-          training { replicas_to_aggregate: 2 steps: )",
-                                       steps, "}"))
+          training { replicas_to_aggregate: )",
+                                       slots, " steps: ", steps, "}"))
                 .value()) {
     SessionOptions options;
     options.op = op_;
@@ -78,12 +86,48 @@ TEST_F(WorkerSessionTest, RunsBlocksAndLearnsWhatBecameOfThem) {
   EXPECT_TRUE(worker_->Close().ok());
 }
 
+v1::Summary Mine(const std::string& tag) {
+  v1::Summary summary;
+  summary.add_value()->set_tag(tag);
+  return summary;
+}
+
+// The events of the run's only life.
+std::vector<std::string> EventsOfRun(FileSystem* fs) {
+  const std::vector<std::string> names = fs->ListDirectory("run").value();
+  for (const std::string& name : names) {
+    if (absl::StrContains(name, "tfevents")) return EventsOf(fs, absl::StrCat("run/", name));
+  }
+  ADD_FAILURE() << "there is no event file";
+  return {};
+}
+
+TEST_F(WorkerSessionTest, ASummaryIsWrittenAtTheStepThatIsGiven) {
+  EXPECT_TRUE(worker_->AddSummary(Mine("early"), absl::nullopt).ok());
+  EXPECT_TRUE(worker_->AddSummary(Mine("given"), 1234).ok());
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  const int64_t step = worker_->Run(op_)->global_step;
+  EXPECT_TRUE(worker_->AddSummary(Mine("after"), absl::nullopt).ok());
+  // A million bytes, which a report of a slot could not carry.
+  EXPECT_TRUE(worker_->AddSummary(Mine(std::string(1000000, 'x')), 1).ok());
+  const absl::Status large = worker_->AddSummary(Mine(std::string(1 << 20, 'x')), 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(large)) << large;
+  while (worker_->Run(op_).ok()) {
+  }
+  EXPECT_TRUE(chief_->Close().ok());
+  EXPECT_TRUE(worker_->Close().ok());
+  EXPECT_TRUE(absl::IsOutOfRange(worker_->AddSummary(Mine("late"), 1))) << "the caller is told that it is dropped";
+  const std::vector<std::string> events = EventsOfRun(&fs_);
+  EXPECT_THAT(events, Contains("early 0"));
+  EXPECT_THAT(events, Contains("given 1234"));
+  EXPECT_THAT(events, Contains(absl::StrCat("after ", step)));
+  EXPECT_THAT(events, Contains(absl::StrCat(std::string(1000000, 'x'), " 1")));
+  EXPECT_THAT(events, Not(Contains("late 1")));
+}
+
 // Each ends the streams of all workers, which is none of their programs' business.
 TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
   std::thread computing([&] {
-    v1::Summary summary;
-    summary.add_value()->set_tag("mine");
-    EXPECT_TRUE(worker_->AddSummary(summary, absl::nullopt).ok());
     while (true) {
       const absl::Status status = worker_->Run(op_).status();
       if (absl::IsOutOfRange(status)) return;
@@ -106,6 +150,44 @@ TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
   EXPECT_TRUE(chief_->Close().ok());
   computing.join();
   EXPECT_TRUE(worker_->Close().ok());
+}
+
+class OneSlotTest : public WorkerSessionTest {
+ protected:
+  OneSlotTest() : WorkerSessionTest(200, /*slots=*/1) {}
+};
+
+// With one slot in a step, most blocks of one of two workers are duplicates.
+TEST_F(OneSlotTest, SummariesOfWorkersWhoseBlocksAreDuplicatesAreWritten) {
+  std::unique_ptr<Session> other = OpenSession(worker_options_).value();
+  std::atomic<int64_t> accepted[2] = {{0}, {0}};
+  const auto runs = [&](Session* worker, int index) {
+    return std::thread([this, worker, index, &accepted] {
+      while (true) {
+        const auto result = worker->Run(op_);
+        if (absl::IsOutOfRange(result.status())) return;
+        ASSERT_TRUE(result.ok()) << result.status();
+        const absl::Status added = worker->AddSummary(Mine(absl::StrCat("worker-", index)), result->global_step);
+        EXPECT_TRUE(added.ok() || absl::IsOutOfRange(added)) << added;
+        if (added.ok()) ++accepted[index];
+      }
+    });
+  };
+  std::thread first = runs(worker_.get(), 0), second = runs(other.get(), 1);
+  chief_->AllowThrough(StepMachine::kNoLimit);
+  first.join();
+  second.join();
+  EXPECT_TRUE(chief_->Close().ok());
+  EXPECT_TRUE(worker_->Close().ok());
+  EXPECT_TRUE(other->Close().ok());
+  const std::vector<std::string> events = EventsOfRun(&fs_);
+  for (int i = 0; i < 2; ++i) {
+    const std::string tag = absl::StrCat("worker-", i, " ");
+    EXPECT_EQ(std::count_if(events.begin(), events.end(),
+                            [&](const std::string& event) { return absl::StartsWith(event, tag); }),
+              accepted[i]);
+  }
+  EXPECT_GE(accepted[0] + accepted[1], 199) << "the block of the last step ends the run";
 }
 
 class LongWorkerSessionTest : public WorkerSessionTest {

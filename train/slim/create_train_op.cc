@@ -90,7 +90,6 @@ TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
   TransformedModel::Options model;
   model.variables_to_train = options.variables_to_train;
   model.update_ops = options.update_ops;
-  if (options.summarize_gradients) model.summarize_every_n_steps = options.summarize_every_n_steps;
   const GradientMultipliers functions = FunctionsOf(options.gradient_multipliers);
   model.description = DescriptionOf(functions, options);
   if (options.transform_grads_fn) model.transforms.push_back(options.transform_grads_fn);
@@ -121,10 +120,13 @@ absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const conf
   *total_loss.mutable_optimizer() = optimizer;
   const config::v1::TrainingConfig& training = total_loss.training();
   if (training.steps() == 0 && training.additional_steps() == 0) total_loss.mutable_training()->set_unbounded(true);
+  if (options.summarize_gradients) {
+    total_loss.mutable_summary()->set_gradients_every_steps(options.summarize_every_n_steps);
+  }
   SetInConfiguration(options, total_loss.mutable_optimizer());
   ASSIGN_OR_RETURN(TrainOp op, train::CreateTrainOp(std::move(total_loss), options.make_workload));
   const bool transforms = options.variables_to_train || options.update_ops || !options.gradient_multipliers.empty() ||
-                          options.transform_grads_fn || options.summarize_gradients;
+                          options.transform_grads_fn;
   if (!transforms) return op;
   op.transform_model = [model_options = ModelOptionsOf(options), multipliers = options.gradient_multipliers](
                            std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {

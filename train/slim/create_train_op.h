@@ -29,7 +29,8 @@ struct CreateTrainOpOptions {
   // the smaller of the two holds.
   float clip_gradient_norm = 0;
   // Writes a histogram and the norm of each variable's gradient, of the first slot of every summarize_every_n_steps-th
-  // step. Changes no weights.
+  // step, after everything that changes it, the optimizer's clips included (summary.gradients_every_steps of the
+  // configuration). Changes no weights. Sessions that write no summaries write none of these either.
   bool summarize_gradients = false;
   int64_t summarize_every_n_steps = 100;
   // Each must name a variable that is trained.

@@ -115,7 +115,7 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   SessionOptions& session = supervisor.session;
   session.op = train_op;
   session.logdir = logdir;
-  session.write_events = !options.summary_writer.is_none();
+  session.write_events = true;
   session.init_fn = InitFunctionOf(options);
   const bool decides = session.init_fn || options.train_step_fn || !options.hooks.empty();
   if (decides && session.program.empty()) session.program = "slim";
@@ -135,6 +135,8 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   supervisor.ready = options.ready_op;
   supervisor.summary = options.summary_op;
   supervisor.save_summaries_period = options.save_summaries_secs;
+  supervisor.save_scalars_steps = options.save_scalars_steps;
+  supervisor.summary_writer = options.summary_writer;
   supervisor.save_model_period = options.save_interval_secs;
   supervisor.stop_grace = options.stop_grace;
   supervisor.recovery_wait = options.recovery_wait;
@@ -179,7 +181,6 @@ class Loop {
     if (options_.session.is_chief && gates_) looped_.hooks.push_back(&step_function_);
     looped_.hooks.insert(looped_.hooks.end(), options_.hooks.begin(), options_.hooks.end());
     looped_.gate_loop = gates_;
-    if (options_.session.is_chief) looped_.summary_writer = options_.summary_writer.Or(absl::nullopt).value_or(nullptr);
     RETURN_IF_ERROR(BeginHooks(looped_.hooks));
     for (const Hook* hook : looped_.hooks) looped_.initial_states.push_back(hook->State());
     return absl::OkStatus();
@@ -187,8 +188,7 @@ class Loop {
 
   // Opens the sessions of the loop, which must outlive them.
   SessionOpener Opener() {
-    return [this](SessionOptions session) -> absl::StatusOr<HeldSession> {
-      if (looped_.summary_writer) session.write_events = false;
+    return [this](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
       ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
       HeldSession looped;
       looped.listening = held.listening;

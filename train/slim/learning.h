@@ -71,9 +71,12 @@ struct TrainOptions {
   Choice<ReadyFunction> ready_op;
   // Default: the loss. None: no summaries.
   Choice<SummaryFunction> summary_op;
-  // 0: neither summaries nor the rate of steps.
+  // 0: neither summaries, gradients' included, nor the rate of steps.
   absl::Duration save_summaries_secs = absl::Seconds(600);
-  // Default: the chief's events. None: no events. Given: takes the summaries, and no events are written.
+  // SupervisorOptions::save_scalars_steps.
+  int64_t save_scalars_steps = 0;
+  // Default: the chief's events. None: no events. Given: takes the summaries, those of gradients and of workers
+  // included, and no events are written (SessionOptions::summary_writer).
   Choice<SummaryWriter> summary_writer;
   // A worker begins at this global step, or at number_of_steps.
   int64_t startup_delay_steps = 0;

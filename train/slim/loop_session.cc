@@ -54,12 +54,4 @@ absl::StatusOr<int64_t> LoopSession::NextStep() {
   return hooked_->NextStep();
 }
 
-absl::Status LoopSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
-  if (!options_.summary_writer) return SessionDecorator::AddSummary(summary, global_step);
-  if (!global_step) {
-    ASSIGN_OR_RETURN(global_step, GlobalStep());
-  }
-  return options_.summary_writer(summary, *global_step);
-}
-
 }  // namespace lockstep::train::slim

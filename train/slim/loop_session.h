@@ -59,8 +59,6 @@ class LoopSession : public SessionDecorator {
     // HookedSession::Options.
     std::vector<Hook*> hooks;
     std::vector<std::string> initial_states;
-    // Takes the summaries in place of the chief's event file; null: the chief.
-    SummaryWriter summary_writer;
   };
   LoopSession(HeldSession held, Options options)
       : SessionDecorator(held.session.get()), held_(std::move(held)), options_(std::move(options)) {}
@@ -74,7 +72,6 @@ class LoopSession : public SessionDecorator {
   absl::Status Assign(absl::Span<const NamedTensor> values) override {
     return hooked_ != nullptr ? hooked_->Assign(values) : SessionDecorator::Assign(values);
   }
-  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override;
   absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
 
   // The loop has dealt with the steps that it has had: HookedSession::KeepStates.

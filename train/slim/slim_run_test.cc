@@ -3,11 +3,13 @@
 #include <any>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +17,7 @@
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
@@ -286,6 +289,7 @@ TEST_F(SlimRunTest, RefusesAnUpdateOpThatIsNotThere) {
 }
 
 TEST_F(SlimRunTest, SummariesOfGradientsDoNotChangeTheWeights) {
+  options_.save_summaries_secs = absl::Seconds(600);
   for (const char* clip : {"by_norm: 0.5", "by_norm: 0.1", "by_value: 0.05", "by_global_norm: 0.2"}) {
     const std::string optimizer =
         absl::StrCat(kSgd, "clip { ", clip, R"( } multipliers { variables: "bias" factor: 2 })");
@@ -346,7 +350,9 @@ TEST_F(SlimRunTest, TheSameTransformsHaveTheSameBitsWhereverTheyAreMade) {
   EXPECT_EQ(digest.size(), 64u) << digest;
   EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, functions), 30, "functions"), digest);
   EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, own), 30, "own"), digest);
+  options_.save_summaries_secs = absl::Seconds(600);
   EXPECT_EQ(DigestAfter(*MakeOp(kLogistic, summarized), 30, "summarized"), digest);
+  options_.save_summaries_secs = absl::ZeroDuration();
   EXPECT_NE(DigestAfter(*MakeOp(kLogistic), 30, "none"), digest);
   std::vector<std::string> written;
   for (const std::string& event : EventsIn("summarized")) {
@@ -357,6 +363,78 @@ TEST_F(SlimRunTest, TheSameTransformsHaveTheSameBitsWhereverTheyAreMade) {
                           "logits/bias/gradient_norm 1", "logits/kernel/gradient 11", "logits/kernel/gradient_norm 11",
                           "logits/bias/gradient 11", "logits/bias/gradient_norm 11", "logits/kernel/gradient 21",
                           "logits/kernel/gradient_norm 21", "logits/bias/gradient 21", "logits/bias/gradient_norm 21"));
+}
+
+// The histograms of 60 variables in one step have more than 64 KiB.
+TEST_F(SlimRunTest, SummariesOfAllGradientsAreWritten) {
+  std::string model = "model {";
+  for (int i = 0; i < 29; ++i) {
+    absl::StrAppend(&model, "layer { name: \"h", i, "\" dense { units: 32 activation: TANH } }\n");
+  }
+  absl::StrAppend(&model, "layer { name: \"logits\" dense { units: 2 } } loss { softmax_cross_entropy {} } }");
+  CreateTrainOpOptions summarized;
+  summarized.summarize_gradients = true;
+  options_.save_summaries_secs = absl::Seconds(600);
+  ASSERT_TRUE(Run(*MakeOp(model, summarized), 2, "deep").ok());
+  const std::vector<std::string> events = EventsIn("deep");
+  EXPECT_EQ(absl::c_count_if(events, [](const std::string& e) { return absl::EndsWith(e, "/gradient 1"); }), 60);
+  EXPECT_EQ(absl::c_count_if(events, [](const std::string& e) { return absl::EndsWith(e, "/gradient_norm 1"); }), 60);
+}
+
+TEST_F(SlimRunTest, SummariesOfGradientsObeyTheSwitches) {
+  CreateTrainOpOptions summarized;
+  summarized.summarize_gradients = true;
+  const auto gradients_in = [this](const std::string& logdir) {
+    return absl::c_count_if(EventsIn(logdir),
+                            [](const std::string& event) { return absl::StrContains(event, "/gradient"); });
+  };
+  ASSERT_TRUE(Run(*MakeOp(kLogistic, summarized), 2, "period").ok());
+  EXPECT_EQ(gradients_in("period"), 0) << "save_summaries_secs is 0";
+  options_.save_summaries_secs = absl::Seconds(600);
+  options_.summary_op = kNone;
+  ASSERT_TRUE(Run(*MakeOp(kLogistic, summarized), 2, "none").ok());
+  EXPECT_EQ(gradients_in("none"), 0);
+  options_.summary_op = Choice<SummaryFunction>();
+  ASSERT_TRUE(Run(*MakeOp(kLogistic, summarized), 2, "default").ok());
+  EXPECT_EQ(gradients_in("default"), 4);
+}
+
+// A clip of the optimizer comes after everything that the train_op does, and the norm shows what is applied.
+TEST_F(SlimRunTest, SummariesOfGradientsGoToTheWriterAndShowWhatIsApplied) {
+  CreateTrainOpOptions summarized;
+  summarized.summarize_gradients = true;
+  summarized.gradient_multipliers = {{"logits/kernel", [](int64_t) { return 1000.0f; }}};
+  options_.save_summaries_secs = absl::Seconds(600);
+  Mutex mutex;
+  std::map<std::string, float> norms;
+  options_.summary_writer = [&](const v1::Summary& summary, int64_t step) {
+    MutexLock lock(&mutex);
+    for (const auto& value : summary.value()) {
+      if (step == 1 && absl::EndsWith(value.tag(), "_norm")) norms[value.tag()] = value.simple_value();
+    }
+    return absl::OkStatus();
+  };
+  const auto op = MakeOp(kLogistic, summarized, "sgd {} learning_rate { initial: 0.1 } clip { by_norm: 0.125 }");
+  ASSERT_TRUE(Run(*op, 2, "clipped").ok());
+  MutexLock lock(&mutex);
+  EXPECT_EQ(norms.size(), 2u);
+  EXPECT_FLOAT_EQ(norms["logits/kernel/gradient_norm"], 0.125f);
+}
+
+TEST_F(SlimRunTest, TheChiefsScalarsAreWrittenWithTheirPeriod) {
+  options_.save_summaries_secs = absl::Seconds(600);
+  options_.save_scalars_steps = 4;
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 10, "scalars").ok());
+  const std::vector<std::string> events = EventsIn("scalars");
+  for (const char* tag : {"learning_rate", "global_norm/gradient_norm", "update_ratio", "examples/sec"}) {
+    std::vector<std::string> found;
+    for (const std::string& event : events) {
+      if (absl::StartsWith(event, absl::StrCat(tag, " "))) found.push_back(event);
+    }
+    EXPECT_THAT(found, ElementsAre(absl::StrCat(tag, " 4"), absl::StrCat(tag, " 8"), absl::StrCat(tag, " 10")));
+  }
+  EXPECT_LE(absl::c_count_if(events, [](const std::string& e) { return absl::StartsWith(e, "loss "); }), 1)
+      << "the loss is the Supervisor's";
 }
 
 // GRAD-17

@@ -14,6 +14,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/train/session/session.h"
+#include "lockstep/train/session/session_options.h"
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train::slim {
@@ -21,7 +22,7 @@ namespace lockstep::train::slim {
 // Asked with a global step.
 using StepPredicate = std::function<bool(int64_t global_step)>;
 // Takes a summary of the program's own, at a global step.
-using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
+using train::SummaryWriter;
 
 // What a step function is given besides the session: tf-slim's dictionary train_step_kwargs. A value.
 struct TrainStepKwargs {

@@ -31,7 +31,7 @@ class TransformedModel::Sink : public GradientSink {
   void OnUpdate(int index, absl::Span<const float> value) override {
     if (const int mapped = model_.update_ops_[index]; mapped >= 0) out_->OnUpdate(mapped, value);
   }
-  void OnSummary(const v1::Summary& summary) override { out_->OnSummary(summary); }
+  absl::Status OnSummary(const v1::Summary& summary) override { return out_->OnSummary(summary); }
   void RequestStop() override { out_->RequestStop(); }
   float* GradientBuffer(int variable) override {
     AlignedBuffer& unused = model_.unused_[variable];
@@ -49,7 +49,6 @@ class TransformedModel::Sink : public GradientSink {
     for (const TransformGradsFn& transform : model_.options_.transforms) {
       RETURN_IF_ERROR(transform(pairs, key_.step));
     }
-    if (IsSummarized()) Summarize(pairs);
     for (const int variable : held_) out_->OnGradient(variable);
     for (int i = 0; i < model_.spec_.variables_size(); ++i) {
       if (computed_[i] || !model_.spec_.variables(i).trainable()) continue;
@@ -60,12 +59,7 @@ class TransformedModel::Sink : public GradientSink {
   }
 
  private:
-  bool IsSummarized() const {
-    const int64_t period = model_.options_.summarize_every_n_steps;
-    return period > 0 && key_.slot == 0 && key_.step % period == 0;
-  }
-  // Summaries go before the first gradient.
-  bool holds() const { return !model_.options_.transforms.empty() || IsSummarized(); }
+  bool holds() const { return !model_.options_.transforms.empty(); }
 
   // In the order of the variables.
   std::vector<GradientAndVariable> Pairs() {
@@ -80,15 +74,6 @@ class TransformedModel::Sink : public GradientSink {
       pairs.push_back(pair);
     }
     return pairs;
-  }
-
-  void Summarize(const std::vector<GradientAndVariable>& pairs) {
-    SummaryBuilder summaries;
-    const absl::Status status = AddGradientsSummaries(pairs, &summaries);
-    // The chief says what is not finite, and ends the run.
-    LOG_IF(WARNING, !status.ok()) << "the gradients of step " << key_.step << ": " << status.message();
-    const v1::Event event = summaries.Build(key_.step);
-    if (event.summary().value_size() > 0) out_->OnSummary(event.summary());
   }
 
   TransformedModel& model_;

@@ -26,8 +26,6 @@ class TransformedModel : public Model {
     // In this order, over all gradients of a slot at once. With one of them no gradient leaves before the last is
     // computed.
     std::vector<TransformGradsFn> transforms;
-    // Every so many steps slot 0 sends summaries of its transformed gradients; 0: never.
-    int64_t summarize_every_n_steps = 0;
     // What the transforms do, compared between workers.
     std::string description;
   };

@@ -57,9 +57,6 @@ class FakeSink : public GradientSink {
   void OnUpdate(int index, absl::Span<const float> value) override {
     calls.push_back(absl::StrCat("update ", index, ": ", value[0]));
   }
-  void OnSummary(const v1::Summary& summary) override {
-    for (const auto& value : summary.value()) calls.push_back(value.tag());
-  }
   float* GradientBuffer(int variable) override { return gradients[variable].data(); }
   void OnGradient(int variable) override {
     calls.push_back(absl::StrCat("gradient ", variable, ": ", gradients[variable][0]));
@@ -124,14 +121,6 @@ TEST_F(TransformedModelTest, WhatIsNotWantedIsNotTransformed) {
   sink.wanted = false;
   EXPECT_TRUE(absl::IsCancelled((*Create())->ComputeGradients({}, Batch(), SlotKey(), &sink)));
   EXPECT_THAT(sink.calls, IsEmpty());
-}
-
-TEST_F(TransformedModelTest, SummariesOfSlotZeroComeBeforeTheGradients) {
-  options_.summarize_every_n_steps = 4;
-  EXPECT_THAT(Compute(4), ElementsAre("update 0: 5", "update 1: 6", "a/gradient", "a/gradient_norm", "b/gradient",
-                                      "b/gradient_norm", "gradient 2: 10", "gradient 0: 3", "gradient 3: 0"));
-  EXPECT_EQ(Compute(4, 1).size(), 5u);
-  EXPECT_EQ(Compute(5, 0).size(), 5u);
 }
 
 TEST_F(TransformedModelTest, OtherVariablesAreNotTrained) {

@@ -45,6 +45,7 @@ absl::Status CheckOptions(const SupervisorOptions& options) {
   RETURN_IF_ERROR(CheckSessionOptions(options.session));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_period", options.save_summaries_period));
   RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
+  RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options.save_scalars_steps));
   RETURN_IF_ERROR(CheckNotNegative("stop_grace", options.stop_grace));
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
@@ -53,8 +54,25 @@ absl::Status CheckOptions(const SupervisorOptions& options) {
 void ClearForWorker(SupervisorOptions* options) {
   options->session.port_file.clear();
   options->summary = kNone;
+  options->summary_writer = Choice<SummaryWriter>();
   options->save_summaries_period = absl::ZeroDuration();
+  options->save_scalars_steps = 0;
   options->save_model_period = absl::ZeroDuration();
+}
+
+// What the chief writes besides the services' summaries, and where.
+void SetSummaries(SupervisorOptions* options) {
+  SessionOptions& session = options->session;
+  if (!options->summary_writer.is_default()) {
+    session.write_events = false;
+    session.summary_writer = options->summary_writer.Or(absl::nullopt).value_or(SummaryWriter());
+  }
+  session.writes_loss = false;
+  config::v1::SummaryConfig* const summary = session.op.spec.mutable_summary();
+  summary->set_every_steps(options->save_scalars_steps);
+  if (options->summary.is_none() || options->save_summaries_period == absl::ZeroDuration()) {
+    summary->clear_gradients_every_steps();
+  }
 }
 
 SessionManager::Options ManagerOptions(const SupervisorOptions& options) {
@@ -79,7 +97,7 @@ absl::Status WriteLoss(SupervisedSession* session, int64_t* written) {
   const absl::optional<StepResult> last = session->last();
   if (!last || last->global_step == *written) return absl::OkStatus();
   *written = last->global_step;
-  return session->AddSummary(ScalarSummary("loss", last->loss), last->global_step);
+  return session->AddOwnSummary(ScalarSummary("loss", last->loss), last->global_step);
 }
 
 }  // namespace
@@ -91,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Create(SupervisorOptions
   if (options.session_manager == nullptr) {
     ASSIGN_OR_RETURN(own_manager, SessionManager::Create(ManagerOptions(options)));
   }
-  options.session.op.spec.mutable_summary()->set_every_steps(0);
+  SetSummaries(&options);
   return std::unique_ptr<Supervisor>(new Supervisor(std::move(options), std::move(own_manager)));
 }
 
@@ -171,7 +189,7 @@ absl::Status Supervisor::StartStandardServices() {
     LOG(WARNING) << "without a logdir there are neither checkpoints nor summaries";
     return absl::OkStatus();
   }
-  if (writes_events() && options_.save_summaries_period > absl::ZeroDuration()) {
+  if (writes_summaries() && options_.save_summaries_period > absl::ZeroDuration()) {
     RETURN_IF_ERROR(StartSummaries(session));
     RETURN_IF_ERROR(StartStepCounter(session));
   }
@@ -188,7 +206,7 @@ absl::Status Supervisor::StartSummaries(const std::shared_ptr<SupervisedSession>
     loop.run = [session, make = *options_.summary.Or(absl::nullopt)]() -> absl::Status {
       ASSIGN_OR_RETURN(const int64_t step, session->GlobalStep());
       ASSIGN_OR_RETURN(const v1::Summary summary, make(*session));
-      return session->AddSummary(summary, step);
+      return session->AddOwnSummary(summary, step);
     };
   }
   return coordinator_.StartLoop("summaries", std::move(loop));
@@ -217,7 +235,7 @@ absl::Status Supervisor::StartStepCounter(const std::shared_ptr<SupervisedSessio
     count->time = now;
     count->step = step;
     LOG_IF(INFO, count->logged++ < kLoggedRates) << "global_step/sec: " << rate;
-    return session->AddSummary(ScalarSummary("global_step/sec", rate), step);
+    return session->AddOwnSummary(ScalarSummary("global_step/sec", rate), step);
   };
   return coordinator_.StartLoop("step-counter", std::move(loop));
 }
@@ -307,13 +325,21 @@ absl::Status Supervisor::Loop(absl::Duration interval, std::function<absl::Statu
 absl::Status Supervisor::SummaryComputed(const v1::Summary& summary, absl::optional<int64_t> global_step) {
   const std::shared_ptr<SupervisedSession> open = session();
   if (open == nullptr) return absl::FailedPreconditionError("there is no session; prepare one first");
-  if (is_chief() && !writes_events()) {
-    return absl::FailedPreconditionError("there is no summary writer: the logdir is empty, or write_events is false");
+  if (is_chief() && !writes_summaries()) {
+    return absl::FailedPreconditionError(
+        "there is no summary writer: the logdir is empty, summary_writer is None, or write_events is false");
   }
-  if (!global_step) {
+  // A worker's session knows its step without asking the chief.
+  if (!global_step && is_chief()) {
     ASSIGN_OR_RETURN(global_step, open->GlobalStep());
   }
   return open->AddSummary(summary, global_step);
+}
+
+SummaryWriter Supervisor::summary_writer() {
+  if (options_.session.summary_writer) return options_.session.summary_writer;
+  if (is_chief() && !writes_summaries()) return nullptr;
+  return [this](const v1::Summary& summary, int64_t step) { return SummaryComputed(summary, step); };
 }
 
 }  // namespace lockstep::train

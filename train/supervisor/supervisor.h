@@ -29,8 +29,8 @@ class SupervisedSession;
 using SummaryFunction = std::function<absl::StatusOr<v1::Summary>(Session&)>;
 
 struct SupervisorOptions {
-  // What this process is. On a worker logdir, the two periods, `summary` and `write_events` count for nothing. Its
-  // checkpoint.every_seconds and summary.every_steps are set by what follows.
+  // What this process is. On a worker logdir, the periods, `summary`, `summary_writer` and `write_events` count for
+  // nothing. Its summary_writer, writes_loss, checkpoint.every_seconds and summary.every_steps are set by what follows.
   SessionOptions session;
 
   // Default: the variables have values. None: no check.
@@ -43,8 +43,13 @@ struct SupervisorOptions {
   bool initialize = true;
   // Default: the loss of the last Run, and its step. None: no summaries.
   Choice<SummaryFunction> summary;
-  // 0: neither summaries nor the rate of steps.
+  // 0: neither summaries, gradients' included, nor the rate of steps.
   absl::Duration save_summaries_period = absl::Seconds(120);
+  // The chief's scalars, every so many steps and at the end: learning_rate, global_norm/gradient_norm, update_ratio and
+  // examples/sec. 0: never.
+  int64_t save_scalars_steps = 0;
+  // Default: the chief's event file. None: no events. Given: SessionOptions::summary_writer.
+  Choice<SummaryWriter> summary_writer;
   // 0: the chief saves only when a run begins and when it ends or stops.
   absl::Duration save_model_period = absl::Seconds(600);
   absl::Duration recovery_wait = absl::Seconds(30);
@@ -118,9 +123,13 @@ class Supervisor {
   // Calls `function` and reports its error, which it returns: for threads that are not the coordinator's.
   absl::Status StopOnError(const std::function<absl::Status()>& function);
 
-  // Writes a summary of the program's own; the step is the session's unless it is given. FailedPrecondition without a
-  // session, and on a chief without a logdir or events.
+  // Writes a summary of the program's own; the step is the session's unless it is given. Errors: FailedPrecondition
+  // without a session, and on a chief without a logdir or events; those of Session::AddSummary.
   absl::Status SummaryComputed(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt);
+
+  // Takes the summaries: the function that was given, or SummaryComputed. Null on a chief that writes no events. Valid
+  // as long as this.
+  SummaryWriter summary_writer();
 
   Coordinator* coordinator() { return &coordinator_; }
   SessionManager* session_manager() const { return manager_; }
@@ -136,7 +145,7 @@ class Supervisor {
   absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartStepCounter(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartCheckpoints(const std::shared_ptr<SupervisedSession>& session);
-  bool writes_events() const { return !options_.session.logdir.empty() && options_.session.write_events; }
+  bool writes_summaries() const { return WritesSummaries(options_.session); }
   std::shared_ptr<SupervisedSession> session() const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetSession(std::shared_ptr<SupervisedSession> session) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -267,6 +267,62 @@ TEST_F(SupervisorTest, SavesWithoutEventsWhereTheyAreSwitchedOff) {
   EXPECT_THAT(opener_.last().scalars(), IsEmpty());
 }
 
+TEST_F(SupervisorTest, AWriterOfTheProgramTakesTheSummaries) {
+  Mutex mutex;
+  std::vector<std::string> written;
+  options_.summary_writer = [&](const v1::Summary& summary, int64_t step) {
+    MutexLock lock(&mutex);
+    written.push_back(absl::StrCat(summary.value(0).tag(), " ", step));
+    return absl::OkStatus();
+  };
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_FALSE(opener_.asked(0).write_events);
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  EXPECT_TRUE(supervisor->SummaryComputed(summary, 7).ok());
+  EXPECT_TRUE(supervisor->summary_writer()(summary, 8).ok());
+  EXPECT_TRUE(supervisor->Stop().ok());
+  MutexLock lock(&mutex);
+  EXPECT_THAT(written, ElementsAre("mine 7", "mine 8"));
+}
+
+TEST_F(SupervisorTest, HasAWriterWhereEventsAreWritten) {
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  EXPECT_TRUE(supervisor->summary_writer()(summary, 8).ok());
+  EXPECT_THAT(Scalars(), ElementsAre("mine 8: 0"));
+  EXPECT_TRUE(supervisor->Stop().ok());
+  options_.summary_writer = kNone;
+  const auto without = Create();
+  ASSERT_TRUE(without->PrepareOrWaitForSession().ok());
+  EXPECT_FALSE(opener_.asked(1).write_events);
+  EXPECT_TRUE(without->summary_writer() == nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(without->SummaryComputed(summary, 1)));
+  EXPECT_TRUE(without->Stop().ok());
+}
+
+TEST_F(SupervisorTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
+  options_.session.op.spec.mutable_summary()->set_gradients_every_steps(10);
+  options_.save_scalars_steps = 20;
+  options_.save_summaries_period = absl::Seconds(1);
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(0).op.spec.summary().every_steps(), 20);
+  EXPECT_EQ(opener_.asked(0).op.spec.summary().gradients_every_steps(), 10);
+  EXPECT_FALSE(opener_.asked(0).writes_loss) << "the service does";
+  options_.save_summaries_period = absl::ZeroDuration();
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(1).op.spec.summary().gradients_every_steps(), 0);
+  options_.save_summaries_period = absl::Seconds(1);
+  options_.summary = kNone;
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(2).op.spec.summary().gradients_every_steps(), 0);
+  options_.save_scalars_steps = -1;
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("save_scalars_steps: -1, must be 0 or more"));
+}
+
 // SUP-15
 TEST_F(SupervisorTest, WorksWithoutALogdir) {
   options_.session.logdir.clear();
@@ -432,7 +488,9 @@ TEST_F(SupervisorTest, HasNoServicesOnAWorker) {
   EXPECT_TRUE(absl::IsFailedPrecondition(supervisor->StartStandardServices()));
   EXPECT_EQ(opener_.asked(0).logdir, "run") << "it finds there that the run is over";
   EXPECT_EQ(supervisor->options().save_summaries_period, absl::ZeroDuration());
+  opener_.last().set_polled_steps({-1});
   EXPECT_TRUE(supervisor->SummaryComputed(v1::Summary()).ok()) << "it travels to the chief";
+  EXPECT_EQ(opener_.last().GlobalStep().value(), -1) << "the chief was not asked for its step";
 }
 
 // SUP-34

@@ -45,8 +45,11 @@ class FakeOpener {
  private:
   class Handed : public SessionDecorator {
    public:
-    Handed(std::shared_ptr<FakeSession> session, std::shared_ptr<int> live)
-        : SessionDecorator(session.get()), session_(std::move(session)), live_(std::move(live)) {
+    Handed(std::shared_ptr<FakeSession> session, SummaryWriter summary_writer, std::shared_ptr<int> live)
+        : SessionDecorator(session.get()),
+          session_(std::move(session)),
+          summary_writer_(std::move(summary_writer)),
+          live_(std::move(live)) {
       ++*live_;
     }
     ~Handed() override { --*live_; }
@@ -64,7 +67,8 @@ class FakeOpener {
     }
     absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> step) override {
       MutexLock lock(&mutex_);
-      return session_->AddSummary(summary, step);
+      return summary_writer_ ? summary_writer_(summary, step.value_or(session_->newest()))
+                             : session_->AddSummary(summary, step);
     }
     absl::StatusOr<std::vector<std::string>> Uninitialized() override {
       MutexLock lock(&mutex_);
@@ -73,6 +77,7 @@ class FakeOpener {
 
    private:
     const std::shared_ptr<FakeSession> session_;
+    const SummaryWriter summary_writer_;
     const std::shared_ptr<int> live_;
     Mutex mutex_;
   };
@@ -93,7 +98,7 @@ class FakeOpener {
       held.gate = session.get();
       held.listening = absl::StrReplaceAll(options.listen, {{":0", ":4321"}});
     }
-    held.session = std::make_unique<Handed>(std::move(session), live_);
+    held.session = std::make_unique<Handed>(std::move(session), options.summary_writer, live_);
     return held;
   }
 

@@ -141,6 +141,19 @@ absl::Status WorkerSession::RequestFinish(const std::string& reason) {
   return client_->RequestFinish(*request).status();
 }
 
+absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+  v1::AddSummaryRequest request;
+  {
+    MutexLock lock(&mutex_);
+    if (!open_) return absl::UnavailableError("there is no session with a chief at this moment");
+    request.set_session_id(open_->session_id());
+    request.set_generation(open_->generation());
+  }
+  request.set_summary(summary.SerializeAsString());
+  if (global_step) request.set_global_step(*global_step);
+  return client_->AddSummary(request).status();
+}
+
 void WorkerSession::Close() {
   {
     MutexLock lock(&mutex_);

@@ -20,6 +20,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/session_retries.h"
 #include "lockstep/worker/session/workload/workload.h"
@@ -84,6 +85,10 @@ class WorkerSession {
   // Asks the chief of the open session for the end of the run (ChiefClient::RequestFinish). Unavailable when none is
   // open. From any thread.
   absl::Status RequestFinish(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Sends a summary to the chief of the open session (ChiefClient::AddSummary). Unavailable when none is open. From any
+  // thread.
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends Connect, Open and AwaitRetry, those under way and all later ones. An open session continues.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -33,8 +33,9 @@ StepLoop::Options LoopOptions(WorkerSession* session, StepLoop::Adapter adapt, B
 TrainingWorker::TrainingWorker(const Options& options, ChiefClient* client)
     : name_(options.name),
       make_workload_(options.make_workload),
-      loop_(LoopOptions(&session_, [this](const v1::GradientSettings& settings) { return Adapt(settings); },
-                        options.observer)),
+      observer_(options.observer),
+      loop_(LoopOptions(
+          &session_, [this](const v1::GradientSettings& settings) { return Adapt(settings); }, options.observer)),
       session_(SessionOptions(options, &loop_), client) {}
 
 absl::Status TrainingWorker::Run() {
@@ -62,6 +63,10 @@ SessionEnd TrainingWorker::RunSession() {
   if (!status.ok()) return {std::move(status)};
   const int64_t before = std::exchange(generation_, session_.generation());
   SessionEnd end = loop_.Run(session_.channel(), computer_.get(), /*goes_on=*/generation_ == before);
+  while (end.given_back && observer_->AwaitDemand()) {
+    status = session_.OpenStream(computer_->workload());
+    end = status.ok() ? loop_.Resume(session_.channel(), computer_.get()) : SessionEnd{std::move(status)};
+  }
   session_.Close();
   return end;
 }

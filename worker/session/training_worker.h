@@ -41,6 +41,11 @@ class TrainingWorker {
   // WorkerSession::RequestFinish.
   absl::Status RequestFinish(const std::string& reason) { return session_.RequestFinish(reason); }
 
+  // WorkerSession::AddSummary.
+  absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
+    return session_.AddSummary(summary, global_step);
+  }
+
   // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
   // first. A second call aborts the contribution, too.
   void RequestStop();

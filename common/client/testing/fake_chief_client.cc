@@ -157,6 +157,12 @@ absl::StatusOr<v1::HeartbeatReply> FakeChiefClient::Heartbeat(const v1::Heartbea
   return reply;
 }
 
+absl::StatusOr<v1::AddSummaryReply> FakeChiefClient::AddSummary(const v1::AddSummaryRequest& request) {
+  MutexLock lock(&mutex_);
+  calls_.summaries.push_back(request);
+  return v1::AddSummaryReply();
+}
+
 absl::StatusOr<v1::RequestEndReply> FakeChiefClient::RequestFinish(const v1::RequestEndRequest& request) {
   MutexLock lock(&mutex_);
   calls_.ends.push_back(request);

@@ -56,6 +56,8 @@ class FakeChiefClient : public ChiefClient {
   absl::StatusOr<v1::RunStatus> GetStatus() override { return v1::RunStatus(); }
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
@@ -70,6 +72,7 @@ class FakeChiefClient : public ChiefClient {
     int canary_values = 0;
     std::vector<v1::ReadVariablesRequest> reads;
     std::vector<v1::RequestEndRequest> ends;
+    std::vector<v1::AddSummaryRequest> summaries;
     std::vector<v1::OpenSessionRequest> open_session;
     std::vector<StepOptions> streams;
     // Slots reported and gradients sent, over all streams.

@@ -171,6 +171,7 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config) {
   CheckTraining(config.training(), &problems);
   CheckCheckpoints(config.checkpoint(), &problems);
   problems.RequireNotNegative("summary.every_steps", config.summary().every_steps());
+  problems.RequireNotNegative("summary.gradients_every_steps", config.summary().gradients_every_steps());
   CheckEvaluation(config.evaluation(), config.input(), &problems);
   CheckCluster(config.cluster(), &problems);
   CheckPartialSums(config, &problems);

@@ -87,6 +87,7 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"checkpoint { warm_start: 'a' warm_start_variables { include: 'x' include: '(' } }",
        "checkpoint.warm_start_variables.include[1] is \"(\", not a regular expression"},
       {"summary { every_steps: -1 }", "summary.every_steps is -1"},
+      {"summary { gradients_every_steps: -1 }", "summary.gradients_every_steps is -1"},
       {"evaluation { every_steps: -1 }", "evaluation.every_steps is -1"},
       {"evaluation { split: 'dev' }", "evaluation.split is \"dev\", which is not a split of the input"},
       {"evaluation { metric: 'f1' }", "evaluation.metric[0] is \"f1\", must be one of accuracy, mean_loss"},

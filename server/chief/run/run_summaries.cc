@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace lockstep {
@@ -23,13 +24,19 @@ void RunSummaries::OnStart(int64_t step, bool resumed) {
   if (events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::START, resumed ? step + 1 : step);
 }
 
-void RunSummaries::Add(v1::Summary summary, int64_t step) {
-  if (events_ == nullptr) return;
+absl::Status RunSummaries::Add(v1::Summary summary, int64_t step) {
+  if (events_ == nullptr) return absl::OkStatus();
   v1::Event event;
   event.set_step(step);
   *event.mutable_summary() = std::move(summary);
   MutexLock lock(&mutex_);
-  if (!ended_) events_->Write(std::move(event));
+  if (ended_) {
+    return absl::OutOfRangeError(
+        absl::StrCat("the run is over and ", events_->path(), " is closed: a summary of step ", step, " is dropped"));
+  }
+  if (events_->Write(std::move(event))) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(events_->path(), " takes no events: a summary of step ", step, " is dropped"));
 }
 
 void RunSummaries::OnCommit(const Update& update) {
@@ -41,13 +48,13 @@ void RunSummaries::OnCommit(const Update& update) {
   MutexLock lock(&mutex_);
   if (ended_) return;
   const Rates rates = TakeRates(update.step);
-  write("loss", update.mean_loss);
+  if (options_.writes_loss) write("loss", update.mean_loss);
   write("learning_rate", update.learning_rate);
   if (update.norms.has_value()) {
     write("global_norm/gradient_norm", update.norms->gradient);
     write("update_ratio", update.norms->ratio());
   }
-  if (rates.steps > 0) write("global_step/sec", rates.steps);
+  if (options_.writes_loss && rates.steps > 0) write("global_step/sec", rates.steps);
   if (rates.examples > 0) write("examples/sec", rates.examples);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
@@ -26,6 +27,8 @@ class RunSummaries {
     Clock* clock = nullptr;
     // Scalars are written at every multiple of this, and at the last step; 0: never.
     int64_t every_steps = 0;
+    // The scalars include loss and global_step/sec. False: the program that follows the run writes those.
+    bool writes_loss = true;
     // For the rate of examples; 0: it is not written.
     int64_t examples_per_step = 0;
   };
@@ -50,7 +53,9 @@ class RunSummaries {
   void OnCommit(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
   // From `step` on, which was committed last.
   void SetExamplesPerStep(int64_t examples, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Add(v1::Summary summary, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Errors, after which the summary is dropped: ResourceExhausted if too much waits for the disk; OutOfRange after
+  // OnEnd.
+  absl::Status Add(v1::Summary summary, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes what waits, for five seconds at most. What the disk has not taken by then may be lost; that is logged.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);

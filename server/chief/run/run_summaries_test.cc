@@ -21,8 +21,9 @@ using ::testing::ElementsAre;
 
 class RunSummariesTest : public ::testing::Test {
  protected:
-  void Start(int64_t every_steps, int64_t examples_per_step = 0) {
+  void Start(int64_t every_steps, int64_t examples_per_step = 0, bool writes_loss = true) {
     RunSummaries::Options options;
+    options.writes_loss = writes_loss;
     options.clock = &clock_;
     options.examples_per_step = examples_per_step;
     options.every_steps = every_steps;
@@ -78,6 +79,14 @@ TEST_F(RunSummariesTest, TheRateIsThatSinceTheLastSummary) {
                                    "8 loss 1", "8 learning_rate 0.5", "8 global_step/sec 0.5", "8 examples/sec 32"));
 }
 
+TEST_F(RunSummariesTest, LeavesLossAndRateToAProgramThatWritesThem) {
+  Start(/*every_steps=*/4, /*examples_per_step=*/64, /*writes_loss=*/false);
+  clock_.Advance(absl::Seconds(2));
+  summaries_->OnCommit({4, 1, 0.5f, UpdateNorms{3, 8, 2}});
+  EXPECT_THAT(Lines(), ElementsAre("4 learning_rate 0.5", "4 global_norm/gradient_norm 3", "4 update_ratio 0.25",
+                                   "4 examples/sec 128"));
+}
+
 TEST_F(RunSummariesTest, CountsTheExamplesOfEachStep) {
   Start(/*every_steps=*/4, /*examples_per_step=*/64);
   clock_.Advance(absl::Seconds(2));
@@ -124,7 +133,7 @@ TEST_F(RunSummariesTest, SummariesMayFollowAFlushAndNoneTheEnd) {
   v1::Summary summary;
   summary.add_value()->set_tag("mine");
   summaries_->Flush();
-  summaries_->Add(summary, 4);
+  EXPECT_TRUE(summaries_->Add(summary, 4).ok());
   summaries_->OnEnd();
   summaries_->OnEnd();
   EXPECT_THAT(Lines(), ElementsAre("4 mine 0", "0 STOP "));
@@ -135,10 +144,26 @@ TEST_F(RunSummariesTest, WhatComesAfterTheEndIsNotWritten) {
   summaries_->OnEnd();
   v1::Summary summary;
   summary.add_value()->set_tag("mine");
-  summaries_->Add(summary, 4);
+  EXPECT_TRUE(absl::IsOutOfRange(summaries_->Add(summary, 4)));
   summaries_->OnSaved(4, "logs/model.ckpt-4");
   summaries_->OnCommit({5, 1});
   EXPECT_THAT(Lines(), ElementsAre("0 STOP "));
+}
+
+TEST_F(RunSummariesTest, ASummaryThatIsDroppedIsAnError) {
+  Start(/*every_steps=*/0);
+  disk_.Hang("events");
+  summaries_->OnStart(0);
+  disk_.AwaitHanging();
+  v1::Summary summary;
+  summary.add_value()->set_tag(std::string(1 << 20, 'x'));
+  int64_t step = 1;
+  absl::Status added;
+  while (step < 100 && (added = summaries_->Add(summary, step)).ok()) ++step;
+  EXPECT_TRUE(absl::IsResourceExhausted(added)) << added;
+  EXPECT_EQ(step, 64) << "64 MiB wait";
+  disk_.Release();
+  EXPECT_EQ(Lines().size(), 64u) << "START, and each that was accepted";
 }
 
 TEST_F(RunSummariesTest, TheEndWaitsForNoDiskThatWasLateBefore) {

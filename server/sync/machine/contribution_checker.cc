@@ -32,6 +32,7 @@ void ContributionChecker::Begin(int64_t step, const SlotBlock& block) {
   reports.reports = block.count;
   reports.updates = static_cast<int64_t>(layout_.update_ops().size());
   reports.update_bytes = UpdateBytes(layout_);
+  reports.summary_bytes = MaxSummaryBytes(layout_);
   joiner_.Begin(reports);
   reports_.clear();
   segments_.assign(layout_.segments().size() * static_cast<size_t>(pieces_of_a_segment()), false);
@@ -195,7 +196,8 @@ StepFrameLimits FrameLimitsOf(const ParameterLayout& layout, int64_t slots, bool
   limits.pieces = static_cast<int64_t>(layout.segments().size()) * (sparse ? slots : 1);
   limits.bytes += 16 * 8 * static_cast<int64_t>(layout.variables().size());  // digests: kNumberBytes for each byte
   // The objects of a report and of an update value have some 200 bytes each.
-  limits.bytes += std::min<int64_t>(slots, 64) * kMaxSummaryBytes;
+  // Workers send no more than 1 MiB of reports in a frame.
+  limits.bytes += std::min<int64_t>(slots * MaxSummaryBytes(layout), 64 * kMaxSummaryBytes);
   limits.bytes += slots * (200 * (1 + static_cast<int64_t>(layout.update_ops().size())) + UpdateBytes(layout));
   return limits;
 }

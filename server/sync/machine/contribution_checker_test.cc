@@ -275,7 +275,7 @@ TEST_F(ContributionCheckerTest, AFrameMayHoldWhatTheModelHas) {
   const StepFrameLimits limits = FrameLimitsOf(layout_, 8, /*sparse=*/false);
   EXPECT_EQ(limits.reports, 8);
   EXPECT_EQ(limits.pieces, 4);
-  EXPECT_EQ(limits.bytes, (64 << 10) + 8 * kMaxSummaryBytes + 8 * (400 + 8) + 3 * 16 * 8);
+  EXPECT_EQ(limits.bytes, (64 << 10) + 8 * MaxSummaryBytes(layout_) + 8 * (400 + 8) + 3 * 16 * 8);
   EXPECT_EQ(FrameLimitsOf(layout_, 8, /*sparse=*/true).pieces, 32);
 }
 

@@ -44,6 +44,9 @@ class SimulatedChiefClient : public ChiefClient {
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     return CallOnce<v1::RequestEndReply>("RequestEnd", request, kCallTimeout, &never_, /*patient=*/false);
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
+    return CallOnce<v1::AddSummaryReply>("AddSummary", request, kCallTimeout, &never_, /*patient=*/false);
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return CallOnce<v1::ReadVariablesReply>("ReadVariables", request, kCallTimeout, &never_, /*patient=*/false);
   }

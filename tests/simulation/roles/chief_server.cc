@@ -374,6 +374,12 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
       return reply.SerializeAsString();
     }));
   }
+  if (call->method() == "AddSummary") {
+    return done(Reply<v1::AddSummaryRequest>(request, [this](const auto& summary) -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const v1::AddSummaryReply reply, chief_->sessions()->AddSummary(summary));
+      return reply.SerializeAsString();
+    }));
+  }
   if (call->method() == "ReadVariables") {
     return done(Reply<v1::ReadVariablesRequest>(request, [this](const auto& read) -> absl::StatusOr<std::string> {
       ASSIGN_OR_RETURN(const v1::ReadVariablesReply reply, chief_->ReadVariables(read));

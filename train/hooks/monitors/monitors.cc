@@ -60,7 +60,8 @@ absl::Status StepCounterMonitor::EveryNPostStep(int64_t step, Session& session) 
   last_ = {step, now};
   if (!last || now <= last->second || !session.is_chief()) return absl::OkStatus();
   const double seconds = absl::ToDoubleSeconds(now - last->second);
-  return session.AddSummary(ScalarSummary("global_step/sec", static_cast<double>(step - last->first) / seconds), step);
+  return session.AddOwnSummary(ScalarSummary("global_step/sec", static_cast<double>(step - last->first) / seconds),
+                               step);
 }
 
 absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> SummarySaverMonitor::Create(SummaryProvider provider,
@@ -73,7 +74,7 @@ absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> SummarySaverMonitor::Create
 
 absl::Status SummarySaverMonitor::EveryNPostStep(int64_t step, Session& session) {
   ASSIGN_OR_RETURN(const v1::Summary summary, provider_(session, step));
-  return session.AddSummary(summary, step);
+  return session.AddOwnSummary(summary, step);
 }
 
 absl::StatusOr<bool> NanLossMonitor::EveryNStepEnd(int64_t step, const RunValues& values) {

@@ -81,7 +81,7 @@ absl::Status ValidationMonitor::WriteSummary(Session& session, int64_t step) con
   for (const auto& [name, value] : metrics_) {
     summary.MergeFrom(ScalarSummary(absl::StrCat("validation/", name), value));
   }
-  return session.AddSummary(summary, step);
+  return session.AddOwnSummary(summary, step);
 }
 
 std::string ValidationMonitor::State() const {

@@ -49,6 +49,9 @@ class RunEndClient : public ChiefClient {
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     return chief_->RequestFinish(request);
   }
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
+    return chief_->AddSummary(request);
+  }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     return chief_->ReadVariables(request);
   }

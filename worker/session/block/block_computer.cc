@@ -35,12 +35,15 @@ absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const confi
       std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()),
                                        // Otherwise a NaN ends the run.
                                        config.training().skip_non_finite() ? NaNs::kAlike : NaNs::kAsTheyAre);
+  const v1::ModelSpec& model = computer->workload_.model->spec();
+  computer->summaries_ =
+      std::make_unique<GradientSummaries>(config.summary().gradients_every_steps(), model, computer->gradients_.get());
   RETURN_IF_ERROR(computer->SetTransforms(config.optimizer()));
   return computer;
 }
 
 absl::Status BlockComputer::SetTransforms(const config::v1::OptimizerConfig& optimizer) {
-  ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(optimizer, workload_.model->spec(), gradients_.get()));
+  ASSIGN_OR_RETURN(transforms_, GradientTransforms::Create(optimizer, workload_.model->spec(), summaries_.get()));
   return absl::OkStatus();
 }
 
@@ -81,14 +84,12 @@ BlockComputer::Result BlockComputer::ComputeSlot(const StepChannel::Assignment& 
   if (!wanted_.load()) return {absl::CancelledError("the block is not wanted")};
   PrefetchFollowing(token, slot, workload_.batches.get());
   gradients_->BeginSlot(slot);
-  if (additions != nullptr) {
-    if (additions->stop) gradients_->RequestStop();
-    for (const v1::Summary& summary : additions->summaries) gradients_->OnSummary(summary);
-  }
+  if (additions != nullptr && additions->stop) gradients_->RequestStop();
   SlotKey key;
   key.seed = seed_;
   key.step = token.step();
   key.slot = slot;
+  summaries_->BeginSlot(key);
   absl::Status status;
   {
     TraceSpan span("compute");

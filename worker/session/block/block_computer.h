@@ -13,6 +13,7 @@
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/block/block_gradients.h"
 #include "lockstep/worker/session/block/block_observer.h"
+#include "lockstep/worker/session/block/gradient_summaries.h"
 #include "lockstep/worker/session/block/gradient_transforms.h"
 #include "lockstep/worker/session/workload/workload.h"
 
@@ -61,7 +62,8 @@ class BlockComputer {
   const std::atomic<bool>& wanted_;
   std::atomic<int64_t>& slots_;
   std::unique_ptr<BlockGradients> gradients_;
-  // Between the model and gradients_.
+  // Between the model and gradients_: the model, transforms_, summaries_, gradients_.
+  std::unique_ptr<GradientSummaries> summaries_;
   std::unique_ptr<GradientTransforms> transforms_;
 };
 

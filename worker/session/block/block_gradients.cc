@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/step/report_parts.h"
@@ -23,6 +24,7 @@ BlockGradients::BlockGradients(const ParameterLayout* layout, const std::atomic<
                                const Compression& compression, NaNs nans)
     : layout_(*layout),
       wanted_(wanted),
+      max_summary_bytes_(MaxSummaryBytes(*layout)),
       type_(compression.gradients),
       nans_(nans),
       encoder_(compression.top_k > 0 ? std::make_unique<DifferenceEncoder>(compression.top_k) : nullptr),
@@ -65,17 +67,19 @@ void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
   report.mutable_update(index)->assign(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(float));
 }
 
-void BlockGradients::OnSummary(const v1::Summary& summary) {
+absl::Status BlockGradients::OnSummary(const v1::Summary& summary) {
   // Serialized messages one behind the other are one that has the values of both.
   std::string* const bytes = reports_.back().mutable_summary();
-  const size_t added = summary.ByteSizeLong();
-  if (bytes->size() + added > static_cast<size_t>(kMaxSummaryBytes)) {
-    LOG_EVERY_N(WARNING, 100) << "a summary of slot " << reports_.back().slot()
-                              << " is dropped: with it the slot would have " << bytes->size() + added
-                              << " bytes of summaries, at most " << kMaxSummaryBytes << " are allowed";
-    return;
+  const auto together = static_cast<int64_t>(bytes->size() + summary.ByteSizeLong());
+  if (together > max_summary_bytes_) {
+    const absl::Status dropped = absl::ResourceExhaustedError(
+        absl::StrCat("a summary of slot ", reports_.back().slot(), " is dropped: with it the slot would have ",
+                     together, " bytes of summaries, at most ", max_summary_bytes_, " are allowed"));
+    LOG_EVERY_N(WARNING, 100) << dropped.message();
+    return dropped;
   }
   summary.AppendToString(bytes);
+  return absl::OkStatus();
 }
 
 float* BlockGradients::Partial(size_t depth, int variable) {

@@ -36,7 +36,7 @@ class BlockGradients : public GradientSink {
 
   bool OnLoss(float loss) override;
   void OnUpdate(int index, absl::Span<const float> value) override;
-  void OnSummary(const v1::Summary& summary) override;
+  absl::Status OnSummary(const v1::Summary& summary) override;
   void RequestStop() override { reports_.back().set_stop(true); }
   float* GradientBuffer(int variable) override;
   void OnGradient(int variable) override;
@@ -65,6 +65,7 @@ class BlockGradients : public GradientSink {
 
   const ParameterLayout& layout_;
   const std::atomic<bool>* const wanted_;
+  const int64_t max_summary_bytes_;  // of a slot
   const v1::DataType type_;
   const NaNs nans_;
   // For top-k compression; null without.

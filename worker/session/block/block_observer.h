@@ -1,16 +1,12 @@
 #ifndef LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_OBSERVER_H_
 #define LOCKSTEP_WORKER_SESSION_BLOCK_BLOCK_OBSERVER_H_
 
-#include <vector>
-
 #include "lockstep/v1/chief.pb.h"
-#include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
 
 // What a program adds to the report of a block's first slot.
 struct BlockAdditions {
-  std::vector<v1::Summary> summaries;
   // The run is to end when the block's step is committed.
   bool stop = false;
 };

@@ -24,7 +24,7 @@ class GradientTransforms : public GradientSink {
                                                                     const v1::ModelSpec& model, GradientSink* sink);
 
   bool OnLoss(float loss) override;
-  void OnSummary(const v1::Summary& summary) override { sink_->OnSummary(summary); }
+  absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
   void RequestStop() override { sink_->RequestStop(); }
   void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
   float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
