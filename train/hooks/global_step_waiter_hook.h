@@ -21,8 +21,8 @@ struct GlobalStepWaiterOptions {
   Clock* clock = Clock::Real();
 };
 
-// Delays a worker's first block until the global step is reached, or the run is to end. The chief does not wait: its
-// hooks follow the steps, so they would wait for themselves.
+// Delays a worker's first block until the global step is reached, or the run is to end. It holds no block meanwhile.
+// The chief does not wait: its hooks follow the steps, so they would wait for themselves.
 class GlobalStepWaiterHook : public Hook {
  public:
   // InvalidArgument for a wrong poll_interval.

@@ -59,6 +59,11 @@ class Session {
   // Errors as those of Run.
   virtual absl::StatusOr<int64_t> NextStep() = 0;
 
+  // On a worker: gives the block that NextStep has returned back, unless a Run takes it within `limit`. Other workers
+  // compute it then, and the next Run asks for another block. For a program that may wait between the two: while it
+  // holds a block, the run's step waits until the block's lease has ended. On the chief it does nothing.
+  virtual void LimitHold(absl::Duration limit) {}
+
   // The loop is to be left: the run is over or failed, or a stop was requested here.
   virtual bool ShouldStop() = 0;
   virtual absl::StatusOr<int64_t> GlobalStep() = 0;
@@ -145,6 +150,7 @@ class SessionDecorator : public Session {
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override { return session_->Run(op); }
   absl::StatusOr<int64_t> NextStep() override { return session_->NextStep(); }
+  void LimitHold(absl::Duration limit) override { session_->LimitHold(limit); }
   bool ShouldStop() override { return session_->ShouldStop(); }
   absl::StatusOr<int64_t> GlobalStep() override { return session_->GlobalStep(); }
   bool is_chief() const override { return session_->is_chief(); }

@@ -100,9 +100,20 @@ absl::Status WorkerSession::WhyNot() {
 
 absl::StatusOr<int64_t> WorkerSession::NextStep() {
   MutexLock lock(&mutex_);
+  ++state_.asking;
+  state_.hold_until.reset();
+  changed_.SignalAll();
   while (!state_.step && !state_.ended && state_.sessions == state_.known_sessions) changed_.Wait(&mutex_);
+  --state_.asking;
   if (state_.sessions != state_.known_sessions || !state_.step) return WhyNot();
   return *state_.step;
+}
+
+void WorkerSession::LimitHold(absl::Duration limit) {
+  MutexLock lock(&mutex_);
+  if (!state_.step) return;
+  state_.hold_until = options_.clock->Now() + limit;
+  changed_.SignalAll();
 }
 
 absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
@@ -112,6 +123,7 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
     MutexLock lock(&mutex_);
     state_.result.reset();
     state_.computed.reset();
+    state_.hold_until.reset();
     state_.running = true;
     changed_.SignalAll();
     while (!state_.result && !state_.ended && state_.sessions == state_.known_sessions) changed_.Wait(&mutex_);
@@ -160,21 +172,38 @@ void WorkerSession::OnSession(bool goes_on) {
   changed_.SignalAll();
 }
 
-bool WorkerSession::BeforeBlock(const v1::Token& token, BlockAdditions* additions) {
+bool WorkerSession::RunWaits() const {
+  return state_.running && state_.sessions == state_.known_sessions && !state_.result;
+}
+
+BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, BlockAdditions* additions) {
   MutexLock lock(&mutex_);
   state_.step = token.step();
+  state_.hold_until.reset();
   changed_.SignalAll();
+  bool kept = true;
   // A caller that has not heard of the new session is told first.
-  while (!(state_.running && state_.sessions == state_.known_sessions && !state_.result) && !state_.leaving &&
-         !state_.over) {
-    changed_.Wait(&mutex_);
+  while (kept && !RunWaits() && !state_.leaving && !state_.over) {
+    if (!state_.hold_until) {
+      changed_.Wait(&mutex_);
+    } else {
+      kept = !options_.clock->WaitUntil(&changed_, &mutex_, *state_.hold_until) || RunWaits();
+    }
   }
   state_.step.reset();
-  if (state_.leaving) return false;
+  state_.hold_until.reset();
+  if (state_.leaving) return Decision::kStop;
+  if (!kept && !state_.over) return Decision::kGiveBack;
   // Again, if it did before: a token shows that the run has not ended by it, because the slot had another report
   // already, the stream broke, or the step is not committed yet. Not sooner, where a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
-  return true;
+  return Decision::kCompute;
+}
+
+bool WorkerSession::AwaitDemand() {
+  MutexLock lock(&mutex_);
+  while (!state_.running && state_.asking == 0 && !state_.leaving && !state_.over) changed_.Wait(&mutex_);
+  return !state_.leaving;
 }
 
 void WorkerSession::AfterBlock(const v1::Token& token, double mean_loss) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
@@ -36,6 +37,7 @@ class WorkerSession : public Session, private BlockObserver {
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> NextStep() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void LimitHold(absl::Duration limit) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool ShouldStop() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> GlobalStep() override;
   bool is_chief() const override { return false; }
@@ -58,6 +60,9 @@ class WorkerSession : public Session, private BlockObserver {
     int sessions = 0;              // the same, but for those that go on with the one before
     int known_sessions = 0;        // that the caller was told of
     absl::optional<int64_t> step;  // of the block that waits for Run
+    // The time at which that block is given back, unless Run has begun; absent: it is kept.
+    absl::optional<absl::Time> hold_until;
+    int asking = 0;                       // callers in NextStep
     bool running = false;                 // the caller is in Run
     absl::optional<StepResult> computed;  // the block of this Run, as long as its fate is not known
     absl::optional<StepResult> result;
@@ -75,12 +80,15 @@ class WorkerSession : public Session, private BlockObserver {
   absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
   // Why there is no block to be had: the session is another, or the last.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if a Run waits for a block, and has heard of this session.
+  bool RunWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
   // Asks for the end that a report may have failed to ask for; nothing when none is wanted.
   absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnSession(bool goes_on) override ABSL_LOCKS_EXCLUDED(mutex_);
-  bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) override ABSL_LOCKS_EXCLUDED(mutex_);
+  Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AwaitDemand() override ABSL_LOCKS_EXCLUDED(mutex_);
   void AfterBlock(const v1::Token& token, double mean_loss) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnResult(v1::ContributionResult result) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnRunOver() override ABSL_LOCKS_EXCLUDED(mutex_);

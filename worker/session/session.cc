@@ -81,46 +81,52 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::CallOpenSession(v1::OpenSess
 
 absl::Status WorkerSession::Open(const Workload& workload) {
   RETURN_IF_ERROR(CheckFloatingPointMode());
-  ASSIGN_OR_RETURN(const v1::OpenSessionReply session, OpenChecked(workload));
+  ASSIGN_OR_RETURN(opened_, OpenChecked(workload));
   {
     MutexLock lock(&mutex_);
     retries_->OnOpen();
-    run_id_ = session.run_id();
-    last_step_ = session.global_step();
+    run_id_ = opened_.run_id();
+    last_step_ = opened_.global_step();
     open_.emplace();
-    open_->set_session_id(session.session_id());
-    open_->set_generation(session.generation());
+    open_->set_session_id(opened_.session_id());
+    open_->set_generation(opened_.generation());
   }
   // As the chief shows it: the whole id is a secret.
-  LOG(INFO) << options_.name << ": session " << (session.session_id() & 0xffff) << " of generation "
-            << session.generation() << " at step " << session.global_step();
-  batches_ = workload.batches.get();
-  ASSIGN_OR_RETURN(channel_, client_->OpenStepChannel(StepOptionsFor(session), workload.model->spec()));
-  StartHeartbeats(session);
+  LOG(INFO) << options_.name << ": session " << (opened_.session_id() & 0xffff) << " of generation "
+            << opened_.generation() << " at step " << opened_.global_step();
+  RETURN_IF_ERROR(OpenStream(workload));
+  StartHeartbeats();
   return absl::OkStatus();
 }
 
-ChiefClient::StepOptions WorkerSession::StepOptionsFor(const v1::OpenSessionReply& session) const {
+absl::Status WorkerSession::OpenStream(const Workload& workload) {
+  channel_.reset();
+  batches_ = workload.batches.get();
+  ASSIGN_OR_RETURN(channel_, client_->OpenStepChannel(NewStepOptions(), workload.model->spec()));
+  return absl::OkStatus();
+}
+
+ChiefClient::StepOptions WorkerSession::NewStepOptions() const {
   ChiefClient::StepOptions options;
-  options.session_id = session.session_id();
-  options.generation = session.generation();
+  options.session_id = opened_.session_id();
+  options.generation = opened_.generation();
   options.startup_delay_steps = options_.startup_delay_steps.value_or(config().training().startup_delay_steps());
   options.slots = config().training().replicas_to_aggregate();
   options.compression = CompressionOf(config().compression());
-  if (session.has_shared_memory()) options.chief_memory = session.shared_memory();
+  if (opened_.has_shared_memory()) options.chief_memory = opened_.shared_memory();
   options.idle = [this] { return batches_->PrepareIfBrief(); };
   return options;
 }
 
-void WorkerSession::StartHeartbeats(const v1::OpenSessionReply& session) {
+void WorkerSession::StartHeartbeats() {
   v1::HeartbeatRequest heartbeat;
-  heartbeat.set_session_id(session.session_id());
-  heartbeat.set_generation(session.generation());
+  heartbeat.set_session_id(opened_.session_id());
+  heartbeat.set_generation(opened_.generation());
   PeriodicTask::Options periodic;
   periodic.clock = options_.clock;
   periodic.executor = options_.executor;
   periodic.name = "heartbeats";
-  periodic.period = std::min(absl::Seconds(session.lease_seconds()) / 3, kMaxHeartbeatPeriod);
+  periodic.period = std::min(absl::Seconds(opened_.lease_seconds()) / 3, kMaxHeartbeatPeriod);
   periodic.first_at_once = false;
   heartbeats_ = std::make_unique<PeriodicTask>(periodic, [this, heartbeat]() mutable {
     heartbeat.set_paused(options_.is_paused && options_.is_paused());

@@ -65,6 +65,9 @@ class WorkerSession {
   // it is not known from an earlier session. FailedPrecondition where the calling thread, which is to compute, would
   // compute other bits (CheckFloatingPointMode).
   absl::Status Open(const Workload& workload) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Opens another Step stream of the open session, in place of one that has ended. Errors: those of
+  // ChiefClient::OpenStepChannel.
+  absl::Status OpenStream(const Workload& workload);
   const std::shared_ptr<StepChannel>& channel() const { return channel_; }
   // The channel of the open session prepares batches of `batches`, in place of the workload's, while it is idle.
   void UseBatches(BatchSource* batches) { batches_ = batches; }
@@ -102,8 +105,8 @@ class WorkerSession {
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
   // Calls OpenSession with the declaration and the run that was served before.
   absl::StatusOr<v1::OpenSessionReply> CallOpenSession(v1::OpenSessionRequest declaration) ABSL_LOCKS_EXCLUDED(mutex_);
-  ChiefClient::StepOptions StepOptionsFor(const v1::OpenSessionReply& session) const;
-  void StartHeartbeats(const v1::OpenSessionReply& session);
+  ChiefClient::StepOptions NewStepOptions() const;
+  void StartHeartbeats();
 
   const Options options_;
   ChiefClient* const client_;
@@ -111,6 +114,8 @@ class WorkerSession {
   // Accessed only by the thread that runs the sessions, up to checked_.
   // What the chief said of the run at the last Connect that found it.
   absl::optional<v1::GetRunSpecReply> run_;
+  // The chief's answer that opened the session.
+  v1::OpenSessionReply opened_;
   std::shared_ptr<StepChannel> channel_;
   BatchSource* batches_ = nullptr;
   std::unique_ptr<PeriodicTask> heartbeats_;

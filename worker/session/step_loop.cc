@@ -10,32 +10,48 @@ using Effects = WorkerProtocol::Effects;
 
 StepLoop::StepLoop(Options options) : options_(std::move(options)) {}
 
-BlockComputer::Result StepLoop::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
-                                        BlockComputer** computer) {
+Effects StepLoop::Compute(const StepChannel::Assignment& assignment, StepChannel* channel, BlockComputer** computer) {
   if (assignment.settings) {
     const auto adapted = options_.adapt(*assignment.settings);
-    if (!adapted.ok()) return {adapted.status(), /*own=*/true};
+    if (!adapted.ok()) return OnBlock({adapted.status(), /*own=*/true});
     *computer = *adapted;
   }
-  if (options_.observer == nullptr) return (*computer)->Compute(assignment, channel);
+  if (options_.observer == nullptr) return OnBlock((*computer)->Compute(assignment, channel));
   BlockAdditions additions;
   paused_ = true;
-  const bool computes = options_.observer->BeforeBlock(assignment.token, &additions);
+  const BlockObserver::Decision decision = options_.observer->BeforeBlock(assignment.token, &additions);
   paused_ = false;
-  if (!computes) return {absl::CancelledError("a stop was requested")};
-  BlockComputer::Result result = (*computer)->Compute(assignment, channel, additions);
+  switch (decision) {
+    case BlockObserver::Decision::kStop:
+      return OnBlock({absl::CancelledError("a stop was requested")});
+    case BlockObserver::Decision::kGiveBack: {
+      MutexLock lock(&mutex_);
+      return protocol_.OnGivenBack();
+    }
+    case BlockObserver::Decision::kCompute:
+      break;
+  }
+  const BlockComputer::Result result = (*computer)->Compute(assignment, channel, additions);
   if (result.status.ok()) options_.observer->AfterBlock(assignment.token, (*computer)->mean_loss());
-  return result;
+  return OnBlock(result);
 }
 
 SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on) {
-  Effects effects = Open(channel);
+  const Effects effects = Open(channel, /*reopened=*/false);
   if (options_.observer != nullptr) options_.observer->OnSession(goes_on);
+  return RunStream(effects, channel.get(), computer);
+}
+
+SessionEnd StepLoop::Resume(std::shared_ptr<StepChannel> channel, BlockComputer* computer) {
+  return RunStream(Open(channel, /*reopened=*/true), channel.get(), computer);
+}
+
+SessionEnd StepLoop::RunStream(Effects effects, StepChannel* channel, BlockComputer* computer) {
   absl::StatusOr<StepChannel::Assignment> assignment = absl::UnknownError("");
   while (true) {
     switch (effects.next) {
       case Effects::Next::kCompute:
-        effects = OnBlock(Compute(*assignment, channel.get(), &computer));
+        effects = Compute(*assignment, channel, &computer);
         break;
       case Effects::Next::kAwaitToken: {
         TraceSpan span("wait");
@@ -55,11 +71,11 @@ SessionEnd StepLoop::Run(std::shared_ptr<StepChannel> channel, BlockComputer* co
   }
 }
 
-Effects StepLoop::Open(std::shared_ptr<StepChannel> channel) {
+Effects StepLoop::Open(std::shared_ptr<StepChannel> channel, bool reopened) {
   MutexLock lock(&mutex_);
   channel_ = std::move(channel);
   wanted_ = !protocol_.stopping();
-  return protocol_.OnOpen();
+  return reopened ? protocol_.OnReopen() : protocol_.OnOpen();
 }
 
 Effects StepLoop::OnAssignment(const absl::StatusOr<StepChannel::Assignment>& assignment) {

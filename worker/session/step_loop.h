@@ -37,6 +37,8 @@ class StepLoop {
   // One session's stream, to its end. `goes_on`: BlockObserver::OnSession.
   SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same session's next stream, after SessionEnd::given_back.
+  SessionEnd Resume(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The answer to a heartbeat of the session; returns whether it shows that the session brings something.
   bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -50,15 +52,17 @@ class StepLoop {
   bool paused() const { return paused_.load(); }
 
  private:
-  WorkerProtocol::Effects Open(std::shared_ptr<StepChannel> channel) ABSL_LOCKS_EXCLUDED(mutex_);
+  WorkerProtocol::Effects Open(std::shared_ptr<StepChannel> channel, bool reopened) ABSL_LOCKS_EXCLUDED(mutex_);
+  SessionEnd RunStream(WorkerProtocol::Effects effects, StepChannel* channel, BlockComputer* computer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   WorkerProtocol::Effects OnAssignment(const absl::StatusOr<StepChannel::Assignment>& assignment)
       ABSL_LOCKS_EXCLUDED(mutex_);
   WorkerProtocol::Effects OnBlock(const BlockComputer::Result& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Replaces *computer if the assignment has settings.
-  BlockComputer::Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
-                                BlockComputer** computer);
+  WorkerProtocol::Effects Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
+                                  BlockComputer** computer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   std::atomic<bool> wanted_{true};

@@ -63,6 +63,7 @@ class TrainingWorker {
 
   const std::string name_;
   const WorkloadFactory make_workload_;
+  BlockObserver* const observer_;
   std::atomic<int64_t> slots_computed_{0};
   StepLoop loop_;
   WorkerSession session_;

@@ -130,6 +130,41 @@ TEST_F(TrainingWorkerTest, ComputesItsBlocksUntilTheRunIsOver) {
   EXPECT_EQ(calls.streams[0].session_id, 1u);
 }
 
+// Gives the first block back.
+class BusyObserver : public BlockObserver {
+ public:
+  void OnSession(bool) override { ++sessions; }
+  Decision BeforeBlock(const v1::Token&, BlockAdditions*) override {
+    return ++blocks == 1 ? Decision::kGiveBack : Decision::kCompute;
+  }
+  bool AwaitDemand() override {
+    ++demands;
+    return true;
+  }
+  void AfterBlock(const v1::Token&, double) override {}
+  void OnResult(v1::ContributionResult) override {}
+  void OnRunOver() override {}
+
+  int sessions = 0, blocks = 0, demands = 0;
+};
+
+TEST_F(TrainingWorkerTest, ABlockIsGivenBackAndTheSessionStays) {
+  client_.streams = {{FakeChiefClient::Gives(3, 0, 2)}, {FakeChiefClient::Gives(7, 0, 2), FakeChiefClient::Finishes()}};
+  BusyObserver observer;
+  TrainingWorker::Options options = NewOptions();
+  options.observer = &observer;
+  TrainingWorker worker(options, &client_);
+  EXPECT_TRUE(worker.Run().ok());
+  EXPECT_EQ(worker.slots_computed(), 2);
+  EXPECT_EQ(observer.sessions, 1);
+  EXPECT_EQ(observer.demands, 1);
+  const auto calls = client_.calls();
+  EXPECT_EQ(calls.open_session.size(), 1u);
+  EXPECT_EQ(calls.streams.size(), 2u);
+  EXPECT_EQ(calls.leaves, 2) << "each stream ends with a goodbye";
+  EXPECT_EQ(calls.reports, 2);
+}
+
 TEST_F(TrainingWorkerTest, ARunThatFailedFailsTheWorker) {
   client_.streams = {{FakeChiefClient::Finishes("the loss of step 5 is not finite")}};
   const absl::Status status = Run();

@@ -30,8 +30,14 @@ Effects WorkerProtocol::EndOfRun(const std::string& message, bool leave) {
 
 Effects WorkerProtocol::OnOpen() {
   CHECK(phase_ == Phase::kClosed) << "a session is open";
-  finished_ = computed_ = false;
+  finished_ = false;
   ended_.reset();
+  return OnReopen();
+}
+
+Effects WorkerProtocol::OnReopen() {
+  CHECK(phase_ == Phase::kClosed) << "a session is open";
+  computed_ = false;
   return stopping() ? End(absl::CancelledError("a stop was requested"), false, /*leave=*/false) : Await();
 }
 
@@ -59,6 +65,13 @@ Effects WorkerProtocol::OnError(absl::Status status) {
   const bool taken = computed_ && absl::IsAborted(status);
   Effects effects = End(std::move(status), false, /*leave=*/stopping());
   effects.progress = taken;
+  return effects;
+}
+
+Effects WorkerProtocol::OnGivenBack() {
+  CHECK(phase_ == Phase::kComputing) << "there is no block to give back";
+  Effects effects = End(absl::CancelledError("the block was given back"), false, /*leave=*/true);
+  effects.end.given_back = true;
   return effects;
 }
 

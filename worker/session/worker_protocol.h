@@ -13,6 +13,8 @@ struct SessionEnd {
   absl::Status status;
   // Another session would end the same way: the run is over, or the error is the worker's own.
   bool final = false;
+  // Only the stream has ended, because the worker gave its block back. The session stays open.
+  bool given_back = false;
 };
 
 // What a worker does next on its Step stream. Pure: takes what happened, returns what is to be done; no lock, no clock,
@@ -21,12 +23,14 @@ struct SessionEnd {
 //   phase       event                                  next phase  effects
 //   kClosed     OnOpen                                 kAwaiting   await a token
 //   kClosed     OnOpen after a stop                    kClosed     end: Cancelled
+//   kClosed     OnReopen                               as OnOpen   as OnOpen; what the heartbeats said stays known
 //   kAwaiting   OnToken                                kComputing  compute; progress if a block was computed before
 //   kAwaiting   OnToken after a stop                   kClosed     leave; end: Cancelled; progress as above
 //   kAwaiting   OnFinished                             kClosed     leave; end, final: OK, or InvalidArgument(message)
 //   kAwaiting   OnError                                kClosed     end: the error; leave after a stop
 //   kAwaiting   OnError(Aborted)                       kClosed     the same; progress if a block was computed before
 //   kAwaiting   OnError, the run having ended          kClosed     end, final: as OnFinished
+//   kComputing  OnGivenBack                            kClosed     leave; end: Cancelled, given back
 //   kComputing  OnBlock(OK)                            kAwaiting   await a token
 //   kComputing  OnBlock(Cancelled) after a stop        kClosed     leave; end: Cancelled
 //   kComputing  OnBlock(Cancelled), the run being over kAwaiting   await: drops the block, and learns how the run ended
@@ -56,12 +60,16 @@ class WorkerProtocol {
   };
 
   Effects OnOpen();
+  // Another stream of the same session is open, after a block was given back.
+  Effects OnReopen();
   Effects OnToken();
   // The run is over; `message` is empty if it went well.
   Effects OnFinished(const std::string& message);
   // The wait for a token failed. A chief that ends the stream itself (Aborted: it gave up the step, for example) has
   // taken the block before.
   Effects OnError(absl::Status status);
+  // The program is busy, so other workers are to compute the block.
+  Effects OnGivenBack();
   // A block was computed, or was not; `own`: the failure is the worker's, not the chief's or the stream's.
   Effects OnBlock(absl::Status status, bool own);
   // The answer to a heartbeat; `ended`: HeartbeatReply.ended.

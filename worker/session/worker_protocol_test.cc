@@ -32,10 +32,12 @@ std::string TextOf(const absl::Status& status) {
   return absl::StrCat(absl::StatusCodeToString(status.code()), status.message().empty() ? "" : ": ", status.message());
 }
 
-// Events: open, token, finished[: MESSAGE], error CODE, block [own] CODE, heartbeat [finished] [ended[: MESSAGE]] CODE,
-// stop, and "illegal EVENT" for one that must end the program.
+// Events: open, reopen, token, given back, finished[: MESSAGE], error CODE, block [own] CODE, heartbeat [finished]
+// [ended[: MESSAGE]] CODE, stop, and "illegal EVENT" for one that must end the program.
 Effects Act(absl::string_view event, WorkerProtocol* protocol) {
   if (event == "open") return protocol->OnOpen();
+  if (event == "reopen") return protocol->OnReopen();
+  if (event == "given back") return protocol->OnGivenBack();
   if (event == "token") return protocol->OnToken();
   if (event == "stop") return protocol->OnStop();
   if (absl::ConsumePrefix(&event, "finished")) {
@@ -74,7 +76,10 @@ std::string TextOf(const Effects& effects) {
       words.push_back("compute");
       break;
     case Effects::Next::kEnd:
-      words.push_back(absl::StrCat(effects.end.final ? "end for good with " : "end with ", TextOf(effects.end.status)));
+      words.push_back(absl::StrCat(effects.end.final        ? "end for good with "
+                                   : effects.end.given_back ? "end the stream with "
+                                                            : "end with ",
+                                   TextOf(effects.end.status)));
   }
   EXPECT_TRUE(effects.next == Effects::Next::kEnd || (effects.end.status.ok() && !effects.end.final));
   return absl::StrJoin(words, ", ");

@@ -29,10 +29,11 @@ class EndingObserver : public BlockObserver {
  public:
   void EndWithNextBlock() { end_ = true; }
   void OnSession(bool) override {}
-  bool BeforeBlock(const v1::Token&, BlockAdditions* additions) override {
+  Decision BeforeBlock(const v1::Token&, BlockAdditions* additions) override {
     additions->stop = std::exchange(end_, false);
-    return true;
+    return Decision::kCompute;
   }
+  bool AwaitDemand() override { return true; }
   void AfterBlock(const v1::Token&, double) override {}
   void OnResult(v1::ContributionResult) override {}
   void OnRunOver() override {}

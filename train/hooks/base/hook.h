@@ -66,8 +66,11 @@ class Hook {
   virtual absl::Status Begin() { return absl::OkStatus(); }
   // Each time that there is a session: at the start, and after each recovery. What it assigns is assigned each time.
   virtual absl::Status AfterCreateSession(Session& session) { return absl::OkStatus(); }
-  // These two may assign (RunContext::session, from their own thread): a life that shows them a step again, as the one
-  // before was killed before its state was saved, skips what is in the values already.
+  // On a worker, BeforeRun sees the block that the run is about to compute. A BeforeRun that takes longer than 100 ms
+  // (HookedSession::kMaxHold), or calls Session::LimitHold(0) before it waits, holds up no other process: the block is
+  // given back, and the run computes a later one. The step that the run makes is then not context.global_step() + 1.
+  // BeforeRun and AfterRun may assign (RunContext::session, from their own thread): a life that shows them a step
+  // again, as the one before was killed before its state was saved, skips what is in the values already.
   virtual absl::Status BeforeRun(RunContext& context) { return absl::OkStatus(); }
   virtual absl::Status AfterRun(RunContext& context, const RunValues& values) { return absl::OkStatus(); }
   // Once, when the loop has ended well.

@@ -309,6 +309,7 @@ absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
       return step.status();
     }
     step_ = *step;
+    if (!options_.hooks.empty()) base_->LimitHold(kMaxHold);
   }
   RunContext context(&view_);
   context.set_global_step(step_);

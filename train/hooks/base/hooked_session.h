@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/train/hooks/base/hook.h"
@@ -34,6 +35,10 @@ class HookedSession : public SessionDecorator {
  public:
   // Steps by which hooks that do not gate may lag behind before tokens wait for them.
   static constexpr int64_t kMaxLag = 64;
+
+  // On a worker, BeforeRun of all hooks may take this long before the block that they see is given back to the chief
+  // (Session::LimitHold).
+  static constexpr absl::Duration kMaxHold = absl::Milliseconds(100);
 
   struct Options {
     // In the order in which they are called. They outlive the session.

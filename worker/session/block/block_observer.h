@@ -11,7 +11,7 @@ struct BlockAdditions {
   bool stop = false;
 };
 
-// Sees the blocks of a worker. Called by the thread of TrainingWorker::Run, but for OnRunOver.
+// Sees the blocks of a worker, and decides about them. Called by the thread of TrainingWorker::Run, but for OnRunOver.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
@@ -19,8 +19,18 @@ class BlockObserver {
   // A session is open, with a stream: the first one, or after the one before was lost. `goes_on`: that one was with the
   // same life of the chief, which ended it itself, as it does if the worker holds values of too many steps.
   virtual void OnSession(bool goes_on) = 0;
-  // Before a block is computed; may block. False: it is given up, as a stop was requested.
-  virtual bool BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
+  enum class Decision {
+    kCompute,
+    // Other workers compute the block. AwaitDemand follows.
+    kGiveBack,
+    // The block is given up, because a stop was requested.
+    kStop,
+  };
+  // Called before a block is computed; may block.
+  virtual Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
+  // Called after a block was given back. Blocks until the program wants another one, or the run is over. Returns false
+  // if a stop was requested.
+  virtual bool AwaitDemand() = 0;
   // The block was computed and sent. Mean over its slots.
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
   // What became of it, and of nothing else since.
