@@ -111,7 +111,10 @@ absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Ch
   // Asked for again it changes nothing.
   if (CheckSameRun(before, spec).ok()) {
     training->log()->CountChange(by, /*made=*/false);
-    return absl::OkStatus();
+    if (by == ChangedBy::kHook || !by_hook_) return absl::OkStatus();
+    // A hook has made it, perhaps in no checkpoint yet.
+    RETURN_IF_ERROR(run_->history.CheckOwned());
+    return training->SaveAgain();
   }
   if (!ChangesGradients(before, spec)) return training->Explain(Make(step, spec, by, training));
   RETURN_IF_ERROR(BeginChange());
@@ -140,6 +143,7 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Cha
       for_workers ? absl::make_optional(GradientSettingsOf(spec, run_->settings.changes())) : absl::nullopt, by));
   training->SetBatchSize(spec.input().batch_size());
   NoteChange(step);
+  by_hook_ = by == ChangedBy::kHook;
   if (by == ChangedBy::kHook) return absl::OkStatus();
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;

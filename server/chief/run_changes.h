@@ -52,6 +52,8 @@ class RunChanges {
   void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;
+  // A hook has made the newest change of settings.
+  bool by_hook_ ABSL_GUARDED_BY(run_->change_mutex) = false;
   // The changes of settings since the start of this life.
   int64_t changes_ ABSL_GUARDED_BY(run_->change_mutex) = 0;
 };

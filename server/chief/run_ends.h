@@ -24,8 +24,8 @@ class RunEnds {
   // goodbye are waited for two seconds, and cluster.linger_seconds are stayed for those that start after the end;
   // RequestStop ends that. Errors of saving: those of the files, or DeadlineExceeded when the disk has not taken the
   // step within checkpoint.stop_seconds of RequestStop. After that one end the process: destroying the chief would wait
-  // for the disk. FailedPrecondition when another chief was found to have taken over the logdir, or a worker showed that
-  // it is the wrong one (run_identity.h): nothing is saved there any more.
+  // for the disk. FailedPrecondition when another chief was found to have taken over the logdir, or a worker showed
+  // that it is the wrong one (run_identity.h): nothing is saved there any more.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return; callable from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);

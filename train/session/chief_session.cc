@@ -170,9 +170,7 @@ absl::Status ChiefSession::AssignAs(ChangedBy by, absl::Span<const NamedTensor> 
   return host_.chief()->changes()->Assign(values, by);
 }
 
-absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() {
-  return host_.chief()->sessions()->GetRunSpec().spec();
-}
+absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() { return host_.chief()->sessions()->GetRunSpec().spec(); }
 
 absl::StatusOr<std::vector<std::string>> ChiefSession::Uninitialized() { return std::vector<std::string>(); }
 
