@@ -274,6 +274,7 @@ TEST_F(GraphActionsTrainTest, TransformsOfTheOpStay) {
   const WorkloadFactory fed = WorkloadFactoryOf(Options().session);
   const auto batches = std::make_shared<Workload>(fed(options_.session.op.spec).value());
   options_.feed_fn = [batches](int64_t step, int64_t slot) { return batches->batches->Get(step, slot); };
+  options_.session.logdir = "fed";
   EXPECT_EQ(TrainWell(), 2.0);
   EXPECT_EQ(transformed, 2) << "once, with a feed_fn, too";
 }

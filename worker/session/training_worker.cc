@@ -34,8 +34,8 @@ TrainingWorker::TrainingWorker(const Options& options, ChiefClient* client)
     : name_(options.name),
       make_workload_(options.make_workload),
       observer_(options.observer),
-      loop_(LoopOptions(&session_, [this](const v1::GradientSettings& settings) { return Adapt(settings); },
-                        options.observer)),
+      loop_(LoopOptions(
+          &session_, [this](const v1::GradientSettings& settings) { return Adapt(settings); }, options.observer)),
       session_(SessionOptions(options, &loop_), client) {}
 
 absl::Status TrainingWorker::Run() {
