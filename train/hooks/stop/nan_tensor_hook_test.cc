@@ -33,7 +33,7 @@ TEST(NanTensorHookTest, ALossThatIsNaNIsAnError) {
   ASSERT_TRUE(run.Run(2).ok());
   EXPECT_EQ(run.Run(), absl::InvalidArgumentError("hook NanTensorHook: loss is NaN at global step 3"));
   EXPECT_EQ(run.base().newest(), 3);
-  EXPECT_TRUE(run.base().closed());
+  EXPECT_TRUE(run.base().stopped() && !run.base().closed());
 }
 
 TEST(NanTensorHookTest, OrAWarningAndAGoodEnd) {
