@@ -44,6 +44,13 @@ void Ledger::Learn(bool durable) {
                        std::equal(before.assignments.begin(), before.assignments.end(), changes.assignments.begin());
   part.assignments.resize(extends ? before.assignments.size() : 0);
   present_ = Know(part);
+  if (changes.assignments.size() > recorded_.assignments.size() && !recorded_.assignments.empty()) {
+    // The newest on record may be one that failed when the disk did not say whether it has it. It was not made, and
+    // the next write of the record drops it; hooks go on before that.
+    RunChanges without = recorded_;
+    without.assignments.pop_back();
+    Know(WithExpected(std::move(without)));
+  }
   for (size_t i = part.assignments.size(); i < changes.assignments.size(); ++i) {
     part.assignments.push_back(changes.assignments[i]);
     present_ = Know(part);

@@ -25,7 +25,7 @@ namespace simulation {
 // Follows the end and the changes in a run's record, and knows which values workers may compute with. They are the
 // values of an undisturbed run with the changes that are, or once were, on the record, because a chief that is killed
 // may drop the newest change. What hooks change is on the record only with the next checkpoint, so the hooks announce
-// it.
+// it. The newest assignment on the record may be one that failed, so what hooks change then may be without it.
 class Ledger {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
@@ -81,7 +81,6 @@ class Ledger {
   const std::string logdir_;
   config::v1::RunSpec config_;
   const RunRules rules_;
-  // Runs with fewer assignments precede runs with more.
   std::vector<std::unique_ptr<const Reference>> known_;
   const Reference* present_ = nullptr;
   RunChanges recorded_;
