@@ -60,7 +60,8 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
   }
   continued_ = continued_ || finished_;
   ledger_.set_config(config);
-  ledger_.Restart();
+  ledger_.Restart(chief);
+  announced_by_ = nullptr;
   const auto& assignments = ledger_.present().changes().assignments;
   const auto known = static_cast<int64_t>(acknowledged_assignments_.size());
   if (!taken_over_ &&
@@ -182,23 +183,27 @@ void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedT
   if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
 }
 
-void Judge::OnHookAssigns(const RunChanges::Assignment& assignment) {
+void Judge::OnHookAssigns(Process* chief, const RunChanges::Assignment& assignment) {
   hook_assignments_.push_back(assignment);
-  announced_ = ledger_.Expect(assignment);
+  const bool news = ledger_.Expect(chief, assignment);
+  if (ledger_.Serves(chief)) announced_by_ = news ? chief : nullptr;
 }
 
-void Judge::OnHookChanges(int64_t step, const RunChanges::Settings& settings) {
-  announced_ = ledger_.Expect(step, settings);
+void Judge::OnHookChanges(Process* chief, int64_t step, const RunChanges::Settings& settings) {
+  const bool news = ledger_.Expect(chief, step, settings);
+  if (ledger_.Serves(chief)) announced_by_ = news ? chief : nullptr;
 }
 
-void Judge::OnHookFailed() {
-  if (std::exchange(announced_, false)) ledger_.Retract();
+void Judge::OnHookFailed(Process* chief) {
+  if (announced_by_ != chief) return;
+  announced_by_ = nullptr;
+  ledger_.Retract();
 }
 
 void Judge::OnAssigned(Process* chief, bool by_hook) {
   if (by_hook) {
     // An assignment that a hook made in an earlier incarnation is not repeated.
-    if (announced_) ++acknowledged_;
+    if (announced_by_ == chief) ++acknowledged_;
     return;
   }
   ledger_.Learn();

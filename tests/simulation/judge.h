@@ -69,10 +69,10 @@ class Judge {
   // and need be on the disk only with the next checkpoint.
   void OnAssigned(Process* chief, bool by_hook);
   void OnChanged(Process* chief, const RunChanges::Settings& settings);
-  void OnHookAssigns(const RunChanges::Assignment& assignment);
-  void OnHookChanges(int64_t step, const RunChanges::Settings& settings);
+  void OnHookAssigns(Process* chief, const RunChanges::Assignment& assignment);
+  void OnHookChanges(Process* chief, int64_t step, const RunChanges::Settings& settings);
   // Nothing came of what a hook has announced last.
-  void OnHookFailed();
+  void OnHookFailed(Process* chief);
   void OnHooksSee(Process* chief, int64_t step);
   void OnHooksEnd(Process* chief, int64_t step);
   void OnWorkerEnded(Process* worker, const absl::Status& status);
@@ -148,7 +148,8 @@ class Judge {
   int64_t saved_assignments_ = 0;
   // All that hooks have ever announced.
   std::vector<RunChanges::Assignment> hook_assignments_;
-  bool announced_ = false;  // the newest announcement was news
+  // The chief that serves the present run, if the newest announcement of its hooks was news.
+  const Process* announced_by_ = nullptr;
   // The newest step that a chief has logged as saved.
   int64_t saved_step_ = -1;
   Instant last_progress_ = 0;

@@ -67,12 +67,21 @@ RunChanges Ledger::WithExpected(RunChanges changes) const {
   return changes;
 }
 
-void Ledger::Restart() {
+void Ledger::Restart(const Process* chief) {
+  if (chief_ != nullptr) earlier_[chief_] = present_->changes();
+  earlier_.erase(chief);
+  chief_ = chief;
   expected_ = RunChanges();
   Learn();
 }
 
-bool Ledger::Expect(const RunChanges::Assignment& assignment) {
+bool Ledger::Expect(const Process* chief, const RunChanges::Assignment& assignment) {
+  if (!Serves(chief)) {
+    RunChanges* const own = &earlier_.at(chief);
+    if (!absl::c_linear_search(own->assignments, assignment)) own->assignments.push_back(assignment);
+    Know(*own);
+    return false;
+  }
   Learn();
   if (absl::c_linear_search(present_->changes().assignments, assignment)) return false;
   expected_.assignments.push_back(assignment);
@@ -81,10 +90,16 @@ bool Ledger::Expect(const RunChanges::Assignment& assignment) {
   return true;
 }
 
-bool Ledger::Expect(int64_t step, const RunChanges::Settings& settings) {
+bool Ledger::Expect(const Process* chief, int64_t step, const RunChanges::Settings& settings) {
+  const std::pair<int64_t, RunChanges::Settings> change(step, settings);
+  if (!Serves(chief)) {
+    RunChanges* const own = &earlier_.at(chief);
+    if (!(own->settings.back().second == settings)) own->settings.push_back(change);
+    Know(*own);
+    return false;
+  }
   Learn();
   const auto& present = present_->changes().settings;
-  const std::pair<int64_t, RunChanges::Settings> change(step, settings);
   // The chief does not record a change to the settings that there are.
   if (present.back().second == settings || absl::c_linear_search(present, change)) return false;
   expected_.settings.push_back(change);

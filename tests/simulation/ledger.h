@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,12 +38,16 @@ class Ledger {
   void set_config(const config::v1::RunSpec& config) { config_ = config; }
   // Reads the record as a starting chief would. Unless `durable`, a power cut may lose it, so its end does not count.
   void Learn(bool durable = true);
-  // Another incarnation of the chief serves: what hooks have announced to earlier ones and no record has is lost.
-  void Restart();
-  // A hook is about to make this change. Returns false if the present run has it already.
-  bool Expect(const RunChanges::Assignment& assignment);
-  bool Expect(int64_t step, const RunChanges::Settings& settings);
-  // The newest such change that was not known was not made.
+  // Another incarnation of the chief serves: what hooks have announced to earlier ones and no record has is lost. One
+  // that was taken over continues its own run with it, until it needs the disk.
+  void Restart(const Process* chief);
+  // True if it is the chief of the last Restart.
+  bool Serves(const Process* chief) const { return chief == chief_; }
+  // A hook of `chief` is about to make this change. Returns false if the present run has it already, or is another
+  // chief's.
+  bool Expect(const Process* chief, const RunChanges::Assignment& assignment);
+  bool Expect(const Process* chief, int64_t step, const RunChanges::Settings& settings);
+  // The newest change for which Expect returned true was not made.
   void Retract();
   // The earliest end that was ever recorded; kNoEnd without one.
   int64_t recorded_end() const { return recorded_end_; }
@@ -87,6 +92,9 @@ class Ledger {
   // The changes that hooks have announced, in order, without the settings at step 0.
   RunChanges expected_;
   bool expects_settings_ = false;  // the newest is a change of settings
+  const Process* chief_ = nullptr;
+  // The runs of earlier chiefs, some of which were taken over.
+  std::map<const Process*, RunChanges> earlier_;
   int64_t recorded_end_ = kNoEnd;
   bool finished_ = false;
 };

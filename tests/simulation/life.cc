@@ -219,11 +219,13 @@ Process* Life::StartChiefProcess(Host* host, const std::string& name, ChiefRole 
   program.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
     judge_.OnRead(reader, step, values);
   };
-  program.on_hook_assigns = [this](const RunChanges::Assignment& assignment) { judge_.OnHookAssigns(assignment); };
-  program.on_hook_changes = [this](int64_t step, const RunChanges::Settings& settings) {
-    judge_.OnHookChanges(step, settings);
+  program.on_hook_assigns = [this](Process* chief, const RunChanges::Assignment& assignment) {
+    judge_.OnHookAssigns(chief, assignment);
   };
-  program.on_hook_failed = [this] { judge_.OnHookFailed(); };
+  program.on_hook_changes = [this](Process* chief, int64_t step, const RunChanges::Settings& settings) {
+    judge_.OnHookChanges(chief, step, settings);
+  };
+  program.on_hook_failed = [this](Process* chief) { judge_.OnHookFailed(chief); };
   program.on_assigned = [this](Process* chief, bool by_hook) {
     judge_.OnAssigned(chief, by_hook);
     if (!by_hook || !std::exchange(kills_after_assignment_, false)) return;

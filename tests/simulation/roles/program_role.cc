@@ -150,9 +150,9 @@ class AssigningHook : public train::Hook {
     RunChanges::Assignment assignment;
     assignment.step = step;
     for (const train::NamedTensor& value : values) assignment.variables.push_back(value.name);
-    if (!process_->ghost()) role_.on_hook_assigns(assignment);
+    if (!process_->ghost()) role_.on_hook_assigns(process_, assignment);
     const absl::Status assigned = context.session().Assign(values);
-    if (!assigned.ok() && !process_->ghost()) role_.on_hook_failed();
+    if (!assigned.ok() && !process_->ghost()) role_.on_hook_failed(process_);
     if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
     // A disk fault may be transient, so another session tries again.
     const bool ends =
@@ -182,9 +182,9 @@ class ChangingHook : public train::Hook {
     const int64_t step = run.result.global_step;
     if (!GatesAt(step)) return absl::OkStatus();
     const RunChanges::Settings settings = DrawSettings(static_cast<uint64_t>(step));
-    if (!process_->ghost()) role_.on_hook_changes(step, settings);
+    if (!process_->ghost()) role_.on_hook_changes(process_, step, settings);
     const absl::Status changed = ChangeTo(role_.chief.config, settings, &context.session());
-    if (!changed.ok() && !process_->ghost()) role_.on_hook_failed();
+    if (!changed.ok() && !process_->ghost()) role_.on_hook_failed(process_);
     if (WasNotHeld(changed) && !process_->ghost()) role_.on_wrong(process_, std::string(changed.message()));
     const bool ends = absl::IsCancelled(changed) || absl::IsOutOfRange(changed) || absl::IsFailedPrecondition(changed);
     if (!changed.ok() && !ends) return absl::UnavailableError(changed.message());

@@ -61,9 +61,9 @@ struct ProgramRole {
   // Callbacks, called by the program's hooks and threads.
   OnRead on_read;
   // A hook is about to set variables, or to change settings at this step. An earlier incarnation may have done it.
-  std::function<void(const RunChanges::Assignment&)> on_hook_assigns;
-  std::function<void(int64_t step, const RunChanges::Settings&)> on_hook_changes;
-  std::function<void()> on_hook_failed;
+  std::function<void(Process*, const RunChanges::Assignment&)> on_hook_assigns;
+  std::function<void(Process*, int64_t step, const RunChanges::Settings&)> on_hook_changes;
+  std::function<void(Process*)> on_hook_failed;
   // The program knows that variables were set.
   std::function<void(Process*, bool by_hook)> on_assigned;
   // A thread of the program knows that the run has these settings.
