@@ -167,7 +167,11 @@ absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> name
 absl::Status ChiefSession::AssignAs(ChangedBy by, absl::Span<const NamedTensor> tensors) {
   std::vector<AssignedValue> values;
   for (const NamedTensor& tensor : tensors) values.push_back({tensor.name, tensor.value});
-  return host_.chief()->changes()->Assign(values, by);
+  return result_.Explain(host_.chief()->changes()->Assign(values, by));
+}
+
+absl::Status ChiefSession::ChangeAs(ChangedBy by, const SettingsChange& change) {
+  return result_.Explain(host_.chief()->changes()->ChangeSettings(change, by));
 }
 
 absl::StatusOr<config::v1::RunSpec> ChiefSession::Settings() { return host_.chief()->sessions()->GetRunSpec().spec(); }
@@ -193,7 +197,7 @@ absl::Status ChiefSession::RequestFinish(const std::string& reason, const v1::Se
   TakeStop();
   absl::Status status = host_.chief()->ends()->RequestFinish(reason, last_state);
   if (status.ok() || absl::IsUnknown(status)) result_.RequestFinish();
-  return status;
+  return result_.Explain(std::move(status));
 }
 
 absl::Status ChiefSession::AwaitEnd() {

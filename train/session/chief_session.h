@@ -47,9 +47,7 @@ class ChiefSession : public Session, public StepGate {
   bool is_chief() const override { return true; }
   absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override { return AssignAs(ChangedBy::kProgram, values); }
-  absl::Status ChangeSettings(const SettingsChange& change) override {
-    return host_.chief()->changes()->ChangeSettings(change);
-  }
+  absl::Status ChangeSettings(const SettingsChange& change) override { return ChangeAs(ChangedBy::kProgram, change); }
   absl::StatusOr<config::v1::RunSpec> Settings() override;
   absl::StatusOr<std::vector<std::string>> Uninitialized() override;
   absl::StatusOr<std::string> Save() override;
@@ -65,9 +63,7 @@ class ChiefSession : public Session, public StepGate {
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override {
     return AssignAs(ChangedBy::kHook, values);
   }
-  absl::Status ChangeByHook(const SettingsChange& change) override {
-    return host_.chief()->changes()->ChangeSettings(change, ChangedBy::kHook);
-  }
+  absl::Status ChangeByHook(const SettingsChange& change) override { return ChangeAs(ChangedBy::kHook, change); }
   v1::SessionState restored() const override;
   absl::Status failure() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,7 +82,9 @@ class ChiefSession : public Session, public StepGate {
   // `last_state` may be null.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
-  // A part of this process cannot continue: stops the run. Run and Close return the first such error.
+  absl::Status ChangeAs(ChangedBy by, const SettingsChange& change);
+  // A part of this process cannot continue: stops the run. Run, Close and changes or ends of the run return the first
+  // such error.
   void Fail(absl::Status why);
   // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.
   void EndIfWorkerHangs();

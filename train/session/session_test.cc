@@ -109,6 +109,10 @@ TEST_F(SessionTest, FailingCheckpointStopsTheRun) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the checkpoint of step 3: "));
   EXPECT_TRUE(session->ShouldStop());
+  // A hook that asks at this moment does not take the failure for a stop of the process.
+  EXPECT_EQ(session->Assign({}), status);
+  EXPECT_EQ(session->ChangeLearningRate(0.5f), status);
+  EXPECT_EQ(session->RequestStop("a hook"), status);
   EXPECT_EQ(session->Close(), status);
   EXPECT_FALSE(Record().finished());
   EXPECT_FALSE(Record().has_end());
