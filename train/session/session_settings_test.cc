@@ -243,6 +243,7 @@ TEST_P(SessionChangesTest, NoStepIsComputedWithoutAChangeThatMayBeOnRecord) {
   logdir_ = "unknown";
   {
     const auto session = OpenChief();
+    ASSERT_TRUE(session->Save().ok()) << "of step 0; a first checkpoint that fails stops the session";
     RunTo(session.get(), 5);
     fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
     EXPECT_TRUE(absl::IsInternal(session->ChangeSettings(Change())));
