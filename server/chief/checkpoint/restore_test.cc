@@ -225,8 +225,9 @@ TEST_F(RestoreTest, AWarmStartFromARunWithoutTheModelsVariablesIsRefused) {
   const absl::Status status = Restore().status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(
-      status.message(),
-      "checkpoint.warm_start: logs/model.ckpt-0 has none of the model's variables that are to be loaded, x for one");
+      std::string(status.message()),
+      "checkpoint.warm_start: logs/model.ckpt-0 has none of the model's variables that are to be loaded, x for one; "
+      "it has global_step, w, w/Momentum");
 }
 
 }  // namespace
