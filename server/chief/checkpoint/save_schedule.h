@@ -38,10 +38,14 @@ class SaveSchedule {
   // Whether a run whose last step is `step` is to be saved now.
   bool TakeDue(absl::Time now, int64_t step);
   // A snapshot of `step` is on its way, with this fingerprint of what the run's followers have come to.
-  void OnSnapshot(int64_t step, size_t followers) { newest_ = {step, followers}; }
-  // The newest snapshot is of `step`, but the followers have gone on since.
+  void OnSnapshot(int64_t step, size_t followers) {
+    several_ = newest_.first == step && (several_ || newest_.second != followers);
+    newest_ = {step, followers};
+  }
+  // The newest snapshot is of `step`, but the followers have gone on since, or between two snapshots of it: the later
+  // may have been dropped because the earlier was being written.
   bool FollowersWentOn(int64_t step, size_t followers) const {
-    return newest_.first == step && newest_.second != followers;
+    return newest_.first == step && (several_ || newest_.second != followers);
   }
   // `step`, the run's newest, is saved as `prefix`.
   void OnSaved(int64_t step, std::string prefix);
@@ -60,6 +64,7 @@ class SaveSchedule {
   absl::Time due_;
   int64_t saved_step_ = -1;
   std::pair<int64_t, size_t> newest_{-1, 0};
+  bool several_ = false;  // snapshots of that step differ
   std::string checkpoint_;
   absl::Time deadline_ = absl::InfiniteFuture();
   Backoff delays_;

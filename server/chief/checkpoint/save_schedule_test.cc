@@ -85,6 +85,10 @@ TEST(SaveScheduleTest, KnowsWhetherFollowersWentOnSinceTheNewestSnapshot) {
   EXPECT_FALSE(schedule.FollowersWentOn(5, 1));
   EXPECT_TRUE(schedule.FollowersWentOn(5, 2));
   EXPECT_FALSE(schedule.FollowersWentOn(6, 2)) << "it is of another step";
+  schedule.OnSnapshot(5, 2);
+  EXPECT_TRUE(schedule.FollowersWentOn(5, 2)) << "the checkpoint may be of the first";
+  schedule.OnSnapshot(6, 2);
+  EXPECT_FALSE(schedule.FollowersWentOn(6, 2));
 }
 
 }  // namespace
