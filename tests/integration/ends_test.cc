@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/tests/testing/test_cluster.h"
@@ -41,7 +42,7 @@ class EndingModel : public Model {
     v1::Summary::Value* const value = summary.add_value();
     value->set_tag(absl::StrCat("slot/", key.slot));
     value->set_simple_value(static_cast<float>(key.step));
-    sink->OnSummary(summary);
+    RETURN_IF_ERROR(sink->OnSummary(summary));
     if (key.step == step_ && key.slot == slot_) sink->RequestStop();
     return model_->ComputeGradients(values, batch, key, sink);
   }
