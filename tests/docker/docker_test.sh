@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real cluster in containers: a chief and three workers on a private network, of which one worker is killed, one loses
-# its network and the chief is killed, then gets another logdir, and all are stopped and started again, in mid-run. The final checkpoint has to be that of one process without
-# a socket, bit for bit. The last line is "N passed, N failed". Everything made here is removed again.
+# its network and the chief is killed, then gets another logdir, and all are stopped and started again, in mid-run. The
+# final checkpoint has to be that of one process without a socket, bit for bit. The last line is
+# "N passed, N failed". Everything made here is removed again.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image, whatever the host is
 set -euo pipefail
 
@@ -146,7 +147,7 @@ compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${wor
 chief="$(container chief)"
 workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
 # However fast this machine is, the run lasts as long as what is done to it.
-docker update --cpus 0.4 "${workers[@]}" >/dev/null
+docker update --cpus 0.25 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
 check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
@@ -222,6 +223,7 @@ compose start >/dev/null 2>&1
 check "it resumes from that step" wait_for 60 restored "${stopped:-0}"
 check "and trains" wait_for 60 step_is_at_least $((stopped + 10))
 
+docker update --cpus 2 "${workers[@]}" >/dev/null
 check "every container ends when the last step is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
 for id in "${chief}" "${workers[@]}"; do
   check "$(state "${id}" .Name) ended with 0" [ "$(state "${id}" .State.ExitCode)" == 0 ]
