@@ -213,11 +213,20 @@ class SupervisorTest(unittest.TestCase):
             self.check(["create input_steps=4", "managed %d" % count, "should_stop"])
 
     def test_a_thread_ends_it(self):
-        for end in ("fail", "range", "stop"):
+        for end in ("range", "stop"):
             for calls in (1, 3):
                 with self.subTest((end, calls)):
                     self.check(["create", "prepare", "loop calls=%d end=%s" % (calls, end), "wait", "should_stop",
                                 "stop", "close"])
+
+    def test_a_thread_that_fails(self):
+        """On purpose otherwise: a failed session says so when it is closed, too."""
+        for calls in (1, 3):
+            with self.subTest(calls):
+                mine, others = self.both(["create", "prepare", "loop calls=%d end=fail" % calls, "wait", "should_stop",
+                                          "stop", "close"])
+                self.assertEqual((mine[-2], others[-2]), ("INTERNAL", ("INTERNAL",)))
+                self.assertEqual((mine[-1], others[-1]), ("INTERNAL", ("OK",)))
 
     def test_threads_of_one_error(self):
         mine = self.check(["create", "prepare", "loop calls=2 end=fail", "loop calls=1000000 end=ok", "wait", "stop"])

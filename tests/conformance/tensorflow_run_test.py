@@ -126,15 +126,15 @@ class RunTest(unittest.TestCase):
                     starts.append(event.step)
                 elif event.session_log.status == tf1.SessionLog.CHECKPOINT:
                     saved.append((event.step, os.path.basename(event.session_log.checkpoint_path)))
-        self.assertEqual(starts, [0, 12])
+        self.assertEqual(starts, [0, 13])
         # Steps so short leave out some that came while another was being written.
         self.assertEqual(saved, [(step, "model.ckpt-%d" % step) for step, _ in saved])
         self.assertEqual([step for step, _ in saved if step in (12, 20)], [12, 20])
         self.assertLessEqual({step for step, _ in saved}, {0, 5, 10, 12, 15, 20})
         accumulator = event_accumulator.EventAccumulator(self.logdir)
         accumulator.Reload()
-        # TensorBoard forgets what has the step of a START, as with TensorFlow's own files.
-        self.assertEqual([s.step for s in accumulator.Scalars("loss")], [s for s in range(1, 21) if s != 12])
+        # TensorBoard forgets what has the step of a START, or a later one.
+        self.assertEqual([s.step for s in accumulator.Scalars("loss")], list(range(1, 21)))
         rates = accumulator.Scalars("global_step/sec")
         self.assertTrue(rates and all(r.value > 0 for r in rates))
 
