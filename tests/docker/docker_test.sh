@@ -147,7 +147,7 @@ compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${wor
 chief="$(container chief)"
 workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
 # However fast this machine is, the run lasts as long as what is done to it.
-docker update --cpus 0.25 "${workers[@]}" >/dev/null
+docker update --cpus 0.1 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
 check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
