@@ -115,6 +115,8 @@ live() {
   local role="$1" number="$2" signal="$3" meaning="$4" what="SIG$3 to $1" before
   logdir="${WORK}/$1-$2" port="${WORK}/$1-$2.port" log="${WORK}/$1-$2.log"
   "begin_${role}"
+  # The first one may still be under way.
+  await "${role} has a checkpoint" 20 saved_beyond "${logdir}" -1
   before="$(newest "${logdir}")"
   case "${meaning}" in
     stops)
