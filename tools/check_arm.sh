@@ -14,10 +14,14 @@ for program in aarch64-linux-gnu-g++ qemu-aarch64; do
 done
 ln -s /usr/include/hwy "${folder}/hwy" # Headers alone, for whichever processor.
 ln -s "${PWD}" "${folder}/lockstep"
-aarch64-linux-gnu-g++ -std=c++17 -O2 -ffp-contract=off -static -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I. \
-  -o "${folder}/kernel_digests" tests/kernels/kernel_digests.cc \
-  kernels/{elementwise,math,normal_numbers,normalize,philox_blocks,portable_math,portable_powf,rounding,update_rules}.cc \
-  kernels/{nn/{activation,batch_norm,dropout,layer_norm,losses,pool},products/{convolution,gemm},vectors/target}.cc
+mkdir "${folder}/objects"
+flags=(-std=c++17 -O2 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I"${PWD}")
+sources=(tests/kernels/kernel_digests.cc
+  kernels/{products/{convolution,gemm},nn/{activation,batch_norm,dropout,layer_norm,losses,pool},vectors/target}.cc
+  kernels/{elementwise,math,normal_numbers,normalize,philox_blocks,portable_math,portable_powf,rounding,update_rules}.cc)
+printf '%s\0' "${sources[@]/#/${PWD}/}" |
+  (cd "${folder}/objects" && xargs -0 -P "$(nproc)" -n 1 aarch64-linux-gnu-g++ "${flags[@]}" -c)
+aarch64-linux-gnu-g++ -static -o "${folder}/kernel_digests" "${folder}"/objects/*.o
 qemu-aarch64 "${folder}/kernel_digests" >"${folder}/digests" 2>"${folder}/target"
 grep -qx NEON "${folder}/target" || { cat "${folder}/target" >&2; exit 1; }
 diff tests/kernels/digests.txt "${folder}/digests"
