@@ -27,13 +27,6 @@ start_worker() {
   pids+=("${PID}")
 }
 
-# ends WHAT CODE PID
-ends() {
-  local code=0
-  wait "$3" || code=$?
-  expect "$1" "$2" "${code}"
-}
-
 # await_step N CHIEF
 await_step() {
   until [[ -s "${WORK}/run/checkpoint" ]] && (($(sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${WORK}/run/checkpoint") >= $1)); do

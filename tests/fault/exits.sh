@@ -7,28 +7,12 @@ readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
 
-# start LOG PROGRAM ARGUMENTS...: sets PID.
-start() {
-  local log="$1"
-  shift
-  "$@" >"${log}" 2>&1 &
-  PID=$!
-  pids+=("${PID}")
-}
-
 # start_chief LOG FLAGS...: on a port that it writes to ${WORK}/port; sets PID and MASTER.
 start_chief() {
   rm -f "${WORK}/port"
   start "$1" "${CHIEF}" "${CONFIG}" --listen=127.0.0.1:0 --port_file="${WORK}/port" "${@:2}"
   while [[ ! -s "${WORK}/port" ]] && kill -0 "${PID}" 2>/dev/null; do sleep 0.02; done
   MASTER="grpc://127.0.0.1:$(cat "${WORK}/port" 2>/dev/null)"
-}
-
-# ends WHAT CODE PID
-ends() {
-  local code=0
-  wait "$3" || code=$?
-  expect "$1" "$2" "${code}"
 }
 
 global_step() {

@@ -18,6 +18,22 @@ expect() {
   failures=$((failures + 1))
 }
 
+# start LOG PROGRAM ARGUMENTS...: sets PID.
+start() {
+  local log="$1"
+  shift
+  "$@" >"${log}" 2>&1 &
+  PID=$!
+  pids+=("${PID}")
+}
+
+# ends WHAT CODE PID
+ends() {
+  local code=0
+  wait "$3" || code=$?
+  expect "$1" "$2" "${code}"
+}
+
 # expect_said WHAT TEXT LOG
 expect_said() {
   grep -qF -- "$2" "$3" && return

@@ -10,15 +10,6 @@ source "$(dirname "$0")/expectations.sh"
 readonly ADDRESS="${WORK}/address"
 STEPS=0
 
-# start LOG PROGRAM ARGUMENTS...: sets PID.
-start() {
-  local log="$1"
-  shift
-  "$@" >"${log}" 2>&1 &
-  PID=$!
-  pids+=("${PID}")
-}
-
 # start_chief LOG LOGDIR FLAGS...: returns when it listens or has ended; sets PID.
 start_chief() {
   : >"$1"
@@ -26,13 +17,6 @@ start_chief() {
   await_said "listening on" "$1" "${PID}"
 }
 start_worker() { start "$1" "${WORKER}" --master="file:${ADDRESS}" --name="$2"; }
-
-# ends WHAT CODE PID
-ends() {
-  local code=0
-  wait "$3" || code=$?
-  expect "$1" "$2" "${code}"
-}
 
 # await_step N: until the run is beyond step N; sets STEPS.
 await_step() {

@@ -30,15 +30,6 @@ if ! mount --bind "${HOSTS}" /etc/hosts || ! mount --bind "${WORK}/nsswitch.conf
   exit 0
 fi
 
-# start LOG PROGRAM ARGUMENTS...: sets PID.
-start() {
-  local log="$1"
-  shift
-  "$@" >"${log}" 2>&1 &
-  PID=$!
-  pids+=("${PID}")
-}
-
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
 # start_chief LOG ADDRESS FLAGS...: sets PID and PORT.
@@ -53,13 +44,6 @@ global_step() {
   local step
   step="$("${LOCKSTEP}" status --master="$1" --json 2>/dev/null | sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
   echo "${step:-0}"
-}
-
-# ends WHAT CODE PID
-ends() {
-  local code=0
-  wait "$3" || code=$?
-  expect "$1" "$2" "${code}"
 }
 
 echo "a name that does not exist"

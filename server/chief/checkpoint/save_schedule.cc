@@ -3,15 +3,12 @@
 #include <utility>
 
 namespace lockstep {
-namespace {
 
 Backoff::Options RetryDelays() {
   Backoff::Options delays;
   delays.max = absl::Seconds(2);
   return delays;
 }
-
-}  // namespace
 
 bool MayPass(const absl::Status& status) {
   return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||

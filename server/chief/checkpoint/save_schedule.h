@@ -16,6 +16,8 @@ namespace lockstep {
 // Whether an error of the disk may be gone a moment later, such as an I/O error or a full disk; Unknown is one after
 // which nobody knows what the disk has (RunHistory).
 bool MayPass(const absl::Status& status);
+// Returns how long to wait before what such an error stopped is tried again.
+Backoff::Options RetryDelays();
 
 // When a run is to be saved, and what is saved. Pure: the time comes in, decisions go out.
 //

@@ -3,15 +3,6 @@
 #include "lockstep/server/chief/checkpoint/save_schedule.h"
 
 namespace lockstep {
-namespace {
-
-Backoff::Options RetryDelays() {
-  Backoff::Options delays;
-  delays.max = absl::Seconds(2);
-  return delays;
-}
-
-}  // namespace
 
 FinishRequest::FinishRequest(uint64_t seed) : delays_(RetryDelays(), seed) {}
 

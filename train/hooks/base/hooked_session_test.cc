@@ -95,6 +95,27 @@ class HookedSessionTest : public ::testing::Test {
     return options;
   }
 
+  // A hook does something after each step, which is seen as `act`. The next life has it of step 1 in its checkpoint,
+  // and does it after step 2 alone.
+  void ExpectNotMadeAgain(const std::function<void(RunContext&, const RunValues&)>& after_run, const std::string& act) {
+    FakeSession base;
+    RecordingHook a(&calls_, "a"), b(&calls_, "b");
+    a.after_run = after_run;
+    FakeSession::Options killed;
+    b.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
+    auto session = Open(&base, {&a, &b});
+    ASSERT_TRUE((*session)->Run(op_).ok());
+    EXPECT_THAT(base.acts(), ElementsAre(act + " 1"));
+
+    FakeSession next(killed);
+    b.after_run = nullptr;
+    session = Open(&next, {&a, &b});
+    ASSERT_TRUE((*session)->Run(op_).ok());
+    EXPECT_THAT(next.acts(), ElementsAre());
+    ASSERT_TRUE((*session)->Run(op_).ok());
+    EXPECT_THAT(next.acts(), ElementsAre(act + " 2"));
+  }
+
   std::vector<std::string> calls_;
   const TrainOp op_;
 };
@@ -387,43 +408,14 @@ TEST_F(HookedSessionTest, AnAssignThatTheCheckpointHasIsNotMadeAgain) {
   const auto assign = [](RunContext& context, const RunValues&) {
     ASSERT_TRUE(context.session().Assign({NamedFloats("w", {}, {7}).value()}).ok());
   };
-  FakeSession base;
-  RecordingHook a(&calls_, "a"), b(&calls_, "b");
-  a.after_run = assign;
-  FakeSession::Options killed;
-  b.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
-  auto session = Open(&base, {&a, &b});
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(base.acts(), ElementsAre("assign 1"));
-
-  FakeSession next(killed);
-  b.after_run = nullptr;
-  session = Open(&next, {&a, &b});
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(next.acts(), ElementsAre());
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(next.acts(), ElementsAre("assign 2"));
+  ExpectNotMadeAgain(assign, "assign");
 }
 
 TEST_F(HookedSessionTest, AChangeThatTheCheckpointHasIsNotMadeAgain) {
-  FakeSession base;
-  RecordingHook a(&calls_, "a"), b(&calls_, "b");
-  a.after_run = [](RunContext& context, const RunValues&) {
+  const auto change = [](RunContext& context, const RunValues&) {
     ASSERT_TRUE(context.session().ChangeLearningRate(0.5f).ok());
   };
-  FakeSession::Options killed;
-  b.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
-  auto session = Open(&base, {&a, &b});
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(base.acts(), ElementsAre("change 1"));
-
-  FakeSession next(killed);
-  b.after_run = nullptr;
-  session = Open(&next, {&a, &b});
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(next.acts(), ElementsAre());
-  ASSERT_TRUE((*session)->Run(op_).ok());
-  EXPECT_THAT(next.acts(), ElementsAre("change 2"));
+  ExpectNotMadeAgain(change, "change");
 }
 
 TEST_F(HookedSessionTest, HooksThatOnlyLookMayLagBySixtyFourSteps) {
