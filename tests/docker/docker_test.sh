@@ -45,7 +45,7 @@ trap 'exit 143' INT TERM
 
 say() { printf '%4ds %s\n' "${SECONDS}" "$*"; }
 
-# What cannot be done at all ends the test.
+# An obstacle that no check can pass ends the test.
 give_up() {
   say "FAILED: $*"
   compose logs --no-color --tail=30 2>/dev/null | cut -c1-300 || true

@@ -48,7 +48,7 @@ struct Flags {
   std::string loop = "supervisor";
   std::string fail = "none";
   std::string when;
-  // How long a worker waits for a chief that has gone; 0: the default.
+  // A worker waits this long for a chief that has gone; 0: the default.
   int64_t wait_seconds = 0;
 };
 
