@@ -86,8 +86,8 @@ class SummariesTest(unittest.TestCase):
 
     def check_workers(self, events, printed):
         """Each summary that a worker was told is accepted, at the step that it gave."""
+        self.assertTrue(any(printed), "no worker wrote a summary")
         for index, lines in enumerate(printed):
-            self.assertGreater(len(lines), 0)
             accepted = collections.defaultdict(list)
             for line in lines:
                 kind, step = line.split()

@@ -68,4 +68,9 @@ void SimulatedClock::AwaitWaiters(int count) {
   while (static_cast<int>(waiters_.size()) < count) waiters_changed_.Wait(&mutex_);
 }
 
+int SimulatedClock::waiters() {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(waiters_.size());
+}
+
 }  // namespace lockstep

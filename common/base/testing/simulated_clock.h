@@ -28,6 +28,8 @@ class SimulatedClock : public Clock {
 
   // Blocks (in real time, no polling) until `count` threads wait for a deadline of this clock that has not come.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many threads wait for such a deadline now.
+  int waiters() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiter {
