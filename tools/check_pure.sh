@@ -24,15 +24,17 @@ pure=(
   server/rpc/step/step_pump
   server/sync/workers/deadline_queue
   server/sync/policy/deterministic
+  server/sync/policy/policy_factory
   server/sync/policy/slot_audit
   server/sync/policy/step_policy
   server/sync/policy/worker_ledger
-  server/sync/policy/slot_leases
+  server/sync/policy/slot_queue
   server/sync/policy/slot_map
   server/sync/machine/run_event
   server/sync/machine/step_machine
   server/sync/workers/step_rates
   server/sync/machine/sum_admission
+  server/sync/workers/token_leases
   server/sync/workers/worker_state
   worker/session/session_retries
   worker/session/worker_protocol

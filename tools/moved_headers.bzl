@@ -154,7 +154,7 @@ MOVED_HEADERS = {
     "server/sync/deadline_queue.h": "server/sync/workers/deadline_queue.h",
     "server/sync/flat_set.h": "server/sync/workers/flat_set.h",
     "server/sync/local_shard.h": "server/sync/shard/local_shard.h",
-    "server/sync/slot_leases.h": "server/sync/policy/slot_leases.h",
+    "server/sync/slot_leases.h": "server/sync/policy/slot_queue.h",
     "server/sync/slot_map.h": "server/sync/policy/slot_map.h",
     "server/sync/step_machine.h": "server/sync/machine/step_machine.h",
     "server/sync/step_rates.h": "server/sync/workers/step_rates.h",

@@ -122,7 +122,7 @@ def draw_chief(picture):
     picture.box(264, 178, 136, 44, 'StepMachine', style='pure')
     picture.box(412, 178, 136, 44, 'StepPolicy', style='pure')
     picture.box(264, 232, 136, 44, 'WorkerState', style='pure')
-    picture.box(412, 232, 136, 44, 'SlotLeases', style='pure')
+    picture.box(412, 232, 136, 44, 'SlotQueue', style='pure')
     picture.box(264, 286, 284, 42, 'delivery', 'in process · streamed · mapped')
 
     picture.room(578, 58, 192, 282, 'server/chief', 'the run')

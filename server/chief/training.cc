@@ -12,6 +12,7 @@
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/kernels/rounding.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
+#include "lockstep/server/sync/policy/policy_factory.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 
 namespace lockstep {
@@ -100,8 +101,9 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   shard.norms_every_steps = training->summaries_.norms_every_steps();
   shard.skips_non_finite = training->options_.config.training().skip_non_finite();
   const int64_t slots = training->options_.config.training().replicas_to_aggregate();
-  training->sync_ = std::make_unique<SyncReplicas>(training->SyncOptions(),
-                                                   std::make_unique<LocalShard>(training->store_.get(), slots, shard));
+  training->sync_ = std::make_unique<SyncReplicas>(
+      training->SyncOptions(), std::make_unique<LocalShard>(training->store_.get(), slots, shard),
+      NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step()));
   if (training->checkpoint_writer_ != nullptr && !checkpoint) training->SaveIfRoom();
   training->CreateReads(read_memory);
   if (training->finished()) training->EndLog(absl::OkStatus());
@@ -167,8 +169,6 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.log = log_.get();
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
   sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());
-  if (options_.config.has_audit()) sync.audit = options_.config.audit();
-  sync.seed = options_.config.training().seed();
   sync.machine.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;
   if (options_.config.training().end_on_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kEnds;
   if (options_.config.training().skip_non_finite()) sync.non_finite = SyncReplicas::Options::NonFinite::kSkipsStep;

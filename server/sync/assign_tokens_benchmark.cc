@@ -38,7 +38,7 @@ void AssignTokens(benchmark::State& state) {
   options.machine.total_steps = 10;
   RunEvents ignored;
   options.events = &ignored;
-  SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots));
+  SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots), FramePolicy(slots));
   std::vector<std::unique_ptr<FrameWorker>> connected;
   for (int64_t i = 1; i <= workers; ++i) {
     connected.push_back(std::make_unique<FrameWorker>(i, kGeneration, [&](std::shared_ptr<StepListener> listener) {
@@ -64,7 +64,7 @@ class SimulatedSteps {
     options.generation = kGeneration;
     options.total_steps = std::numeric_limits<int64_t>::max();
     DeterministicPolicy::Options policy;
-    policy.leases.slots = slots;
+    policy.queue.slots = slots;
     machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, 0), 0);
     for (int64_t session = 1; session <= workers; ++session) {
       machine_->OnConnected(session, "worker", now_);

@@ -44,7 +44,8 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     options.machine.total_steps = 100;
     options.old_version_bytes = old_version_bytes;
     options.events = &events_;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1));
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1),
+                                           FramePolicy(/*slots=*/1));
     good_ = Connect(kGoodSession);
     ASSERT_TRUE(good_->Ask().ok());
   }

@@ -32,7 +32,8 @@ class SharedValuesTest : public testing::Test {
     options.machine.total_steps = 100;
     options.machine.lease = kLease;
     options.events = &events_;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots));
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots),
+                                           FramePolicy(slots, kLease));
   }
 
   std::unique_ptr<FrameWorker> Connect(uint64_t session, ValuePath path = ValuePath::kShared) {

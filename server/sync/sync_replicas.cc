@@ -8,7 +8,6 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
-#include "lockstep/server/sync/policy/deterministic.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
@@ -17,22 +16,6 @@ namespace {
 StepMachine NewMachine(StepMachine::Options options, std::unique_ptr<StepPolicy> policy, const StepShard& shard) {
   options.max_partial_sums = shard.max_partial_sums();
   return StepMachine(options, std::move(policy), shard.step());
-}
-
-std::unique_ptr<StepPolicy> NewPolicy(const SyncReplicas::Options& options, const StepShard& shard) {
-  DeterministicPolicy::Options policy;
-  policy.leases.slots = options.machine.slots;
-  policy.leases.lease = options.machine.lease;
-  if (options.audit) {
-    policy.audit.enabled = true;
-    policy.audit.fraction = options.audit->fraction();
-    policy.audit.fails = options.audit->on_mismatch() == config::v1::AuditConfig::FAIL;
-    policy.audit.seed = options.seed;
-    for (const ParameterLayout::Variable& variable : shard.layout().variables()) {
-      if (variable.spec.trainable()) policy.audit.variables.push_back(variable.spec.name());
-    }
-  }
-  return std::make_unique<DeterministicPolicy>(policy, shard.step());
 }
 
 // The segments of the variables that the values are for.
@@ -48,10 +31,10 @@ std::vector<int> SegmentsOf(absl::Span<const AssignedValue> values, const Parame
 
 }  // namespace
 
-SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard)
+SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard, std::unique_ptr<StepPolicy> policy)
     : options_(std::move(options)),
       shard_(std::move(shard)),
-      machine_(NewMachine(options_.machine, NewPolicy(options_, *shard_), *shard_)),
+      machine_(NewMachine(options_.machine, std::move(policy), *shard_)),
       rates_(shard_->step(), options_.clock->Now()),
       pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.machine.slots)) {
   MutexLock lock(&mutex_);

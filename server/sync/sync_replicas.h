@@ -16,12 +16,12 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/config/v1/optimizer.pb.h"
-#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/commit_log.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
 #include "lockstep/server/sync/machine/step_machine.h"
+#include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/step_connection.h"
@@ -43,10 +43,6 @@ class SyncReplicas : private StepConnection::Owner {
     Clock* clock = nullptr;
     // Its max_partial_sums is the shard's.
     StepMachine::Options machine;
-    // What is computed twice and compared; nothing when absent.
-    absl::optional<config::v1::AuditConfig> audit;
-    // Which slots are audited depends on it.
-    uint64_t seed = 0;
     // What workers that hang may keep of old versions of the values; of two, however large they are.
     int64_t old_version_bytes = kOldVersionBytes;
     // Gets every update in order, and is asked for what snapshots are to hold; may be null.
@@ -60,7 +56,8 @@ class SyncReplicas : private StepConnection::Owner {
     RunEvents* events = nullptr;
   };
 
-  SyncReplicas(Options options, std::unique_ptr<StepShard> shard);
+  // `policy` is one for the shard's step.
+  SyncReplicas(Options options, std::unique_ptr<StepShard> shard, std::unique_ptr<StepPolicy> policy);
   // All connections must be closed, and none be used afterwards.
   ~SyncReplicas() override;
 

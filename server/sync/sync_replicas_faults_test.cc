@@ -37,7 +37,8 @@ struct TestRun {
     options.machine.slots = 2;
     options.machine.total_steps = 10;
     options.events = &events;
-    sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store.get(), /*slots=*/2));
+    sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store.get(), /*slots=*/2),
+                                          FramePolicy(/*slots=*/2));
     worker = Connect(1);
     EXPECT_TRUE(worker->Ask().ok());
     EXPECT_TRUE(worker->Push().ok());

@@ -98,7 +98,8 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     options.machine.lease = absl::Seconds(1);
     options.machine.snapshot_every_steps = 7;
     options.events = this;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_));
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_),
+                                           FramePolicy(slots_, absl::Seconds(1)));
   }
 
   // Returns true when the worker dies before the run is over.

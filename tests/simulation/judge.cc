@@ -525,7 +525,7 @@ void Judge::CheckSum() {
 }
 
 absl::Duration Judge::ProgressLimit() const {
-  // The limit of slot_leases.h before a slot has been measured.
+  // The limit of slot_queue.h before a slot has been measured.
   const int leases = measured_ ? 1 : 4;
   return leases * absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(450) +
          static_cast<double>(plan_.steps - 1) * plan_.rules.hook_time + StepLimit();

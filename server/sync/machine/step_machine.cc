@@ -17,7 +17,8 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
              : step > limit()     ? State::kHeld
                                   : State::kRunning),
       step_(step),
-      admission_(options.slots, options.max_partial_sums) {}
+      admission_(options.slots, options.max_partial_sums),
+      leases_(options.lease) {}
 
 void StepMachine::Update(uint64_t session, const WorkerState& worker) {
   using Phase = WorkerState::Phase;
@@ -28,8 +29,17 @@ void StepMachine::Update(uint64_t session, const WorkerState& worker) {
   policy_->Update(session, worker);
 }
 
+void StepMachine::Release(uint64_t session) {
+  if (const auto lease = leases_.Release(session)) policy_->OnReleased(*lease, /*expired=*/false);
+}
+
+void StepMachine::Resume(uint64_t session, absl::Time now) {
+  if (const TokenLease* const lease = leases_.Resume(session, now)) policy_->OnResumed(*lease);
+}
+
 void StepMachine::Remove(uint64_t session) {
   admission_.End(session, SlotBlock(), /*covers=*/false);
+  if (const auto lease = leases_.Remove(session)) policy_->OnReleased(*lease, /*expired=*/false);
   policy_->Remove(session);
   assigned_.erase(session);
   silent_.erase(session);
@@ -39,8 +49,9 @@ void StepMachine::Remove(uint64_t session) {
 
 void StepMachine::Assign(absl::Time now, StepEffects* effects) {
   if (!running()) return;
-  for (const StepPolicy::Assignment& assignment : policy_->Assign(now)) {
+  for (const StepPolicy::Assignment& assignment : policy_->Assign(leases_, now)) {
     WorkerState& worker = workers_.at(assignment.session);
+    leases_.Give(assignment.session, assignment.token, assignment.backup, now);
     worker.OnAssigned(assignment.token, now);
     Update(assignment.session, worker);
     effects->wake.push_back(assignment.session);
@@ -55,23 +66,30 @@ void StepMachine::Admit(absl::Time now, StepEffects* effects) {
   if (!admission_.any_waiting() || effects->commit) return;
   if (!running()) return RestartAdmission(effects);
   for (const uint64_t session : admission_.Admit()) {
-    policy_->Resume(session, now);
+    Resume(session, now);
     effects->resume.push_back(session);
   }
 }
 
+bool StepMachine::AnyInTime(absl::Time now) const {
+  bool any = false;
+  leases_.ForEach([&](const TokenLease& lease) { any = any || (!lease.suspended && !policy_->IsSlow(lease, now)); });
+  return any;
+}
+
 void StepMachine::EndStall(absl::Time now, StepEffects* effects) {
-  if (!running() || effects->commit || !admission_.any_waiting() || policy_->AnyInTime(now)) return;
+  if (!running() || effects->commit || !admission_.any_waiting() || AnyInTime(now)) return;
   const uint64_t session = admission_.last_waiting();
   const WorkerState& worker = workers_.at(session);
   const StepToken& token = *worker.last_token();
   effects->events.push_back({RunEvent::kBlockDropped, token.step, worker.name(), "", {}, token.block});
   admission_.Drop(session);
-  policy_->Resume(session, now);
+  Resume(session, now);
   effects->resume.push_back(session);
 }
 
-void StepMachine::VoidAssigned() {
+void StepMachine::VoidTokens() {
+  leases_.Clear();
   for (const uint64_t session : FlatSet<uint64_t>(assigned_)) {
     WorkerState& worker = workers_.at(session);
     worker.OnVoided();
@@ -102,7 +120,7 @@ StepEffects StepMachine::OnDisconnected(uint64_t session, absl::Time now) {
 }
 
 void StepMachine::OnHeartbeat(uint64_t session, absl::Time now) {
-  policy_->Renew(session, now);
+  leases_.Renew(session, now);
   const auto it = workers_.find(session);
   if (it == workers_.end()) return;
   it->second.OnHeard(now);
@@ -111,7 +129,8 @@ void StepMachine::OnHeartbeat(uint64_t session, absl::Time now) {
 
 StepEffects StepMachine::OnTick(absl::Time now) {
   StepEffects effects;
-  for (const StepPolicy::Lease& lease : policy_->Expire(now)) {
+  for (const TokenLease& lease : leases_.Expire(now)) {
+    policy_->OnReleased(lease, /*expired=*/true);
     WorkerState& worker = workers_.at(lease.session);
     effects.events.push_back(
         {RunEvent::kLeaseEnded, lease.token.step, worker.name(), "", {}, lease.token.block, options_.lease});
@@ -160,7 +179,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
   } else {
     start.begins = worker.phase() != WorkerState::Phase::kPushing;
     RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
-    if (!resumed) policy_->Renew(session, now);
+    if (!resumed) leases_.Renew(session, now);
     start.wanted = running() && worker.contributed_step() == step_;
     if (start.wanted && (!frame.gradients.empty() || admission_.drops(session))) {
       const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
@@ -168,7 +187,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
       start.waits = verdict == SumAdmission::Verdict::kWait;
       if (start.waits) {
         worker.OnWait(now);
-        policy_->Suspend(session, now);
+        policy_->OnSuspended(leases_.Suspend(session, now));
       }
     }
     if (start.wanted) ++progress_.summing;
@@ -184,7 +203,7 @@ void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
 }
 
 void StepMachine::GiveUpIfDeserted(StepEffects* effects) {
-  if (!running() || effects->commit || progress_.summed || progress_.summing > 0 || policy_->AnyLease()) return;
+  if (!running() || effects->commit || progress_.summed || progress_.summing > 0 || !leases_.empty()) return;
   if (end_asked_) {
     effects->events.push_back({RunEvent::kEndsDeserted, step_});
     Complete(effects);
@@ -298,6 +317,11 @@ StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time no
   return effects;
 }
 
+void StepMachine::Cover(uint64_t session, const StepToken& token, absl::Time now) {
+  const auto lease = leases_.Release(session);
+  policy_->Cover(session, token, lease ? &*lease : nullptr, now);
+}
+
 void StepMachine::EndContribution(uint64_t session, const FrameResult& result, absl::Time now, StepEffects* effects) {
   WorkerState& worker = workers_.at(session);
   const StepToken token = *worker.last_token();
@@ -314,7 +338,7 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
     if (!effects->status.ok()) return;
   }
   const bool covers = running() && result.wanted;
-  if (covers) policy_->Cover(session, token, now);
+  if (covers) Cover(session, token, now);
   admission_.End(session, token.block, covers);
   const absl::Duration took = now - worker.token_time();
   const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new(), took});
@@ -330,7 +354,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   WorkerState& worker = workers_.at(session);
   if (result.any_new) worker.MarkNew();
   if (result.leave) {
-    policy_->Release(session);
+    Release(session);
     worker.OnLeave();
   } else if (result.end) {
     if (worker.phase() == WorkerState::Phase::kPushing) {
@@ -338,14 +362,14 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
     } else {
       effects.status = worker.OnAsk();
     }
-    if (effects.status.ok()) policy_->Release(session);
+    if (effects.status.ok()) Release(session);
   }
   Update(session, worker);
   if (ends && running()) Complete(&effects);
   CommitIfComplete(now, &effects);
   if (effects.commit) {
     // Its time counts; the commit voids all tokens.
-    if (!result.end && !result.leave && result.wanted) policy_->Cover(session, *worker.last_token(), now);
+    if (!result.end && !result.leave && result.wanted) Cover(session, *worker.last_token(), now);
   } else {
     Assign(now, &effects);
     GiveUpIfDeserted(&effects);
@@ -361,8 +385,8 @@ StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   ++step_;
   progress_ = Progress();
   contributors_.clear();
-  policy_->OnCommit(step_);
-  VoidAssigned();
+  policy_->OnCommit(step_, leases_);
+  VoidTokens();
   if (last) total_steps_ = std::min(total_steps_, step_);
   if (running()) Proceed(now, &effects);
   return effects;
@@ -404,8 +428,7 @@ StepEffects StepMachine::Stop() {
   StepEffects effects;
   if (running() || state_ == State::kHeld) state_ = State::kStopped;
   RestartAdmission(&effects);
-  policy_->OnCommit(step_);
-  VoidAssigned();
+  VoidTokens();
   return effects;
 }
 
@@ -422,8 +445,8 @@ StepEffects StepMachine::Finish() {
 void StepMachine::FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const {
   const WorkerState& worker = workers_.at(session);
   status->set_silent_seconds(absl::ToDoubleSeconds(now - worker.heard()));
-  const auto lease = policy_->FindLease(session);
-  if (!lease) return;
+  const TokenLease* const lease = leases_.Find(session);
+  if (lease == nullptr) return;
   status->set_step(lease->token.step);
   status->set_first_slot(lease->token.block.first);
   status->set_slot_count(lease->token.block.count);

@@ -20,6 +20,7 @@
 #include "lockstep/server/sync/machine/sum_admission.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/workers/flat_set.h"
+#include "lockstep/server/sync/workers/token_leases.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/status.pb.h"
@@ -79,9 +80,9 @@ struct StepEffects {
 };
 
 // The protocol of the synchronous step (docs/sync.md, docs/glossary.md): who may send what, who has a reply to read,
-// when a step is committed. Events and the time come in, what follows from them comes out as values; which worker
-// computes what, and what counts, is the policy's choice. A frame costs O(log N) and a move in memory (FlatSet). Values
-// and gradients pass it by. Pure: no lock, no clock, no I/O. Not thread-safe.
+// when a step is committed. Events and the time come in, what follows from them comes out as values. It keeps the
+// leases of tokens; which worker computes what, and what counts, is the policy's choice. A frame costs O(log N) and a
+// move in memory (FlatSet). Values and gradients pass it by. Pure: no lock, no clock, no I/O. Not thread-safe.
 //
 //   event \ state     kRunning   kHeld      kComplete  kStopped   kFailed    kFinished
 //   last commit       kComplete  -          -          -          -          -
@@ -225,10 +226,18 @@ class StepMachine {
   // After each change of a worker.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
+  // Ends the session's lease, if it holds one.
+  void Release(uint64_t session);
+  // The session's contribution waits for others no longer.
+  void Resume(uint64_t session, absl::Time now);
+  // True if some worker computes or contributes and is not slow: what it brings may make room for those that wait.
+  bool AnyInTime(absl::Time now) const;
+  // The session's contribution to the token covers its slots. Ends the lease.
+  void Cover(uint64_t session, const StepToken& token, absl::Time now);
   // Gives out what can be given.
   void Assign(absl::Time now, StepEffects* effects);
-  // Tokens that were given and not sent are void.
-  void VoidAssigned();
+  // All leases end; tokens that were given and not sent are void.
+  void VoidTokens();
   // Notes that the sums are complete.
   void OnSums(const FrameResult& result);
   // Has the step committed if its sums are complete and the policy waits for nothing else; else gives out what can be
@@ -267,6 +276,7 @@ class StepMachine {
   };
   Progress progress_;
   SumAdmission admission_;
+  TokenLeases leases_;
   std::map<uint64_t, WorkerState> workers_;
   // Indexes over workers_: with a token that was not sent, silent, and contributors().
   FlatSet<uint64_t> assigned_;

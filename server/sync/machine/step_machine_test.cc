@@ -172,8 +172,8 @@ void Driver::Start(int64_t slots) {
   options.slots = slots;
   options.max_partial_sums = option("sums", StepMachine::kNoLimit);
   DeterministicPolicy::Options policy;
-  policy.leases.slots = slots;
-  policy.leases.lease = kLease;
+  policy.queue.slots = slots;
+  policy.queue.lease = kLease;
   machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, step), step);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   SlotAudit::Options audit = options.audit;
-  audit.slots = options.leases.slots;
+  audit.slots = options.queue.slots;
   return audit;
 }
 
@@ -23,80 +23,92 @@ constexpr size_t kMostLate = 4;
 }  // namespace
 
 DeterministicPolicy::DeterministicPolicy(const Options& options, int64_t step)
-    : slots_(options.leases.slots),
-      lease_(options.leases.lease),
+    : slots_(options.queue.slots),
+      lease_(options.queue.lease),
       step_(step),
-      leases_(options.leases),
+      queue_(options.queue),
       ledger_(slots_, lease_, step),
       audit_(AuditOptions(options), step) {}
 
-void DeterministicPolicy::Release(uint64_t session) {
-  leases_.Release(session);
-  audit_.OnReleased(session);
+void DeterministicPolicy::OnReleased(const TokenLease& lease, bool expired) {
+  queue_.Release(lease);
+  audit_.OnReleased(lease.session);
+  if (expired) ledger_.OnLeaseEnded(lease.session);
 }
 
-void DeterministicPolicy::Remove(uint64_t session) {
-  leases_.Remove(session);
-  audit_.OnReleased(session);
-  ledger_.Remove(session);
+void DeterministicPolicy::OnSuspended(const TokenLease* lease) {
+  if (lease != nullptr) queue_.Suspend(*lease);
+  first_slots_first_ = true;
 }
 
 int64_t DeterministicPolicy::CountAuditors(absl::Time now) {
   return audit_.disputed() ? ledger_.CountAlive(now) : ledger_.CountTrusted(now);
 }
 
-DeterministicPolicy::Team DeterministicPolicy::FindTeam(absl::Time now) {
+DeterministicPolicy::Team DeterministicPolicy::FindTeam(const TokenLeases& leases, absl::Time now) {
   using Rank = WorkerLedger::Rank;
   Team team;
   const int64_t full = ledger_.Count(Rank::kFull, now);
   team.workers = full + ledger_.Count(Rank::kPart, now);
   team.auditors = CountAuditors(now);
-  const double late = leases_.AnyLease() ? kLate : 1;
+  const double late = leases.empty() ? 1 : kLate;
   team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
-  team.idle = !leases_.AnyLease() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart);
+  team.idle = leases.empty() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart);
   if (team.equal || team.idle) team.workers = ledger_.CountAll(now);
   if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
   return team;
 }
 
-absl::optional<StepToken> DeterministicPolicy::Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank,
-                                                    const Team& team, absl::Time now) {
+absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLedger::Next& next,
+                                                                 WorkerLedger::Rank rank, const Team& team,
+                                                                 const TokenLeases& leases, absl::Time now) {
   const bool full = team.equal || rank == WorkerLedger::kFull || (team.idle && next.trusted);
   const absl::Duration elapsed = began_ ? now - *began_ : absl::ZeroDuration();
   const int64_t most = full ? slots_ : rank == WorkerLedger::kPart ? ledger_.SlotsInTime(next.session, elapsed) : 0;
   absl::optional<SlotBlock> block;
-  if (first_slots_first_ && most > 0) block = leases_.TakeFirst(next.session, team.workers, now);
-  if (!block) block = leases_.TakeFree(next.session, team.workers, most, now, next.last_block);
+  bool backup = false;
+  if (first_slots_first_ && most > 0) {
+    block = queue_.TakeFirst(team.workers, now);
+    if (!block) {
+      block = queue_.TakeFirstCopy(leases, now);
+      backup = block.has_value();
+    }
+  }
+  if (!block) block = queue_.TakeFree(team.workers, most, now, next.last_block);
   if (block) computed_.push_back(next.session);
   // A slot that was begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
   if (const auto slot =
           block || !(next.trusted || audit_.disputed()) ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {
     block = SlotBlock{*slot, 1};
-    leases_.TakeCopy(next.session, *block, now);
-    audited = true;
+    queue_.TakeCopy(*block, now);
+    audited = backup = true;
   }
   const bool crowded = team.workers > slots_;
-  if (!block) block = leases_.TakeBackup(next.session, crowded || rank == WorkerLedger::kBackup, now);
-  if (!block) return absl::nullopt;
+  if (!block) {
+    block = queue_.TakeBackup(crowded || rank == WorkerLedger::kBackup, now);
+    if (!block) return absl::nullopt;
+    backup = true;
+  }
   if (audited) audit_.OnLeased(block->first, next.session);
   if (!began_) began_ = now;
-  return StepToken{step_, *block, audited || (audit_.enabled() && block->count == 1 && crowded)};
+  const bool digest = audited || (audit_.enabled() && block->count == 1 && crowded);
+  return Assignment{next.session, {step_, *block, digest}, backup};
 }
 
-void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now,
-                                     Assignments* assignments) {
+void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases,
+                                     absl::Time now, Assignments* assignments) {
   const bool free = team.equal || team.idle || rank != WorkerLedger::kBackup;
   const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
   const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
   std::vector<uint64_t> idle;  // computed themselves what there is to compute once more, or are too slow
   while (idle.size() < most_idle &&
-         ((free && leases_.AnyFree()) || leases_.AnyBackup(single, now) || audit_.Lacks(team.auditors))) {
+         ((free && queue_.AnyFree()) || queue_.AnyBackup(single, now) || audit_.Lacks(team.auditors))) {
     const auto next = ledger_.TakeNext(rank);
     if (!next) break;
-    const auto token = Take(*next, rank, team, now);
-    if (token) {
-      assignments->push_back({next->session, *token});
+    const auto assignment = Take(*next, rank, team, leases, now);
+    if (assignment) {
+      assignments->push_back(*assignment);
     } else {
       idle.push_back(next->session);
     }
@@ -104,43 +116,23 @@ void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, 
   for (const uint64_t session : idle) ledger_.PutBack(session);
 }
 
-StepPolicy::Assignments DeterministicPolicy::Assign(absl::Time now) {
+StepPolicy::Assignments DeterministicPolicy::Assign(const TokenLeases& leases, absl::Time now) {
   Assignments assignments;
   if (!opened_) opened_ = now;
   ledger_.StartOneIfNobodyTakesPart(now);
   const bool audits = audit_.enabled() && audit_.Lacks(CountAuditors(now));
-  if (!audits && !leases_.AnythingDue(now)) return assignments;  // as after most frames
-  const Team team = FindTeam(now);
+  if (!audits && !queue_.AnythingDue(now)) return assignments;  // as after most frames
+  const Team team = FindTeam(leases, now);
   if (team.auditors > 1 && !separated_) {
-    for (const int64_t slot : audit_.slots()) leases_.Separate(slot);
+    for (const int64_t slot : audit_.slots()) queue_.Separate(slot);
     separated_ = true;
   }
   const bool silent = ledger_.CountAll(now) == 0;
   using Rank = WorkerLedger::Rank;
   for (const Rank rank : {Rank::kFull, Rank::kPart, Rank::kBackup, Rank::kSilent}) {
-    if ((rank == Rank::kSilent) == silent) AssignRank(rank, team, now, &assignments);
+    if ((rank == Rank::kSilent) == silent) AssignRank(rank, team, leases, now, &assignments);
   }
   return assignments;
-}
-
-StepPolicy::Lease DeterministicPolicy::LeaseOf(const SlotLeases::Lease& lease) const {
-  return {lease.session, {step_, lease.block}, lease.deadline, lease.backup};
-}
-
-std::vector<StepPolicy::Lease> DeterministicPolicy::Expire(absl::Time now) {
-  std::vector<Lease> expired;
-  for (const SlotLeases::Lease& lease : leases_.Expire(now)) {
-    audit_.OnReleased(lease.session);
-    ledger_.OnLeaseEnded(lease.session);
-    expired.push_back(LeaseOf(lease));
-  }
-  return expired;
-}
-
-absl::optional<StepPolicy::Lease> DeterministicPolicy::FindLease(uint64_t session) const {
-  const SlotLeases::Lease* lease = leases_.FindLease(session);
-  if (lease == nullptr) return absl::nullopt;
-  return LeaseOf(*lease);
 }
 
 v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribution) {
@@ -148,14 +140,14 @@ v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribut
   return contribution.any_new ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
 }
 
-void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, absl::Time now) {
+void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, const TokenLease* lease, absl::Time now) {
   last_ = session;
   Covered covered = {session, absl::nullopt};
-  if (const SlotLeases::Lease* const lease = leases_.FindLease(session)) {
+  if (lease != nullptr) {
     covered.delay = std::max(now - lease->issued - token.block.count * ledger_.usual_slot(), absl::ZeroDuration());
   }
   covered_.push_back(covered);
-  leases_.Cover(token.block, session, now);
+  queue_.Cover(token.block, lease, now);
 }
 
 StepPolicy::Compared DeterministicPolicy::Compare(Digests digests) {
@@ -167,7 +159,7 @@ StepPolicy::Compared DeterministicPolicy::Compare(Digests digests) {
 
 bool DeterministicPolicy::CanCommit(bool summed, absl::Time now) {
   if (!summed) return false;
-  const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, leases_.SlowAfter(1)));
+  const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, queue_.SlowAfter(1)));
   if (audit_.enabled() && audit_.Waits(CountAuditors(now), patience, now)) return false;
   ended_ = now;
   return true;
@@ -186,11 +178,11 @@ absl::optional<absl::Duration> DeterministicPolicy::DelayOfOthers(uint64_t sessi
   return std::max(*since - *began_, absl::ZeroDuration());
 }
 
-void DeterministicPolicy::CloseStep() {
+void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   if (!began_ || !ended_) return;
   std::vector<uint64_t> late, computing;
   audit_.ForEachAwaited([&](uint64_t session) { late.push_back(session); });
-  leases_.ForEach([&](const SlotLeases::Lease& lease) {
+  leases.ForEach([&](const TokenLease& lease) {
     if (!lease.backup) late.push_back(lease.session);
     computing.push_back(lease.session);
   });
@@ -217,11 +209,7 @@ void DeterministicPolicy::CloseStep() {
   }
 }
 
-void DeterministicPolicy::OnCommit(int64_t step) {
-  if (step != step_) {
-    CloseStep();
-    audit_.StartStep(step);
-  }
+void DeterministicPolicy::StartStep(int64_t step) {
   opened_.reset();
   began_.reset();
   ended_.reset();
@@ -231,13 +219,19 @@ void DeterministicPolicy::OnCommit(int64_t step) {
   separated_ = false;
   first_slots_first_ = false;
   step_ = step;
-  leases_.StartStep();
+  queue_.StartStep();
   ledger_.SetStep(step);
+}
+
+void DeterministicPolicy::OnCommit(int64_t step, const TokenLeases& leases) {
+  CloseStep(leases);
+  audit_.StartStep(step);
+  StartStep(step);
 }
 
 void DeterministicPolicy::RestartStep() {
   audit_.RestartStep();
-  OnCommit(step_);
+  StartStep(step_);
 }
 
 }  // namespace lockstep

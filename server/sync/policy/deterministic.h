@@ -7,55 +7,49 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/sync/policy/slot_audit.h"
-#include "lockstep/server/sync/policy/slot_leases.h"
+#include "lockstep/server/sync/policy/slot_queue.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/policy/worker_ledger.h"
+#include "lockstep/server/sync/workers/token_leases.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
 
 // The policy whose weights depend on nothing that workers do: every slot of a step is computed, by whom does not
-// matter. Slots are leased in blocks; a token goes first to those that took part in the newest step, to a worker that
+// matter. Slots are given out in blocks; a token goes first to those that took part in the newest step, to a worker that
 // is held back by its startup delay only if all are, and to one that does not read its replies only if there is nobody
 // else. A slow worker gets the slots that it ends before the others would have made the step without it; one that gets
-// none computes copies (WorkerLedger). Audited slots are leased alone, to two workers, and a step waits for both copies
+// none computes copies (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits for both copies
 // as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
-    SlotLeases::Options leases;
-    // Its slots are those of the leases.
+    SlotQueue::Options queue;
+    // Its slots are those of the queue.
     SlotAudit::Options audit;
   };
 
   DeterministicPolicy(const Options& options, int64_t step);
 
   void Update(uint64_t session, const WorkerState& worker) override { ledger_.Update(session, worker); }
-  void Remove(uint64_t session) override;
-  Assignments Assign(absl::Time now) override;
-  void Release(uint64_t session) override;
-  void Renew(uint64_t session, absl::Time now) override { leases_.Renew(session, now); }
-  void Suspend(uint64_t session, absl::Time now) override {
-    leases_.Suspend(session, now);
-    first_slots_first_ = true;
-  }
-  void Resume(uint64_t session, absl::Time now) override { leases_.Resume(session, now); }
-  bool AnyInTime(absl::Time now) const override { return leases_.AnyInTime(now); }
-  std::vector<Lease> Expire(absl::Time now) override;
-  absl::optional<Lease> FindLease(uint64_t session) const override;
-  bool AnyLease() const override { return leases_.AnyLease(); }
+  void Remove(uint64_t session) override { ledger_.Remove(session); }
+  Assignments Assign(const TokenLeases& leases, absl::Time now) override;
+  void OnReleased(const TokenLease& lease, bool expired) override;
+  // From then on the first slots of the step come first, since the others wait for them.
+  void OnSuspended(const TokenLease* lease) override;
+  void OnResumed(const TokenLease& lease) override { queue_.Resume(lease); }
+  bool IsSlow(const TokenLease& lease, absl::Time now) const override { return queue_.IsSlow(lease, now); }
   v1::ContributionResult Accept(const Contribution& contribution) override;
-  void Cover(uint64_t session, const StepToken& token, absl::Time now) override;
+  void Cover(uint64_t session, const StepToken& token, const TokenLease* lease, absl::Time now) override;
   Compared Compare(Digests digests) override;
   bool CanCommit(bool summed, absl::Time now) override;
   absl::Status CheckCommit() const override { return audit_.CheckCommit(); }
-  void OnCommit(int64_t step) override;
+  void OnCommit(int64_t step, const TokenLeases& leases) override;
   void RestartStep() override;
   void FillStatus(v1::RunStatus* status) const override;
 
  private:
-  Lease LeaseOf(const SlotLeases::Lease& lease) const;
   // Those that may get tokens at a moment.
   struct Team {
     int64_t workers = 0;   // that share the slots
@@ -68,22 +62,25 @@ class DeterministicPolicy : public StepPolicy {
   // How many may compute a copy of an audited slot. Two copies that differ are worth waiting for any worker: the third
   // one names the host that errs.
   int64_t CountAuditors(absl::Time now);
-  Team FindTeam(absl::Time now);
+  Team FindTeam(const TokenLeases& leases, absl::Time now);
   // Gives tokens to those of a rank that wait, as long as there is something for them.
-  void AssignRank(WorkerLedger::Rank rank, const Team& team, absl::Time now, Assignments* assignments);
+  void AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases, absl::Time now,
+                  Assignments* assignments);
   // What the worker is to compute; nullopt when there is nothing for it.
-  absl::optional<StepToken> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
-                                 absl::Time now);
+  absl::optional<Assignment> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
+                                  const TokenLeases& leases, absl::Time now);
   // Returns the delay of the first block that another worker brought, or how late another began to wait for a token:
   // what the session did not cause. nullopt: no other worker could have computed anything.
   absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
   // The step in progress, which began at began_, was made.
-  void CloseStep();
+  void CloseStep(const TokenLeases& leases);
+  // `step` begins, perhaps anew.
+  void StartStep(int64_t step);
 
   const int64_t slots_;
   const absl::Duration lease_;
   int64_t step_;
-  SlotLeases leases_;
+  SlotQueue queue_;
   WorkerLedger ledger_;
   SlotAudit audit_;
   // When tokens of this step were first asked for.
@@ -101,7 +98,7 @@ class DeterministicPolicy : public StepPolicy {
   std::vector<Covered> covered_;
   // The session that brought something last.
   uint64_t last_ = 0;
-  // The audited slots of this step are leased alone: there was somebody to compare with.
+  // The audited slots of this step are given out alone: there was somebody to compare with.
   bool separated_ = false;
   // In this step a contribution has waited for those to earlier slots.
   bool first_slots_first_ = false;

@@ -16,8 +16,8 @@ class DeterministicPolicyTest : public ::testing::Test {
  protected:
   void Start(int64_t slots, int64_t workers, const SlotAudit::Options& audit = {}) {
     DeterministicPolicy::Options options;
-    options.leases.slots = slots;
-    options.leases.lease = kLease;
+    options.queue.slots = slots;
+    options.queue.lease = kLease;
     options.audit = audit;
     policy_ = std::make_unique<DeterministicPolicy>(options, kStep);
     for (int64_t session = 1; session <= workers; ++session) {
@@ -30,7 +30,8 @@ class DeterministicPolicyTest : public ::testing::Test {
   // What a machine does with assignments; returns their blocks by session.
   std::map<uint64_t, SlotBlock> Assign(absl::Time now = kStart) {
     std::map<uint64_t, SlotBlock> blocks;
-    for (const auto& assignment : policy_->Assign(now)) {
+    for (const auto& assignment : policy_->Assign(leases_, now)) {
+      leases_.Give(assignment.session, assignment.token, assignment.backup, now);
       WorkerState& worker = workers_.at(assignment.session);
       EXPECT_TRUE(worker.OnAssigned(assignment.token, now));
       EXPECT_TRUE(worker.OnTokenSent());
@@ -40,24 +41,44 @@ class DeterministicPolicyTest : public ::testing::Test {
     return blocks;
   }
 
+  void Cover(uint64_t session, const StepToken& token, absl::Time now) {
+    const auto lease = leases_.Release(session);
+    policy_->Cover(session, token, lease ? &*lease : nullptr, now);
+  }
+  // What a machine does with leases that end; returns their sessions.
+  std::vector<uint64_t> Expire(absl::Time now) {
+    std::vector<uint64_t> sessions;
+    for (const TokenLease& lease : leases_.Expire(now)) {
+      policy_->OnReleased(lease, /*expired=*/true);
+      sessions.push_back(lease.session);
+    }
+    return sessions;
+  }
+  void Remove(uint64_t session) {
+    if (const auto lease = leases_.Remove(session)) policy_->OnReleased(*lease, /*expired=*/false);
+    policy_->Remove(session);
+  }
+
   // The worker contributes to its token, as fast as `took` says.
   void Contribute(uint64_t session, absl::Time now, absl::Duration took) {
     WorkerState& worker = workers_.at(session);
     const StepToken token = *worker.last_token();
     ASSERT_TRUE(worker.OnContribution(token).ok());
-    policy_->Cover(session, token, now);
+    Cover(session, token, now);
     policy_->Accept({session, token, /*any_new=*/true, took});
     ASSERT_TRUE(worker.OnContributed(v1::CONTRIBUTION_ACCEPTED).ok());
     policy_->Update(session, worker);
   }
   void Commit(int64_t step, absl::Time now) {
     ASSERT_TRUE(policy_->CanCommit(/*summed=*/true, now));
-    policy_->OnCommit(step);
+    policy_->OnCommit(step, leases_);
+    leases_.Clear();
   }
 
   static constexpr int64_t kStep = 3;
   std::map<uint64_t, WorkerState> workers_;
   std::unique_ptr<DeterministicPolicy> policy_;
+  TokenLeases leases_{kLease};
 };
 
 TEST_F(DeterministicPolicyTest, LeasesTheStepInBlocksAndBackups) {
@@ -66,12 +87,9 @@ TEST_F(DeterministicPolicyTest, LeasesTheStepInBlocksAndBackups) {
   ASSERT_EQ(blocks.size(), 2u);
   EXPECT_EQ(blocks.at(1), (SlotBlock{0, 2}));
   EXPECT_EQ(blocks.at(2), (SlotBlock{2, 2}));
-  const auto lease = policy_->FindLease(2);
-  ASSERT_TRUE(lease);
-  EXPECT_EQ(lease->token, (StepToken{kStep, {2, 2}}));
-  EXPECT_EQ(lease->deadline, kStart + kLease);
-  EXPECT_FALSE(lease->backup);
-  EXPECT_TRUE(policy_->Assign(kStart).empty());
+  EXPECT_EQ(leases_.Find(2)->token, (StepToken{kStep, {2, 2}}));
+  EXPECT_FALSE(leases_.Find(2)->backup);
+  EXPECT_TRUE(Assign().empty());
 }
 
 TEST_F(DeterministicPolicyTest, MoreWorkersThanSlotsComputeBackups) {
@@ -79,26 +97,22 @@ TEST_F(DeterministicPolicyTest, MoreWorkersThanSlotsComputeBackups) {
   const auto blocks = Assign();
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks.at(3), (SlotBlock{0, 1}));
-  EXPECT_TRUE(policy_->FindLease(4)->backup);
+  EXPECT_TRUE(leases_.Find(4)->backup);
   EXPECT_EQ(blocks.count(5), 0u) << "a third copy helps nobody";
 }
 
 TEST_F(DeterministicPolicyTest, AnEndedLeaseGivesTheBlockToAnother) {
-  Start(1, 2);
+  Start(1, 4);
   ASSERT_EQ(Assign().size(), 2u);
-  policy_->Renew(2, kStart + absl::Seconds(3));
-  const auto expired = policy_->Expire(kStart + kLease);
-  ASSERT_EQ(expired.size(), 1u);
-  EXPECT_EQ(expired[0].session, 1u);
-  EXPECT_EQ(expired[0].token, (StepToken{kStep, {0, 1}}));
-  EXPECT_FALSE(policy_->FindLease(1));
-  EXPECT_TRUE(policy_->FindLease(2));
+  leases_.Renew(2, kStart + absl::Seconds(3));
+  ASSERT_EQ(Expire(kStart + kLease), std::vector<uint64_t>{1});
+  EXPECT_EQ(Assign(kStart + kLease).count(3), 1u);
 }
 
 TEST_F(DeterministicPolicyTest, OneThatIsGoneFreesItsBlock) {
   Start(1, 3);
   ASSERT_EQ(Assign().size(), 2u);
-  policy_->Remove(1);
+  Remove(1);
   const auto blocks = Assign();
   ASSERT_EQ(blocks.size(), 1u);
   EXPECT_EQ(blocks.count(3), 1u);
@@ -106,17 +120,17 @@ TEST_F(DeterministicPolicyTest, OneThatIsGoneFreesItsBlock) {
 
 TEST_F(DeterministicPolicyTest, WhatIsCoveredIsGivenToNobody) {
   Start(1, 2);
-  policy_->Cover(1, {kStep, {0, 1}}, kStart);
+  Cover(1, {kStep, {0, 1}}, kStart);
   EXPECT_TRUE(Assign().empty());
-  policy_->OnCommit(kStep + 1);
-  for (const auto& assignment : policy_->Assign(kStart)) EXPECT_EQ(assignment.token.step, kStep + 1);
-  EXPECT_TRUE(policy_->FindLease(1));
+  policy_->OnCommit(kStep + 1, leases_);
+  EXPECT_EQ(Assign().count(1), 1u);
+  EXPECT_EQ(leases_.Find(1)->token.step, kStep + 1);
 }
 
 TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse) {
   Start(1, 2);
   ASSERT_EQ(Assign().size(), 2u);
-  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 2u);
+  ASSERT_EQ(Expire(kStart + kLease).size(), 2u);
   for (auto& entry : workers_) {
     ASSERT_TRUE(entry.second.OnLeaseEnded());
     ASSERT_TRUE(entry.second.OnAsk().ok());
@@ -124,7 +138,7 @@ TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse
     policy_->Update(entry.first, entry.second);
   }
   EXPECT_EQ(Assign(kStart + kLease).count(2), 1u);
-  policy_->Remove(2);
+  Remove(2);
   EXPECT_EQ(Assign(kStart + kLease).count(1), 1u);
 }
 
@@ -136,7 +150,7 @@ TEST_F(DeterministicPolicyTest, ADelayedWorkerTakesOverFromTheOnlyStartedOneWhen
   ASSERT_TRUE(delayed.OnAsk().ok());
   policy_->Update(2, delayed);
   EXPECT_TRUE(Assign(kStart + kLease - absl::Seconds(1)).empty());
-  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 1u);
+  ASSERT_EQ(Expire(kStart + kLease).size(), 1u);
   ASSERT_TRUE(workers_.at(1).OnLeaseEnded());
   policy_->Update(1, workers_.at(1));
   EXPECT_EQ(Assign(kStart + kLease).count(2), 1u);
@@ -145,7 +159,7 @@ TEST_F(DeterministicPolicyTest, ADelayedWorkerTakesOverFromTheOnlyStartedOneWhen
 TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   Start(2, 2);
   ASSERT_EQ(Assign().size(), 2u);
-  ASSERT_EQ(policy_->Expire(kStart + kLease).size(), 2u);
+  ASSERT_EQ(Expire(kStart + kLease).size(), 2u);
   for (auto& entry : workers_) {
     ASSERT_TRUE(entry.second.OnLeaseEnded());
     ASSERT_TRUE(entry.second.OnAsk().ok());
@@ -164,7 +178,7 @@ TEST_F(DeterministicPolicyTest, AWorkerThatHangsBeforeItEndsItsContributionDoesN
   WorkerState& hung = workers_.at(2);
   ASSERT_TRUE(hung.OnContribution(*hung.last_token()).ok());
   policy_->Update(2, hung);
-  policy_->Cover(2, *hung.last_token(), kStart);
+  Cover(2, *hung.last_token(), kStart);
   Commit(kStep + 1, kStart);
   const auto computes = [this](const SlotBlock& block) {
     ASSERT_EQ(Assign().at(1), block);
@@ -239,7 +253,7 @@ TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {
   const std::vector<int64_t> audited = SlotAudit(audit, kStep).slots();
   ASSERT_TRUE(!audited.empty() && audited.size() < 4) << audited.size();
   std::vector<int64_t> with_digest;
-  for (const StepPolicy::Assignment& assignment : policy_->Assign(kStart)) {
+  for (const StepPolicy::Assignment& assignment : policy_->Assign(leases_, kStart)) {
     EXPECT_EQ(assignment.token.block.count, 1);
     if (assignment.token.digest) with_digest.push_back(assignment.token.block.first);
   }

@@ -181,6 +181,12 @@ void UnfinishedBlocks::Clear() {
   for (auto& group : newest_) group.second.clear();
 }
 
+absl::optional<absl::Time> UnfinishedBlocks::NewestCopy(const SlotBlock& block) const {
+  const auto it = blocks_.find({block.first, block.count});
+  if (it == blocks_.end()) return absl::nullopt;
+  return it->second.back();
+}
+
 bool UnfinishedBlocks::AnyDue(absl::Time now, const SlowAfter& slow_after) const {
   return Choose(/*single=*/true, now, slow_after).has_value();
 }

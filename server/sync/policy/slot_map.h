@@ -85,6 +85,8 @@ class UnfinishedBlocks {
   void OnCovered(const SlotBlock& block, const SlotMap& slots);
   void Clear();
 
+  // Returns when the newest copy of the block was begun; nullopt if there is none.
+  absl::optional<absl::Time> NewestCopy(const SlotBlock& block) const;
   // Whether Choose, with `single`, would return something.
   bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
   // The block whose first copy is oldest, of those that are slow, and, with `single`, of those with a single copy. A

@@ -61,8 +61,8 @@ class ModelledRun {
     options.total_steps = std::numeric_limits<int64_t>::max();
     options.lease = kLease;
     DeterministicPolicy::Options policy;
-    policy.leases.slots = slots;
-    policy.leases.lease = kLease;
+    policy.queue.slots = slots;
+    policy.queue.lease = kLease;
     policy.audit.enabled = audit > 0;
     policy.audit.fraction = audit;
     machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, 0), 0);

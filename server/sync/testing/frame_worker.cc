@@ -6,6 +6,7 @@
 #include "glog/logging.h"
 #include "google/protobuf/text_format.h"
 #include "lockstep/common/contract/gradient_digest.h"
+#include "lockstep/server/sync/policy/deterministic.h"
 
 namespace lockstep {
 
@@ -60,6 +61,13 @@ class FrameWorker::Listener : public StepListener {
   bool resumed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };
+
+std::unique_ptr<StepPolicy> FramePolicy(int64_t slots, absl::Duration lease) {
+  DeterministicPolicy::Options options;
+  options.queue.slots = slots;
+  options.queue.lease = lease;
+  return std::make_unique<DeterministicPolicy>(options, /*step=*/0);
+}
 
 FrameWorker::FrameWorker(uint64_t session, int64_t generation, const Connector& connect)
     : session_(session),

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
 
@@ -20,6 +22,9 @@ namespace lockstep {
 // which has two segments.
 v1::ModelSpec FrameModel();
 constexpr int64_t kFrameModelSegments = 4;
+
+// The policy of a run at step 0 with so many slots, without an audit.
+std::unique_ptr<StepPolicy> FramePolicy(int64_t slots, absl::Duration lease = absl::Seconds(5));
 
 // A worker for tests that speaks frames to a StepConnection, one call at a time, and keeps the replies. Its
 // gradient for (step, slot) is (step + 1) * (slot + 1) in every element, its loss slot + 1. For one thread; the chief's

@@ -12,7 +12,9 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/policy/policy_factory.h"
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
@@ -45,13 +47,16 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     options.machine.total_steps = total_steps;
     options.machine.lease = kLease;
     options.machine.snapshot_every_steps = snapshot_every_steps;
-    options.audit = audit;
     options.non_finite = non_finite_;
     options.events = this;
     LocalShardOptions shard;
     shard.skips_non_finite = non_finite_ == NonFinite::kSkipsStep;
-    sync_ =
-        std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard));
+    config::v1::RunSpec config;
+    config.mutable_training()->set_replicas_to_aggregate(slots);
+    config.mutable_cluster()->set_lease_seconds(absl::ToDoubleSeconds(kLease));
+    if (audit) *config.mutable_audit() = *audit;
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard),
+                                           NewStepPolicy(config, store_->layout(), /*step=*/0));
   }
 
   void OnEvent(const RunEvent& event) override {

@@ -1,4 +1,4 @@
-#include "lockstep/server/sync/policy/slot_leases.h"
+#include "lockstep/server/sync/policy/slot_queue.h"
 
 #include <algorithm>
 #include <map>
@@ -6,34 +6,74 @@
 
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
+#include "lockstep/server/sync/workers/token_leases.h"
 
 namespace lockstep {
 namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1000);
+constexpr absl::Duration kLease = absl::Seconds(5);
 
-SlotLeases MakeQueue(int64_t slots) {
-  SlotLeases::Options options;
-  options.slots = slots;
-  options.lease = absl::Seconds(5);
-  options.slow_factor = 4;
-  return SlotLeases(options);
-}
+// A queue with the leases of the tokens that it gives, as a machine keeps them.
+class LeasedQueue {
+ public:
+  explicit LeasedQueue(int64_t slots) : slots_(slots), queue_({slots, kLease, /*slow_factor=*/4}), leases_(kLease) {}
 
-TEST(SlotLeasesTest, GivesEachWorkerOneSlotWhenThereAreAsManyWorkersAsSlots) {
-  SlotLeases queue = MakeQueue(4);
+  // A token for `session`, which must hold none, while `workers` take part.
+  absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
+                                 const absl::optional<SlotBlock>& preferred = absl::nullopt) {
+    const auto block = Give(session, queue_.TakeFree(workers, slots_, now, preferred), now);
+    return block ? block : TakeBackup(session, /*single=*/workers > slots_, now);
+  }
+  absl::optional<SlotBlock> TakeBackup(uint64_t session, bool single, absl::Time now) {
+    return Give(session, queue_.TakeBackup(single, now), now);
+  }
+  absl::optional<SlotBlock> TakeFirst(uint64_t session, int64_t workers, absl::Time now) {
+    const auto block = Give(session, queue_.TakeFirst(workers, now), now);
+    return block ? block : Give(session, queue_.TakeFirstCopy(leases_, now), now);
+  }
+  void StartStep() {
+    queue_.StartStep();
+    leases_.Clear();
+  }
+  void Suspend(uint64_t session, absl::Time now) { queue_.Suspend(*leases_.Suspend(session, now)); }
+  void Resume(uint64_t session, absl::Time now) { queue_.Resume(*leases_.Resume(session, now)); }
+  bool IsSlow(uint64_t session, absl::Time now) const { return queue_.IsSlow(*leases_.Find(session), now); }
+  void Cover(const SlotBlock& block, uint64_t session, absl::Time now) {
+    const auto lease = leases_.Release(session);
+    queue_.Cover(block, lease ? &*lease : nullptr, now);
+  }
+  void Release(uint64_t session) {
+    if (const auto lease = leases_.Release(session)) queue_.Release(*lease);
+  }
+  bool AnythingDue(absl::Time now) const { return queue_.AnythingDue(now); }
+  bool AnyBackup(bool single, absl::Time now) const { return queue_.AnyBackup(single, now); }
+
+ private:
+  absl::optional<SlotBlock> Give(uint64_t session, const absl::optional<SlotBlock>& block, absl::Time now) {
+    if (block) leases_.Give(session, {/*step=*/0, *block}, /*backup=*/false, now);
+    return block;
+  }
+
+  const int64_t slots_;
+  SlotQueue queue_;
+  TokenLeases leases_;
+};
+
+TEST(SlotQueueTest, GivesEachWorkerOneSlotWhenThereAreAsManyWorkersAsSlots) {
+  LeasedQueue queue(4);
   for (int64_t worker = 0; worker < 4; ++worker) {
     EXPECT_EQ(queue.Take(worker, 4, kStart), (SlotBlock{worker, 1}));
   }
 }
 
-TEST(SlotLeasesTest, GivesLargerAlignedBlocksToFewerWorkers) {
-  SlotLeases one = MakeQueue(7);
+TEST(SlotQueueTest, GivesLargerAlignedBlocksToFewerWorkers) {
+  LeasedQueue one(7);
   EXPECT_EQ(one.Take(1, 1, kStart), (SlotBlock{0, 7}));
-  SlotLeases two = MakeQueue(4);
+  LeasedQueue two(4);
   EXPECT_EQ(two.Take(1, 2, kStart), (SlotBlock{0, 2}));
   EXPECT_EQ(two.Take(2, 2, kStart), (SlotBlock{2, 2}));
-  SlotLeases three = MakeQueue(8);
+  LeasedQueue three(8);
   EXPECT_EQ(three.Take(1, 3, kStart), (SlotBlock{0, 2}));
   EXPECT_EQ(three.Take(2, 3, kStart), (SlotBlock{2, 2}));
   EXPECT_EQ(three.Take(3, 3, kStart), (SlotBlock{4, 2}));
@@ -41,10 +81,10 @@ TEST(SlotLeasesTest, GivesLargerAlignedBlocksToFewerWorkers) {
   EXPECT_EQ(three.Take(1, 3, kStart), (SlotBlock{6, 2}));
 }
 
-TEST(SlotLeasesTest, EveryTokenIsANodeOfTheTree) {
+TEST(SlotQueueTest, EveryTokenIsANodeOfTheTree) {
   for (int64_t slots = 1; slots <= 17; ++slots) {
     for (int64_t workers = 1; workers <= 20; ++workers) {
-      SlotLeases queue = MakeQueue(slots);
+      LeasedQueue queue(slots);
       int64_t covered = 0;
       for (uint64_t session = 1; covered < slots; ++session) {
         const auto block = queue.Take(session, workers, kStart);
@@ -58,8 +98,8 @@ TEST(SlotLeasesTest, EveryTokenIsANodeOfTheTree) {
   }
 }
 
-TEST(SlotLeasesTest, AnHourOfPauseDoesNotHideASlowWorker) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, AnHourOfPauseDoesNotHideASlowWorker) {
+  LeasedQueue queue(4);
   absl::Time now = kStart;
   for (const absl::Duration took : {absl::Seconds(1), absl::Hours(1)}) {
     const auto block = queue.Take(1, 4, now);
@@ -71,54 +111,24 @@ TEST(SlotLeasesTest, AnHourOfPauseDoesNotHideASlowWorker) {
   EXPECT_TRUE(queue.AnyBackup(/*single=*/false, now + absl::Minutes(1)));
 }
 
-TEST(SlotLeasesTest, ReissuesTheSlotWhenItsLeaseExpires) {
-  SlotLeases queue = MakeQueue(2);
-  ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 1}));
-  ASSERT_EQ(queue.Take(2, 2, kStart), (SlotBlock{1, 1}));
-  EXPECT_TRUE(queue.Renew(2, kStart + absl::Seconds(3)));
-  EXPECT_TRUE(queue.Expire(kStart + absl::Seconds(4.9)).empty());
-  const auto expired = queue.Expire(kStart + absl::Seconds(5));
-  ASSERT_EQ(expired.size(), 1u);
-  EXPECT_EQ(expired[0].session, 1u);
-  EXPECT_FALSE(queue.Renew(1, kStart + absl::Seconds(5)));
-  EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(5)), (SlotBlock{0, 1}));
-}
-
-TEST(SlotLeasesTest, ALeaseEndsByItsOwnDeadlineWhateverTheSessionHadBefore) {
-  SlotLeases queue = MakeQueue(2);
-  const absl::Time later = kStart + absl::Seconds(3);
-  queue.Take(1, 2, kStart);
-  queue.Take(2, 2, kStart);
-  queue.Cover({0, 1}, 1, later);
-  queue.Cover({1, 1}, 2, later);
-  queue.StartStep();
-  queue.Take(1, 2, later);
-  EXPECT_TRUE(queue.Expire(kStart + absl::Seconds(6)).empty());
-  const auto expired = queue.Expire(later + absl::Seconds(5));
-  ASSERT_EQ(expired.size(), 1u) << "the other has none";
-  EXPECT_EQ(expired[0].session, 1u);
-}
-
-TEST(SlotLeasesTest, AWorkerThatLeavesFreesItsSlotsAtOnce) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, ALeaseThatEndsFreesItsSlots) {
+  LeasedQueue queue(4);
   ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));
   queue.Release(1);
-  EXPECT_EQ(queue.FindLease(1), nullptr);
   EXPECT_EQ(queue.Take(2, 2, kStart), (SlotBlock{0, 2}));
 }
 
-TEST(SlotLeasesTest, MoreWorkersThanSlotsComputeBackups) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, MoreWorkersThanSlotsComputeBackups) {
+  LeasedQueue queue(2);
   ASSERT_EQ(queue.Take(1, 4, kStart), (SlotBlock{0, 1}));
   ASSERT_EQ(queue.Take(2, 4, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
   EXPECT_EQ(queue.Take(3, 4, kStart + absl::Seconds(1)), (SlotBlock{0, 1}));
-  EXPECT_TRUE(queue.FindLease(3)->backup);
   EXPECT_EQ(queue.Take(4, 4, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(5, 5, kStart + absl::Seconds(1)).has_value()) << "a third copy helps nobody";
 }
 
-TEST(SlotLeasesTest, ASlowSlotIsGivenOutASecondTime) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, ASlowSlotIsGivenOutASecondTime) {
+  LeasedQueue queue(2);
   ASSERT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 1}));
   ASSERT_EQ(queue.Take(2, 2, kStart), (SlotBlock{1, 1}));
   queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
@@ -126,11 +136,9 @@ TEST(SlotLeasesTest, ASlowSlotIsGivenOutASecondTime) {
   EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
 }
 
-TEST(SlotLeasesTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSomeLeases) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSomeLeases) {
+  LeasedQueue queue(4);
   ASSERT_EQ(queue.Take(1, 1, kStart), (SlotBlock{0, 4}));
-  // The heartbeats go on.
-  for (double second = 1; second <= 24; ++second) ASSERT_TRUE(queue.Renew(1, kStart + absl::Seconds(second)));
   EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
   EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
   EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
@@ -143,8 +151,8 @@ TEST(SlotLeasesTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSo
       << "four times 0.1 s for each of two slots";
 }
 
-TEST(SlotLeasesTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
+  LeasedQueue queue(4);
   for (const uint64_t session : {1, 2, 3, 4}) ASSERT_TRUE(queue.Take(session, 4, kStart).has_value());
   for (const uint64_t session : {1, 2, 3}) {
     queue.Cover({static_cast<int64_t>(session) - 1, 1}, session, kStart + absl::Seconds(0.5));
@@ -153,16 +161,16 @@ TEST(SlotLeasesTest, TheUsualTimeIsThatOfTheSlotsSoFar) {
   EXPECT_EQ(queue.Take(1, 4, kStart + absl::Seconds(2.1)), (SlotBlock{3, 1})) << "four times the half second";
 }
 
-TEST(SlotLeasesTest, AContributionThatWaitsIsNotComputedAgain) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, AContributionThatWaitsIsNotComputedAgain) {
+  LeasedQueue queue(2);
   queue.Take(1, 2, kStart);
   queue.Take(2, 2, kStart);
   queue.Suspend(2, kStart + absl::Seconds(1));
   queue.Suspend(1, kStart + absl::Seconds(1));
-  EXPECT_FALSE(queue.AnyInTime(kStart + absl::Seconds(1)));
   EXPECT_EQ(queue.Take(3, 3, kStart + absl::Seconds(100)), absl::nullopt) << "no backup";
   queue.Resume(1, kStart + absl::Seconds(101));
-  EXPECT_TRUE(queue.AnyInTime(kStart + absl::Seconds(101)));
+  EXPECT_FALSE(queue.IsSlow(1, kStart + absl::Seconds(120)));
+  EXPECT_TRUE(queue.IsSlow(1, kStart + absl::Seconds(121)));
   EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(101)), absl::nullopt) << "the wait was not its own";
   EXPECT_EQ(queue.TakeBackup(3, false, kStart + absl::Seconds(121)), (SlotBlock{0, 1})) << "it is slow by itself";
   queue.Cover({0, 1}, 3, kStart + absl::Seconds(121));
@@ -170,8 +178,8 @@ TEST(SlotLeasesTest, AContributionThatWaitsIsNotComputedAgain) {
   EXPECT_EQ(queue.Take(3, 2, kStart + absl::Seconds(121)), (SlotBlock{1, 1})) << "free";
 }
 
-TEST(SlotLeasesTest, TheFirstSlotComesFirst) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, TheFirstSlotComesFirst) {
+  LeasedQueue queue(4);
   EXPECT_EQ(queue.Take(1, 2, kStart), (SlotBlock{0, 2}));
   EXPECT_EQ(queue.TakeFirst(2, 2, kStart), absl::nullopt) << "somebody is at it";
   EXPECT_EQ(queue.TakeFirst(2, 2, kStart + absl::Seconds(21)), (SlotBlock{0, 2})) << "who is slow";
@@ -187,8 +195,8 @@ TEST(SlotLeasesTest, TheFirstSlotComesFirst) {
   EXPECT_EQ(queue.TakeFirst(1, 4, kStart), absl::nullopt);
 }
 
-TEST(SlotLeasesTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
+  LeasedQueue queue(2);
   ASSERT_EQ(queue.Take(1, 3, kStart), (SlotBlock{0, 1}));
   queue.Cover({0, 1}, 1, kStart + absl::Seconds(0.5));
   ASSERT_EQ(queue.Take(2, 3, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
@@ -196,22 +204,21 @@ TEST(SlotLeasesTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
   EXPECT_FALSE(queue.Take(1, 3, kStart + absl::Seconds(3.9)).has_value()) << "the second copy is not slow yet";
   // The heartbeats of two workers that hang keep their leases; the first of them loses its token at last.
   queue.Release(2);
-  queue.Renew(3, kStart + absl::Seconds(3.9));
   EXPECT_EQ(queue.Take(1, 3, kStart + absl::Seconds(4.1)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(4, 3, kStart + absl::Seconds(4.2)).has_value());
   EXPECT_EQ(queue.Take(4, 3, kStart + absl::Seconds(6.2)), (SlotBlock{1, 1})) << "a third copy";
 }
 
-TEST(SlotLeasesTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
-  SlotLeases queue = MakeQueue(4);
+TEST(SlotQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
+  LeasedQueue queue(4);
   EXPECT_EQ(queue.Take(1, 2, kStart, SlotBlock{2, 2}), (SlotBlock{2, 2}));
   EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));
   queue.StartStep();
   EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 2}), (SlotBlock{0, 1})) << "a larger block than its share";
 }
 
-TEST(SlotLeasesTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
+  LeasedQueue queue(2);
   EXPECT_TRUE(queue.AnythingDue(kStart));
   queue.Take(1, 2, kStart);
   EXPECT_TRUE(queue.AnythingDue(kStart));
@@ -270,14 +277,14 @@ class PlainQueue {
   std::map<uint64_t, SlotBlock> leases_;
 };
 
-TEST(SlotLeasesTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
+TEST(SlotQueueTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
   constexpr uint64_t kSessions = 24;
   const Philox random(1, StableHash("events"));
   uint64_t draws = 0;
   const auto draw = [&](uint64_t below) { return random.At(draws++)[0] % below; };
   for (const int64_t slots : {1, 2, 5, 8, 13}) {
     for (const int64_t workers : {2, 5, 24}) {
-      SlotLeases queue = MakeQueue(slots);
+      LeasedQueue queue(slots);
       PlainQueue plain(slots);
       int taken = 0, backups = 0;
       for (int event = 0; event < 2000; ++event) {
@@ -318,12 +325,11 @@ TEST(SlotLeasesTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
   }
 }
 
-TEST(SlotLeasesTest, ANewStepVoidsAllTokens) {
-  SlotLeases queue = MakeQueue(2);
+TEST(SlotQueueTest, ANewStepFreesAllSlots) {
+  LeasedQueue queue(2);
   queue.Take(1, 2, kStart);
   queue.Cover({1, 1}, 2, kStart);
   queue.StartStep();
-  EXPECT_EQ(queue.FindLease(1), nullptr);
   EXPECT_EQ(queue.Take(3, 1, kStart), (SlotBlock{0, 2}));
 }
 
