@@ -17,11 +17,11 @@
 namespace lockstep {
 
 // The policy whose weights depend on nothing that workers do: every slot of a step is computed, by whom does not
-// matter. Slots are given out in blocks; a token goes first to those that took part in the newest step, to a worker that
-// is held back by its startup delay only if all are, and to one that does not read its replies only if there is nobody
-// else. A slow worker gets the slots that it ends before the others would have made the step without it; one that gets
-// none computes copies (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits for both copies
-// as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
+// matter. Slots are given out in blocks; a token goes first to those that took part in the newest step, to a worker
+// that is held back by its startup delay only if all are, and to one that does not read its replies only if there is
+// nobody else. A slow worker gets the slots that it ends before the others would have made the step without it; one
+// that gets none computes copies (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits
+// for both copies as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {

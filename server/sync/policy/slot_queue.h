@@ -19,8 +19,8 @@ namespace lockstep {
 //  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
 //    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took; before
 //    anything was timed, `slow_factor` leases, however many slots it has.
-// Every call but StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives, frees or covers, and a move
-// in memory (UnfinishedBlocks). Pure; not thread-safe.
+// Every call but StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives, frees or covers, and a
+// move in memory (UnfinishedBlocks). Pure; not thread-safe.
 class SlotQueue {
  public:
   struct Options {

@@ -24,8 +24,8 @@ struct TokenLease {
 };
 
 // The leases of a run's tokens, at most one for each session. A lease ends when its deadline passes, when its token is
-// used up, and when its worker is gone; the caller then tells the policy. Every call but Clear and Expire costs O(log N)
-// and a move in memory (DeadlineQueue). Pure; not thread-safe.
+// used up, and when its worker is gone; the caller then tells the policy. Every call but Clear and Expire costs O(log
+// N) and a move in memory (DeadlineQueue). Pure; not thread-safe.
 class TokenLeases {
  public:
   explicit TokenLeases(absl::Duration lease) : lease_(lease) {}
