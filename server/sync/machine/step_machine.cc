@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "lockstep/common/base/status_macros.h"
 
 namespace lockstep {
@@ -180,7 +181,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
     start.begins = worker.phase() != WorkerState::Phase::kPushing;
     RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
     if (!resumed) leases_.Renew(session, now);
-    start.wanted = running() && worker.contributed_step() == step_;
+    start.wanted = running() && policy_->Judge(*worker.last_token()) == v1::CONTRIBUTION_ACCEPTED;
     if (start.wanted && (!frame.gradients.empty() || admission_.drops(session))) {
       const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
       start.wanted = verdict == SumAdmission::Verdict::kSum;
@@ -292,7 +293,7 @@ void StepMachine::OnSums(const FrameResult& result) {
 }
 
 void StepMachine::CommitIfComplete(absl::Time now, StepEffects* effects) {
-  if (!running() || !policy_->CanCommit(progress_.summed, now)) return;
+  if (!running() || !policy_->Complete(progress_.summed, now)) return;
   Fail(policy_->CheckCommit(), effects);
   effects->commit = running();
   progress_.summed = false;  // once
@@ -317,31 +318,35 @@ StepEffects StepMachine::OnOrphanSummed(const FrameResult& result, absl::Time no
   return effects;
 }
 
-void StepMachine::Cover(uint64_t session, const StepToken& token, absl::Time now) {
-  const auto lease = leases_.Release(session);
-  policy_->Cover(session, token, lease ? &*lease : nullptr, now);
+StepPolicy::Outcome StepMachine::TellContribution(StepPolicy::Contribution contribution, absl::Time now) {
+  contribution.lease = leases_.Find(contribution.session);
+  StepPolicy::Outcome outcome = policy_->OnContribution(contribution, now);
+  if (contribution.counts && outcome.status.ok()) leases_.Release(contribution.session);
+  return outcome;
 }
 
 void StepMachine::EndContribution(uint64_t session, const FrameResult& result, absl::Time now, StepEffects* effects) {
   WorkerState& worker = workers_.at(session);
   const StepToken token = *worker.last_token();
-  const std::vector<uint64_t> digests = result.digests == nullptr ? std::vector<uint64_t>() : *result.digests;
+  const bool counts = running() && result.wanted;
+  const v1::ContributionResult verdict = policy_->Judge(token);
+  const absl::Duration took = now - worker.token_time();
+  StepPolicy::Contribution contribution{session, worker.name(), token, nullptr, counts, took, absl::nullopt};
   // A contribution that is wanted no more may break off, and one that does not is compared even then. One that the end
   // of the input breaks off has nothing to compare.
-  if (token.digest && !result.input_ended && (!digests.empty() || (running() && result.wanted))) {
-    StepPolicy::Compared compared = policy_->Compare({session, worker.name(), token, digests});
-    effects->status = compared.status;
-    for (std::string& difference : compared.warnings) {
-      effects->events.push_back({RunEvent::kAuditDifference, token.step, worker.name(), std::move(difference)});
-    }
-    Fail(compared.failure, effects);
-    if (!effects->status.ok()) return;
+  absl::Span<const uint64_t> digests;
+  if (result.digests != nullptr) digests = *result.digests;
+  if (token.digest && !result.input_ended && (!digests.empty() || counts)) contribution.digests = digests;
+  StepPolicy::Outcome outcome = TellContribution(contribution, now);
+  effects->status = outcome.status;
+  for (std::string& difference : outcome.warnings) {
+    effects->events.push_back({RunEvent::kAuditDifference, token.step, worker.name(), std::move(difference)});
   }
-  const bool covers = running() && result.wanted;
-  if (covers) Cover(session, token, now);
-  admission_.End(session, token.block, covers);
-  const absl::Duration took = now - worker.token_time();
-  const v1::ContributionResult worth = policy_->Accept({session, token, worker.any_new(), took});
+  Fail(outcome.failure, effects);
+  if (!effects->status.ok()) return;
+  admission_.End(session, token.block, counts);
+  v1::ContributionResult worth = worker.any_new() ? v1::CONTRIBUTION_ACCEPTED : verdict;
+  if (!worker.any_new() && verdict == v1::CONTRIBUTION_ACCEPTED) worth = v1::CONTRIBUTION_DUPLICATE;
   effects->status = worker.OnContributed(worth);
   effects->contributed = StepEffects::Contributed{token, worth, took};
 }
@@ -369,7 +374,9 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   CommitIfComplete(now, &effects);
   if (effects.commit) {
     // Its time counts; the commit voids all tokens.
-    if (!result.end && !result.leave && result.wanted) Cover(session, *worker.last_token(), now);
+    if (!result.end && !result.leave && result.wanted) {
+      TellContribution({session, worker.name(), *worker.last_token(), nullptr, /*counts=*/true}, now);
+    }
   } else {
     Assign(now, &effects);
     GiveUpIfDeserted(&effects);

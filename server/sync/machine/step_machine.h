@@ -232,8 +232,8 @@ class StepMachine {
   void Resume(uint64_t session, absl::Time now);
   // True if some worker computes or contributes and is not slow: what it brings may make room for those that wait.
   bool AnyInTime(absl::Time now) const;
-  // The session's contribution to the token covers its slots. Ends the lease.
-  void Cover(uint64_t session, const StepToken& token, absl::Time now);
+  // Tells the policy, with the session's lease, which ends if the contribution counts.
+  StepPolicy::Outcome TellContribution(StepPolicy::Contribution contribution, absl::Time now);
   // Gives out what can be given.
   void Assign(absl::Time now, StepEffects* effects);
   // All leases end; tokens that were given and not sent are void.

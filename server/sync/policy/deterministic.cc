@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/policy/deterministic.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace lockstep {
@@ -135,29 +136,36 @@ StepPolicy::Assignments DeterministicPolicy::Assign(const TokenLeases& leases, a
   return assignments;
 }
 
-v1::ContributionResult DeterministicPolicy::Accept(const Contribution& contribution) {
-  ledger_.OnContributed(contribution.session, contribution.token.block.count, contribution.took);
-  return contribution.any_new ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
-}
-
-void DeterministicPolicy::Cover(uint64_t session, const StepToken& token, const TokenLease* lease, absl::Time now) {
-  last_ = session;
-  Covered covered = {session, absl::nullopt};
-  if (lease != nullptr) {
-    covered.delay = std::max(now - lease->issued - token.block.count * ledger_.usual_slot(), absl::ZeroDuration());
+void DeterministicPolicy::Cover(const Contribution& contribution, absl::Time now) {
+  const SlotBlock& block = contribution.token.block;
+  last_ = contribution.session;
+  Covered covered = {contribution.session, absl::nullopt};
+  if (contribution.lease != nullptr) {
+    covered.delay =
+        std::max(now - contribution.lease->issued - block.count * ledger_.usual_slot(), absl::ZeroDuration());
   }
   covered_.push_back(covered);
-  queue_.Cover(token.block, lease, now);
+  queue_.Cover(block, contribution.lease, now);
 }
 
-StepPolicy::Compared DeterministicPolicy::Compare(Digests digests) {
-  if (digests.token.step == step_) last_ = digests.session;
-  SlotAudit::Outcome outcome = audit_.OnCopy(digests.token.step, digests.token.block.first,
-                                             {digests.session, std::move(digests.worker), std::move(digests.digests)});
-  return {std::move(outcome.status), std::move(outcome.warnings), std::move(outcome.failure)};
+StepPolicy::Outcome DeterministicPolicy::OnContribution(const Contribution& contribution, absl::Time now) {
+  const StepToken& token = contribution.token;
+  SlotAudit::Outcome compared;
+  if (contribution.digests) {
+    if (token.step == step_) last_ = contribution.session;
+    compared = audit_.OnCopy(token.step, token.block.first,
+                             {contribution.session,
+                              std::string(contribution.worker),
+                              {contribution.digests->begin(), contribution.digests->end()}});
+  }
+  if (compared.status.ok()) {
+    if (contribution.counts) Cover(contribution, now);
+    if (contribution.took) ledger_.OnContributed(contribution.session, token.block.count, *contribution.took);
+  }
+  return {std::move(compared.status), std::move(compared.warnings), std::move(compared.failure)};
 }
 
-bool DeterministicPolicy::CanCommit(bool summed, absl::Time now) {
+bool DeterministicPolicy::Complete(bool summed, absl::Time now) {
   if (!summed) return false;
   const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, queue_.SlowAfter(1)));
   if (audit_.enabled() && audit_.Waits(CountAuditors(now), patience, now)) return false;

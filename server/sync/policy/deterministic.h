@@ -40,16 +40,20 @@ class DeterministicPolicy : public StepPolicy {
   void OnSuspended(const TokenLease* lease) override;
   void OnResumed(const TokenLease& lease) override { queue_.Resume(lease); }
   bool IsSlow(const TokenLease& lease, absl::Time now) const override { return queue_.IsSlow(lease, now); }
-  v1::ContributionResult Accept(const Contribution& contribution) override;
-  void Cover(uint64_t session, const StepToken& token, const TokenLease* lease, absl::Time now) override;
-  Compared Compare(Digests digests) override;
-  bool CanCommit(bool summed, absl::Time now) override;
+  // Copies have the same bits: one of a step that is over is harmless.
+  v1::ContributionResult Judge(const StepToken& token) const override {
+    return token.step == step_ ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
+  }
+  Outcome OnContribution(const Contribution& contribution, absl::Time now) override;
+  bool Complete(bool summed, absl::Time now) override;
   absl::Status CheckCommit() const override { return audit_.CheckCommit(); }
   void OnCommit(int64_t step, const TokenLeases& leases) override;
   void RestartStep() override;
   void FillStatus(v1::RunStatus* status) const override;
 
  private:
+  // The slots of the contribution's block are covered.
+  void Cover(const Contribution& contribution, absl::Time now);
   // Those that may get tokens at a moment.
   struct Team {
     int64_t workers = 0;   // that share the slots

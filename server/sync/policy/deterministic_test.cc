@@ -41,9 +41,11 @@ class DeterministicPolicyTest : public ::testing::Test {
     return blocks;
   }
 
-  void Cover(uint64_t session, const StepToken& token, absl::Time now) {
+  void Cover(uint64_t session, const StepToken& token, absl::Time now,
+             const absl::optional<absl::Duration>& took = absl::nullopt) {
     const auto lease = leases_.Release(session);
-    policy_->Cover(session, token, lease ? &*lease : nullptr, now);
+    policy_->OnContribution({session, "worker", token, lease ? &*lease : nullptr, /*counts=*/true, took, absl::nullopt},
+                            now);
   }
   // What a machine does with leases that end; returns their sessions.
   std::vector<uint64_t> Expire(absl::Time now) {
@@ -64,13 +66,12 @@ class DeterministicPolicyTest : public ::testing::Test {
     WorkerState& worker = workers_.at(session);
     const StepToken token = *worker.last_token();
     ASSERT_TRUE(worker.OnContribution(token).ok());
-    Cover(session, token, now);
-    policy_->Accept({session, token, /*any_new=*/true, took});
+    Cover(session, token, now, took);
     ASSERT_TRUE(worker.OnContributed(v1::CONTRIBUTION_ACCEPTED).ok());
     policy_->Update(session, worker);
   }
   void Commit(int64_t step, absl::Time now) {
-    ASSERT_TRUE(policy_->CanCommit(/*summed=*/true, now));
+    ASSERT_TRUE(policy_->Complete(/*summed=*/true, now));
     policy_->OnCommit(step, leases_);
     leases_.Clear();
   }
@@ -260,8 +261,8 @@ TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {
   // Eight workers for eight slots: nobody is left for a second copy.
   std::sort(with_digest.begin(), with_digest.end());
   EXPECT_EQ(with_digest, audited);
-  EXPECT_FALSE(policy_->CanCommit(/*summed=*/true, kStart));
-  EXPECT_TRUE(policy_->CanCommit(/*summed=*/true, kStart + kLease));
+  EXPECT_FALSE(policy_->Complete(/*summed=*/true, kStart));
+  EXPECT_TRUE(policy_->Complete(/*summed=*/true, kStart + kLease));
 }
 
 TEST_F(DeterministicPolicyTest, OtherSlotsAreLeasedInBlocksBesideAuditedOnes) {
@@ -279,12 +280,12 @@ TEST_F(DeterministicPolicyTest, OtherSlotsAreLeasedInBlocksBesideAuditedOnes) {
   }
 }
 
-TEST_F(DeterministicPolicyTest, AContributionCountsWhenAnyOfItIsNew) {
+TEST_F(DeterministicPolicyTest, AContributionCountsDuringItsStep) {
   Start(1, 1);
-  EXPECT_EQ(policy_->Accept({1, {kStep, {0, 1}}, /*any_new=*/true}), v1::CONTRIBUTION_ACCEPTED);
-  EXPECT_EQ(policy_->Accept({1, {kStep, {0, 1}}, /*any_new=*/false}), v1::CONTRIBUTION_DUPLICATE);
-  EXPECT_FALSE(policy_->CanCommit(/*summed=*/false, kStart));
-  EXPECT_TRUE(policy_->CanCommit(/*summed=*/true, kStart));
+  EXPECT_EQ(policy_->Judge({kStep, {0, 1}}), v1::CONTRIBUTION_ACCEPTED);
+  EXPECT_EQ(policy_->Judge({kStep - 1, {0, 1}}), v1::CONTRIBUTION_DUPLICATE);
+  EXPECT_FALSE(policy_->Complete(/*summed=*/false, kStart));
+  EXPECT_TRUE(policy_->Complete(/*summed=*/true, kStart));
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "lockstep/server/sync/workers/token_leases.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
@@ -29,22 +32,23 @@ class StepPolicy {
   };
   struct Contribution {
     uint64_t session = 0;
+    absl::string_view worker;  // for people
     StepToken token;
-    bool any_new = false;  // some of its gradients were not summed before
-    absl::Duration took;   // since the token was given
+    // The session's lease, which ends after this call; OnReleased is not called if the contribution counts. Null if it
+    // ended before.
+    const TokenLease* lease = nullptr;
+    // All of it is in the sums of the step in progress: no other worker needs to contribute what the token names.
+    bool counts = false;
+    // How long it took since the token was given; nullopt if its worker has not ended it, but the sums are complete.
+    absl::optional<absl::Duration> took;
+    // The digests of its gradients, by trainable variable, if the token asked for them.
+    absl::optional<absl::Span<const uint64_t>> digests;
   };
-  // What a contribution says of the gradients of its token's slot, since the token asked for that.
-  struct Digests {
-    uint64_t session = 0;
-    std::string worker;  // for people
-    StepToken token;
-    std::vector<uint64_t> digests;  // by trainable variable
-  };
-  struct Compared {
-    // Not OK: the digests are malformed.
+  struct Outcome {
+    // Not OK: the digests are malformed. The contribution is refused.
     absl::Status status;
     std::vector<std::string> warnings;
-    // The run cannot continue: two workers computed something else, and it is to fail then.
+    // Not OK: the run cannot continue, because two workers computed different things, and it is to fail then.
     absl::Status failure;
   };
 
@@ -68,17 +72,14 @@ class StepPolicy {
   // The worker takes longer than usual: no contribution waits for what it may bring.
   virtual bool IsSlow(const TokenLease& lease, absl::Time now) const { return false; }
 
-  // A contribution of a worker that the machine let contribute has ended. What it is worth: CONTRIBUTION_ACCEPTED or
-  // CONTRIBUTION_DUPLICATE.
-  virtual v1::ContributionResult Accept(const Contribution& contribution) = 0;
-  // Nobody needs to contribute any more to what the token names: the contribution to it is whole and in time.
-  // `lease`, the session's, ends; null if it ended before.
-  virtual void Cover(uint64_t session, const StepToken& token, const TokenLease* lease, absl::Time now) = 0;
-  // Holds digests against those of other workers.
-  virtual Compared Compare(Digests digests) { return {}; }
-  // The step can be committed; `summed`: every sum of what was contributed to it is complete.
-  virtual bool CanCommit(bool summed, absl::Time now) = 0;
-  // Why what was contributed must not be committed.
+  // Whether a contribution to the token counts, asked before anything of it is summed: CONTRIBUTION_ACCEPTED if so, or
+  // the result that its worker is sent. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new.
+  virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
+  // A contribution has ended, whether it counts or not, or the sums are complete before its end.
+  virtual Outcome OnContribution(const Contribution& contribution, absl::Time now) = 0;
+  // Returns whether the step can be committed; `summed`: every sum of what was contributed to it is complete.
+  virtual bool Complete(bool summed, absl::Time now) = 0;
+  // Returns why a complete step must not be committed.
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
   // `step` updates are applied. `leases` are those that the commit ends.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
