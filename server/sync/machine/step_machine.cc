@@ -373,7 +373,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   if (ends && running()) Complete(&effects);
   CommitIfComplete(now, &effects);
   if (effects.commit) {
-    // Its time counts; the commit voids all tokens.
+    // Its time counts.
     if (!result.end && !result.leave && result.wanted) {
       TellContribution({session, worker.name(), *worker.last_token(), nullptr, /*counts=*/true}, now);
     }
@@ -393,7 +393,7 @@ StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   progress_ = Progress();
   contributors_.clear();
   policy_->OnCommit(step_, leases_);
-  VoidTokens();
+  if (policy_->traits().commit_voids_tokens) VoidTokens();
   if (last) total_steps_ = std::min(total_steps_, step_);
   if (running()) Proceed(now, &effects);
   return effects;

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/transcript.h"
 #include "lockstep/server/sync/policy/deterministic.h"
+#include "lockstep/server/sync/testing/arrivals_policy.h"
 
 namespace lockstep {
 namespace {
@@ -72,7 +73,8 @@ std::string TextOf(const StepEffects& effects) {
 
 // A machine with a lease of 2 s and a snapshot at every second step, and its events in words. N is a session.
 //
-//   start slots=R [total=100] [step=0] [sums=M] [room]   makes the machine; `room`: it awaits room for snapshots
+//   start slots=R [total=100] [step=0] [sums=M] [room] [arrivals=N]   makes the machine; `room`: it awaits room for
+//                                  snapshots; `arrivals`: with an ArrivalsPolicy that takes tokens of the last N steps
 //   crew R [sums=M]                the same at step 1, with workers 1 ... R, each with the token for one slot
 //   connect N · disconnect N · heartbeat N... · tick · after 1.5s (time passes)
 //   ask N [delay=STEPS]            a frame without a contribution, which asks for a token
@@ -149,8 +151,8 @@ class Driver {
 
 void Driver::CheckWords() const {
   static const char* const kWords[] = {
-      "slots",   "total",     "step",   "sums", "room", "delay",       "session", "slot", "count", "generation",
-      "resumed", "completes", "wanted", "new",  "end",  "input_ended", "fails",   "last", "none"};
+      "arrivals",   "slots",   "total",     "step",   "sums", "room", "delay",       "session", "slot", "count",
+      "generation", "resumed", "completes", "wanted", "new",  "end",  "input_ended", "fails",   "last", "none"};
   for (size_t i = 1; i < words_.size(); ++i) {
     const absl::string_view word = absl::string_view(words_[i]).substr(0, words_[i].find('='));
     int64_t number = 0;
@@ -174,7 +176,10 @@ void Driver::Start(int64_t slots) {
   DeterministicPolicy::Options policy;
   policy.queue.slots = slots;
   policy.queue.lease = kLease;
-  machine_ = std::make_unique<StepMachine>(options, std::make_unique<DeterministicPolicy>(policy, step), step);
+  std::unique_ptr<StepPolicy> made = std::make_unique<DeterministicPolicy>(policy, step);
+  const int64_t arrivals = option("arrivals", 0);
+  if (arrivals > 0) made = std::make_unique<ArrivalsPolicy>(slots, arrivals, step);
+  machine_ = std::make_unique<StepMachine>(options, std::move(made), step);
 }
 
 std::string Driver::Crew() {

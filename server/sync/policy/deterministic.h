@@ -32,6 +32,7 @@ class DeterministicPolicy : public StepPolicy {
 
   DeterministicPolicy(const Options& options, int64_t step);
 
+  Traits traits() const override { return {}; }
   void Update(uint64_t session, const WorkerState& worker) override { ledger_.Update(session, worker); }
   void Remove(uint64_t session) override { ledger_.Remove(session); }
   Assignments Assign(const TokenLeases& leases, absl::Time now) override;

@@ -25,6 +25,11 @@ namespace lockstep {
 // the time never goes back. Not thread-safe.
 class StepPolicy {
  public:
+  // What holds during a whole run.
+  struct Traits {
+    // A commit voids all tokens, since a contribution to an earlier step never counts.
+    bool commit_voids_tokens = true;
+  };
   struct Assignment {
     uint64_t session = 0;
     StepToken token;
@@ -54,6 +59,7 @@ class StepPolicy {
 
   virtual ~StepPolicy() = default;
 
+  virtual Traits traits() const = 0;
   // The worker is there, or has changed.
   virtual void Update(uint64_t session, const WorkerState& worker) = 0;
   // The worker is gone, and its lease, if any, was released before.
@@ -81,7 +87,7 @@ class StepPolicy {
   virtual bool Complete(bool summed, absl::Time now) = 0;
   // Returns why a complete step must not be committed.
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
-  // `step` updates are applied. `leases` are those that the commit ends.
+  // `step` updates are applied. `leases` are those at the commit, which ends them if it voids tokens.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
   // What was contributed to the step in progress is thrown away; it begins anew. No token is left.
   virtual void RestartStep() = 0;
