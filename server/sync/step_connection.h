@@ -13,6 +13,7 @@
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
+#include "lockstep/server/sync/shard/staged_contribution.h"
 
 namespace lockstep {
 
@@ -100,7 +101,10 @@ class StepConnection {
   const uint64_t session_;
   const std::string name_;
   const StepFrameLimits frame_limits_;
-  ContributionChecker checker_;  // used by OnFrame's thread alone
+  // Used by OnFrame's thread alone:
+  ContributionChecker checker_;
+  // The contribution that comes in, if the policy has it staged and it may count.
+  std::shared_ptr<StagedContribution> staged_;
 
   std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);

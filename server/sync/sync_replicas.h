@@ -35,6 +35,7 @@ namespace lockstep {
 // The synchronous step: tokens out, contributions in, one update when all slots are covered, whichever workers
 // covered them (docs/sync.md; the words: docs/glossary.md). The shell around the StepMachine, which decides, and the
 // StepShard, which sums: it locks, sums without the lock, and carries out what the machine says, also without the lock.
+// Under a policy that stages contributions they are staged without the lock and summed under it.
 // Owns the connections. Thread-safe. Lock order: mutex_, then those of the shard.
 class SyncReplicas : private StepConnection::Owner {
  public:
@@ -158,6 +159,8 @@ class SyncReplicas : private StepConnection::Owner {
                      std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
                    StepMachine::FrameResult* result) const;
+  // The staged contribution is whole. If it counts, adds it to the sums, so that no other event comes between.
+  void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
                    const StepMachine::FrameResult& result, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

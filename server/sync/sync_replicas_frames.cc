@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
+#include "lockstep/server/sync/shard/staged_contribution.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
 
@@ -13,14 +14,24 @@ namespace {
 // So many skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// Returns InvalidArgument if the frame's block has a contribution that is not finite. The error counts steps as logs
-// do: it names the global step after the update.
-absl::Status CheckFinite(const std::string& worker, const StepFrame& frame, const StepSums& sums) {
-  const auto found = sums.FindNonFinite(frame.block);
+// Returns InvalidArgument if the sums have something that is not finite, which was contributed to `block` of `step`.
+// The error counts steps as logs do: it names the global step after the update.
+absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) {
+  const auto found = sums.FindNonFinite(block);
   if (!found) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the ", found->what, " of step ", frame.step + 1, " is not finite (",
+      absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite (",
                    found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker, ")"));
+}
+
+// Returns what the frame says of itself.
+StepMachine::FrameResult ResultOf(const StepFrame& frame) {
+  StepMachine::FrameResult result;
+  result.end = frame.end;
+  result.leave = frame.leave;
+  result.input_ended = frame.end_of_input;
+  result.digests = &frame.digests;
+  return result;
 }
 
 }  // namespace
@@ -41,22 +52,25 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     if (start.begins) connection->checker_.Begin(frame.step, frame.block);
     return absl::OkStatus();
   }
-  StepMachine::FrameResult result;
-  result.end = frame.end;
-  result.leave = frame.leave;
-  result.input_ended = frame.end_of_input;
-  result.digests = &frame.digests;
+  StepMachine::FrameResult result = ResultOf(frame);
   absl::Status status = Sum(connection, frame, start.begins, sums.get(), &result);
   Outbox outbox;
-  if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
-    outbox.events.push_back({RunEvent::kEndsNonFinite, frame.step + 1, connection->name_, "", result.failure});
-    result.failure = absl::OkStatus();
-    result.input_ended = true;
-  }
   {
     MutexLock lock(&mutex_);
-    result.wanted = sums != nullptr && sums == sums_;
-    result.summed = result.wanted && sums->complete();
+    if (!machine_.stages()) {
+      result.wanted = sums != nullptr && sums == sums_;
+      result.summed = result.wanted && sums->complete();
+    } else if (frame.end && !frame.end_of_input) {
+      if (status.ok()) AdmitStaged(connection, &result);
+    } else {
+      result.wanted = sums != nullptr;
+    }
+    if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
+      const int64_t step = (machine_.stages() ? shard_->step() : frame.step) + 1;
+      outbox.events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result.failure});
+      result.failure = absl::OkStatus();
+      result.input_ended = true;
+    }
     status = End(connection, frame, status, result, &outbox);
   }
   CarryOut(&outbox);
@@ -71,8 +85,27 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
   if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes);
   ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now(), resumed));
   connection->waits_ = start->waits;
-  if (start->wanted) *sums = sums_;
+  if (machine_.stages()) {
+    if (!start->wanted) connection->staged_.reset();
+    if (start->wanted && start->begins) connection->staged_ = std::make_shared<StagedContribution>();
+    *sums = connection->staged_;
+  } else if (start->wanted) {
+    *sums = sums_;
+  }
   return absl::OkStatus();
+}
+
+void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result) {
+  connection->AssertHeld();
+  const auto staged = std::exchange(connection->staged_, nullptr);
+  if (staged == nullptr || connection->closed_) return;
+  const auto slot = machine_.OnStaged(connection->session_);
+  if (!slot) return;
+  result->wanted = true;
+  result->any_new = staged->AddTo(*slot, sums_.get());
+  result->summed = sums_->complete();
+  if (options_.non_finite == Options::NonFinite::kSkipsStep) return;
+  result->failure = CheckFinite(connection->name_, shard_->step(), {*slot, 1}, *sums_);
 }
 
 absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
@@ -86,13 +119,14 @@ absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& fram
   if (!frame.reports.empty() && checker->reported()) {
     sums->AddReports(checker->TakeReports());
     // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
-    if (checks) result->failure = CheckFinite(connection->name_, frame, *sums);
+    if (checks) result->failure = CheckFinite(connection->name_, frame.step, frame.block, *sums);
     if (!result->failure.ok()) return absl::OkStatus();
   }
   for (const StepPiece& piece : frame.gradients) {
     if (sums->AddPiece(frame.block, piece)) result->any_new = true;
   }
-  if (checks && !frame.gradients.empty()) result->failure = CheckFinite(connection->name_, frame, *sums);
+  if (checks && !frame.gradients.empty())
+    result->failure = CheckFinite(connection->name_, frame.step, frame.block, *sums);
   const bool whole = frame.end && !frame.end_of_input && result->failure.ok();
   return whole ? checker->CheckWhole() : absl::OkStatus();
 }

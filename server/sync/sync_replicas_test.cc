@@ -2,6 +2,7 @@
 #include "lockstep/server/sync/sync_replicas.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/step/partial_sums.h"
+#include "lockstep/server/sync/testing/arrivals_policy.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/sync_replicas_fixture.h"
 
@@ -515,6 +517,107 @@ TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
     EXPECT_TRUE(idle->NextReply(&reply));
     idle->Close();
   }
+}
+
+// A policy under which copies differ: a worker's contribution counts as a whole.
+class StagedContributionsTest : public SyncReplicasFixture {
+ protected:
+  void StartArrivals(int64_t slots, int64_t newest) {
+    policy_ = std::make_unique<ArrivalsPolicy>(slots, newest, /*step=*/0);
+    Start(slots);
+  }
+  // A worker with a token of step 0.
+  std::unique_ptr<FrameWorker> ConnectWithToken(uint64_t session) {
+    auto worker = Connect(session);
+    EXPECT_TRUE(worker->Ask().ok());
+    EXPECT_TRUE(worker->token() && worker->token()->step() == 0);
+    return worker;
+  }
+  // The reports of the worker's contribution and a gradient of 100 for "w", its first variable.
+  absl::Status SendHalf(FrameWorker* worker) {
+    StepFrame frame = worker->NewFrame(*worker->token());
+    worker->AddReports(&frame);
+    StepPiece piece;
+    piece.content = FloatChunks(hundred_.data(), 3);
+    frame.gradients.push_back(piece);
+    return worker->Send(frame);
+  }
+  absl::Status SendRest(FrameWorker* worker) {
+    StepFrame frame = worker->NewFrame(*worker->token());
+    worker->AddPiece(2, 0, 65540, &frame);
+    frame.end = true;
+    const absl::Status status = worker->Send(frame);
+    worker->ForgetToken();
+    worker->Drain();
+    return status;
+  }
+  // The first and the last element that is trained.
+  std::vector<float> Values() const {
+    const float* const values = store_->values()->as<float>();
+    const auto& variables = store_->layout().variables();
+    return {values[variables[0].flat_offset], values[variables[2].flat_offset + 65539]};
+  }
+
+  const std::vector<float> hundred_ = {100, 100, 100};
+};
+
+TEST_F(StagedContributionsTest, EveryPushIsAnUpdateIfThePolicySaysSo) {
+  StartArrivals(/*slots=*/1, /*newest=*/10);
+  const auto a = ConnectWithToken(1), b = ConnectWithToken(2);
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(b->Push().ok());
+  EXPECT_THAT(b->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED)) << "its token is of step 0";
+  EXPECT_EQ(commits_.size(), 2u);
+  EXPECT_THAT(Values(), ElementsAre(-2, -2));
+}
+
+TEST_F(StagedContributionsTest, AWorkerThatDiesMidwayLeavesNoTrace) {
+  StartArrivals(/*slots=*/2, /*newest=*/1);
+  auto dies = ConnectWithToken(1);
+  const auto a = ConnectWithToken(2), b = ConnectWithToken(3);
+  ASSERT_TRUE(SendHalf(dies.get()).ok());
+  dies.reset();
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(b->Push().ok());
+  ASSERT_EQ(commits_.size(), 1u);
+  EXPECT_EQ(commits_[0].commit.mean_loss(), 1) << "of both";
+  EXPECT_THAT(Values(), ElementsAre(-1, -1)) << "no update has variables of two contributions";
+}
+
+TEST_F(StagedContributionsTest, AStaleContributionIsDroppedWhole) {
+  StartArrivals(/*slots=*/1, /*newest=*/1);
+  const auto a = ConnectWithToken(1), late = ConnectWithToken(2);
+  ASSERT_TRUE(SendHalf(late.get()).ok());
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(SendRest(late.get()).ok());
+  EXPECT_THAT(late->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_EQ(commits_.size(), 1u);
+  EXPECT_THAT(Values(), ElementsAre(-1, -1));
+}
+
+TEST_F(StagedContributionsTest, AContributionMayOutlastACommit) {
+  StartArrivals(/*slots=*/1, /*newest=*/2);
+  const auto a = ConnectWithToken(1), late = ConnectWithToken(2);
+  ASSERT_TRUE(SendHalf(late.get()).ok());
+  ASSERT_TRUE(a->Push().ok());
+  ASSERT_TRUE(SendRest(late.get()).ok());
+  EXPECT_THAT(late->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_EQ(commits_.size(), 2u);
+  EXPECT_THAT(Values(), ElementsAre(-101, -2));
+}
+
+TEST_F(StagedContributionsTest, OneThatIsNotFiniteFailsTheRun) {
+  StartArrivals(/*slots=*/1, /*newest=*/1);
+  const auto a = ConnectWithToken(1);
+  StepFrame frame = a->NewFrame(*a->token());
+  a->AddReports(&frame);
+  frame.reports[0].set_loss(std::numeric_limits<float>::infinity());
+  a->AddAllPieces(&frame);
+  frame.end = true;
+  ASSERT_TRUE(a->Send(frame).ok());
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_THAT(failures_[0].message(), HasSubstr("the loss of step 1 is not finite"));
+  EXPECT_THAT(commits_, IsEmpty());
 }
 
 }  // namespace

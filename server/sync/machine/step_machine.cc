@@ -18,7 +18,8 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
              : step > limit()     ? State::kHeld
                                   : State::kRunning),
       step_(step),
-      admission_(options.slots, options.max_partial_sums),
+      // Staged contributions come in the order of their slots, which takes the fewest partial sums.
+      admission_(options.slots, policy_->traits().sums_while_streaming ? options.max_partial_sums : kNoLimit),
       leases_(options.lease) {}
 
 void StepMachine::Update(uint64_t session, const WorkerState& worker) {
@@ -191,10 +192,16 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
         policy_->OnSuspended(leases_.Suspend(session, now));
       }
     }
-    if (start.wanted) ++progress_.summing;
+    if (start.wanted && policy_->traits().sums_while_streaming) ++progress_.summing;
   }
   Update(session, worker);
   return start;
+}
+
+absl::optional<int64_t> StepMachine::OnStaged(uint64_t session) {
+  const StepToken& token = *workers_.at(session).last_token();
+  if (!running() || policy_->Judge(token) != v1::CONTRIBUTION_ACCEPTED) return absl::nullopt;
+  return progress_.admitted++;
 }
 
 void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
@@ -225,7 +232,7 @@ void StepMachine::ForgetGivenUp(StepEffects* effects) {
   for (const StepEffects::Close& close : effects->close) Remove(close.session);
   RestartAdmission(effects);
   policy_->RestartStep();
-  progress_.given_up = false;
+  progress_ = Progress();
 }
 
 void StepMachine::Complete(StepEffects* effects) {

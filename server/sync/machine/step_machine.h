@@ -146,12 +146,15 @@ class StepMachine {
   // stream and leave the run as it was.
   struct FrameStart {
     bool begins = false;  // it is the first of a contribution
-    bool wanted = false;  // the contribution is to the step in progress
+    bool wanted = false;  // the contribution counts: its gradients are to be summed, or staged
     // Its gradients would take more partial sums than there may be: nothing of it is to be used, nothing read from the
     // worker, until StepEffects::resume names it or its stream ends. `begins` is not said again.
     bool waits = false;
   };
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
+  // If the policy stages contributions, the session's is whole, and OnSummed follows before any other event. Returns
+  // its place among those of the step if it counts: it is to be added to the sums now. Otherwise nothing of it is used.
+  absl::optional<int64_t> OnStaged(uint64_t session);
   // The frame was checked and, if it is wanted still, summed.
   struct FrameResult {
     bool end = false, leave = false;  // as the frame says
@@ -210,6 +213,8 @@ class StepMachine {
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
   // Those who have contributed to the step in progress, or are at it: they can use the next values.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
+  // Contributions are staged until they are whole (StepPolicy::Traits).
+  bool stages() const { return !policy_->traits().sums_while_streaming; }
   // Fills what the policy has to say of the run.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
   // Fills what the machine knows of a connected worker.
@@ -272,6 +277,7 @@ class StepMachine {
   struct Progress {
     bool summed = false;    // its sums are complete
     int summing = 0;        // frames that are being summed into it
+    int64_t admitted = 0;   // staged contributions that count
     bool given_up = false;  // it is to begin anew
   };
   Progress progress_;

@@ -250,7 +250,8 @@ std::string Driver::Push(bool completes) {
   EXPECT_TRUE(start->begins && !start->waits);
   StepMachine::FrameResult result;
   result.end = true;
-  result.wanted = result.any_new = start->wanted;
+  result.wanted = start->wanted && (!machine_->stages() || machine_->OnStaged(session()).has_value());
+  result.any_new = result.wanted;
   result.summed = completes;
   return TextOf(machine_->OnSummed(session(), result, now_));
 }

@@ -27,6 +27,10 @@ class StepPolicy {
  public:
   // What holds during a whole run.
   struct Traits {
+    // A contribution is summed while it streams in, since all contributions to what a token names have the same bits:
+    // half of one does no harm. Otherwise each is staged, and counts as a whole or not at all. Its token then names one
+    // slot, and it becomes the slot of its place among the step's contributions that count.
+    bool sums_while_streaming = true;
     // A commit voids all tokens, since a contribution to an earlier step never counts.
     bool commit_voids_tokens = true;
   };
@@ -79,7 +83,8 @@ class StepPolicy {
   virtual bool IsSlow(const TokenLease& lease, absl::Time now) const { return false; }
 
   // Whether a contribution to the token counts, asked before anything of it is summed: CONTRIBUTION_ACCEPTED if so, or
-  // the result that its worker is sent. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new.
+  // the result that its worker is sent. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new. If
+  // contributions are staged, the answer when it is whole decides, and OnContribution follows.
   virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
   // A contribution has ended, whether it counts or not, or the sums are complete before its end.
   virtual Outcome OnContribution(const Contribution& contribution, absl::Time now) = 0;

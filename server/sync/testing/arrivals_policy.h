@@ -18,6 +18,7 @@ class ArrivalsPolicy : public StepPolicy {
 
   Traits traits() const override {
     Traits traits;
+    traits.sums_while_streaming = false;
     traits.commit_voids_tokens = false;
     return traits;
   }

@@ -15,6 +15,7 @@
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/policy/policy_factory.h"
+#include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
@@ -55,8 +56,9 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     config.mutable_training()->set_replicas_to_aggregate(slots);
     config.mutable_cluster()->set_lease_seconds(absl::ToDoubleSeconds(kLease));
     if (audit) *config.mutable_audit() = *audit;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard),
-                                           NewStepPolicy(config, store_->layout(), /*step=*/0));
+    sync_ = std::make_unique<SyncReplicas>(
+        std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard),
+        policy_ != nullptr ? std::move(policy_) : NewStepPolicy(config, store_->layout(), /*step=*/0));
   }
 
   void OnEvent(const RunEvent& event) override {
@@ -107,6 +109,7 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
   int idle_calls_ = 0;
   int completions_ = 0;
   // Before Start.
+  std::unique_ptr<StepPolicy> policy_;  // null: the configuration's
   NonFinite non_finite_ = NonFinite::kFails;
   int64_t max_partial_sums_ = 0;  // VariableStore::Create
 };

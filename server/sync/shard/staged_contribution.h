@@ -1,0 +1,43 @@
+#ifndef LOCKSTEP_SERVER_SYNC_SHARD_STAGED_CONTRIBUTION_H_
+#define LOCKSTEP_SERVER_SYNC_SHARD_STAGED_CONTRIBUTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/common/memory/aligned_buffer.h"
+#include "lockstep/server/sync/shard/step_shard.h"
+
+namespace lockstep {
+
+// One worker's contribution, kept apart until it is whole: then it counts for every variable, or for none. It takes
+// frames as sums do, and copies their gradients, which takes as much memory as the trainable variables. For one thread
+// at a time.
+class StagedContribution : public StepSums {
+ public:
+  void AddReports(absl::Span<const v1::SlotReport> reports) override;
+  // `piece` must not be sparse. Returns false, since nothing of it is new to a step yet.
+  bool AddPiece(const SlotBlock& block, const StepPiece& piece) override;
+  bool complete() const override { return false; }
+  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
+  size_t num_finished_segments() const override { return 0; }
+
+  // Adds all of it, which was computed for one slot, to the sums as their slot `slot`. Returns whether any gradient was
+  // new.
+  bool AddTo(int64_t slot, StepSums* sums);
+
+ private:
+  struct Piece {
+    StepPiece piece;  // its content lies in `memory`
+    AlignedBuffer memory;
+  };
+
+  std::vector<v1::SlotReport> reports_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_SHARD_STAGED_CONTRIBUTION_H_
