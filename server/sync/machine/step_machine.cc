@@ -434,7 +434,7 @@ void StepMachine::OnReplySent(uint64_t session, bool with_token) {
   WorkerState& worker = workers_.at(session);
   if (worker.awaits_token()) worker.OnResultSent();
   if (!with_token) return;
-  worker.OnTokenSent();
+  worker.OnTokenSent(step_);
   Update(session, worker);
 }
 

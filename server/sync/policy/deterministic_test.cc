@@ -34,7 +34,7 @@ class DeterministicPolicyTest : public ::testing::Test {
       leases_.Give(assignment.session, assignment.token, assignment.backup, now);
       WorkerState& worker = workers_.at(assignment.session);
       EXPECT_TRUE(worker.OnAssigned(assignment.token, now));
-      EXPECT_TRUE(worker.OnTokenSent());
+      EXPECT_TRUE(worker.OnTokenSent(kStep));
       policy_->Update(assignment.session, worker);
       blocks[assignment.session] = assignment.token.block;
     }
@@ -222,7 +222,7 @@ TEST_F(BusyWithAnEarlierStepTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) 
   now_ += 100 * kTook;
   Contribute(1, now_, kTook);
   Commit(kStep + 2, now_);
-  ASSERT_TRUE(second.OnAssigned(token, now_) && second.OnTokenSent());
+  ASSERT_TRUE(second.OnAssigned(token, now_) && second.OnTokenSent(kStep));
   policy_->Update(2, second);
   EXPECT_TRUE(Assign(now_).empty()) << "the other one may be a moment late";
   now_ += 2 * kTook;

@@ -24,7 +24,7 @@ class WorkerLedgerTest : public ::testing::Test {
   // It gets a token for a slot of `step`, and has it.
   void Give(uint64_t session, int64_t step) {
     ASSERT_TRUE(worker(session).OnAssigned({step, {0, 1}}, now_));
-    ASSERT_TRUE(worker(session).OnTokenSent());
+    ASSERT_TRUE(worker(session).OnTokenSent(0));
     ledger_.Update(session, worker(session));
   }
   void Contribute(uint64_t session) {

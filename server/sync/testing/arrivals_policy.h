@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_SYNC_TESTING_ARRIVALS_POLICY_H_
 
 #include <cstdint>
+#include <map>
 
 #include "absl/time/time.h"
 #include "lockstep/server/sync/policy/step_policy.h"
@@ -9,9 +10,10 @@
 
 namespace lockstep {
 
-// A policy for tests that is as unlike the deterministic one as the interface allows. Each worker that waits gets a
-// token, the first `wanted` contributions make a step, and a commit leaves all other tokens valid: with one it commits
-// at every contribution. A contribution counts if its token is of the last `newest` steps.
+// A policy for tests that is as unlike the deterministic one as the interface allows. Each session has an input stream,
+// and gets a token whenever it waits. The first `wanted` contributions make a step, and a commit leaves all other
+// tokens valid: with one it commits at every contribution. A contribution counts if it was computed with the values of
+// one of the last `newest` steps.
 class ArrivalsPolicy : public StepPolicy {
  public:
   ArrivalsPolicy(int64_t wanted, int64_t newest, int64_t step) : wanted_(wanted), newest_(newest), step_(step) {}
@@ -28,15 +30,20 @@ class ArrivalsPolicy : public StepPolicy {
   void Remove(uint64_t session) override { waiting_.erase(session); }
   Assignments Assign(const TokenLeases&, absl::Time) override {
     Assignments assignments;
-    for (const uint64_t session : waiting_) assignments.push_back({session, {step_, {0, 1}}});
+    for (const uint64_t session : waiting_) {
+      StepToken token{step_, {0, 1}};
+      token.batch = BatchAddress{static_cast<int64_t>(session), positions_[session]};
+      assignments.push_back({session, token});
+    }
     return assignments;
   }
   v1::ContributionResult Judge(const StepToken& token) const override {
-    const bool counts = taken_ < wanted_ && step_ - token.step < newest_;
+    const bool counts = taken_ < wanted_ && step_ - token.values_step < newest_;
     return counts ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
   }
   Outcome OnContribution(const Contribution& contribution, absl::Time) override {
     if (contribution.counts) ++taken_;
+    ++positions_[contribution.session];  // what does not count is spent, too
     return {};
   }
   bool Complete(bool summed, absl::Time) override { return summed && taken_ == wanted_; }
@@ -51,6 +58,7 @@ class ArrivalsPolicy : public StepPolicy {
   int64_t step_;
   int64_t taken_ = 0;
   FlatSet<uint64_t> waiting_;
+  std::map<uint64_t, int64_t> positions_;  // of each session's stream
 };
 
 }  // namespace lockstep

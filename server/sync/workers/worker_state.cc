@@ -4,6 +4,11 @@
 
 namespace lockstep {
 
+std::string StepToken::ToString() const {
+  if (!batch) return DescribeBlock(step, block);
+  return absl::StrCat("batch ", batch->position, " of stream ", batch->stream, " for step ", step);
+}
+
 void WorkerState::OnHeard(absl::Time now) {
   heard_ = now;
   silent_ = false;
@@ -65,7 +70,11 @@ bool WorkerState::OnAssigned(const StepToken& token, absl::Time now) {
   return true;
 }
 
-bool WorkerState::OnTokenSent() { return Move(Phase::kAssigned, Phase::kComputing); }
+bool WorkerState::OnTokenSent(int64_t values_step) {
+  if (!Move(Phase::kAssigned, Phase::kComputing)) return false;
+  token_->values_step = values_step;
+  return true;
+}
 
 bool WorkerState::OnVoided() { return Move(Phase::kAssigned, Phase::kWaiting); }
 

@@ -17,14 +17,25 @@ namespace lockstep {
 // The part of a session's id that people are shown: the whole id is a secret that lets its holder act for the worker.
 inline uint64_t ShortSessionId(uint64_t session) { return session & 0xffff; }
 
-// Permission to compute a block of slots of a step.
+// The batch at a position of an input stream, counted from 0. Slot k of step n is position n of stream k.
+struct BatchAddress {
+  int64_t stream = 0;
+  int64_t position = 0;
+};
+
+// Permission to compute a block of slots of a step, or one batch.
 struct StepToken {
   int64_t step = 0;
   SlotBlock block;
   // The contribution is to bring digests; no part of what the token names.
   bool digest = false;
+  // The batch, if it is not that of the block's slots at `step`: the block then has one slot.
+  absl::optional<BatchAddress> batch;
+  // The step whose values the worker computes with; -1 until the token is sent.
+  int64_t values_step = -1;
 
-  std::string ToString() const { return DescribeBlock(step, block); }
+  // "slots [4,6) of step 17" or "batch 9 of stream 2 for step 17"
+  std::string ToString() const;
   friend bool operator==(const StepToken& a, const StepToken& b) { return a.step == b.step && a.block == b.block; }
 };
 
@@ -76,7 +87,8 @@ class WorkerState {
   void OnLeave() { phase_ = Phase::kLeft; }
 
   bool OnAssigned(const StepToken& token, absl::Time now);
-  bool OnTokenSent();
+  // The token was sent with the values of this step.
+  bool OnTokenSent(int64_t values_step);
   bool OnVoided();
   bool OnLeaseEnded();
   bool OnFinishSent();

@@ -33,7 +33,7 @@ WorkerState In(Phase phase) {
     EXPECT_TRUE(worker.OnAssigned(kToken, kStart));
   }
   if (phase == Phase::kComputing || phase == Phase::kPushing) {
-    EXPECT_TRUE(worker.OnTokenSent());
+    EXPECT_TRUE(worker.OnTokenSent(0));
   }
   if (phase == Phase::kPushing) {
     EXPECT_TRUE(worker.OnContribution(kToken).ok());
@@ -74,7 +74,7 @@ std::vector<Event> Events() {
        [](WorkerState* worker) { return worker->OnAssigned(kToken, kStart); },
        {{Phase::kWaiting, Phase::kAssigned}}},
       {"OnTokenSent",
-       [](WorkerState* worker) { return worker->OnTokenSent(); },
+       [](WorkerState* worker) { return worker->OnTokenSent(0); },
        {{Phase::kAssigned, Phase::kComputing}}},
       {"OnVoided", [](WorkerState* worker) { return worker->OnVoided(); }, {{Phase::kAssigned, Phase::kWaiting}}},
       {"OnLeaseEnded",
@@ -144,7 +144,7 @@ TEST(WorkerStateTest, AContributionIsNewWhenAnyOfItIs) {
   ASSERT_TRUE(worker.OnContributed(v1::CONTRIBUTION_ACCEPTED).ok());
   ASSERT_TRUE(worker.OnAssigned({8, {0, 2}}, kStart + absl::Seconds(1)));
   EXPECT_EQ(worker.token_time(), kStart + absl::Seconds(1));
-  ASSERT_TRUE(worker.OnTokenSent());
+  ASSERT_TRUE(worker.OnTokenSent(0));
   ASSERT_TRUE(worker.OnContribution({8, {0, 2}}).ok());
   EXPECT_FALSE(worker.any_new()) << "of the next contribution nothing has come yet";
   EXPECT_EQ(worker.contributed_step(), 8);
