@@ -79,7 +79,7 @@ class SimulatedSteps {
     ready_.pop_front();
     const auto reply = machine_->NextReply(session, now_);
     if (!reply || !reply->token) return 1;  // the step was over before it was read
-    machine_->OnReplySent(session, /*with_token=*/true);
+    machine_->OnReplySent(session, machine_->step());
     now_ += absl::Microseconds(10);
     for (int piece = 1; piece < pieces; ++piece) Send(session, *reply->token, /*end=*/false);
     for (int64_t slot = reply->token->block.first; slot < reply->token->block.end(); ++slot) covered_.insert(slot);

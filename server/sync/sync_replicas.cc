@@ -70,7 +70,8 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
                                           name,
                                           FrameLimitsOf(shard_->layout(), options_.machine.slots, checks.sparse),
                                           ContributionChecker(&shard_->layout(), checks)};
-    auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_);
+    auto delivery = NewValueDelivery(value_path, {session, listener}, shard_.get(), &pins_,
+                                     /*finishes_versions=*/!machine_.traits().commit_voids_tokens);
     connection.reset(new StepConnection(options, std::move(listener), std::move(delivery)));
     connection->AssertHeld();
     connection->changes_ = changes;

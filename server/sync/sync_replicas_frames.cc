@@ -57,7 +57,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
   Outbox outbox;
   {
     MutexLock lock(&mutex_);
-    if (!machine_.stages()) {
+    if (machine_.traits().sums_while_streaming) {
       result.wanted = sums != nullptr && sums == sums_;
       result.summed = result.wanted && sums->complete();
     } else if (frame.end && !frame.end_of_input) {
@@ -66,7 +66,7 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
       result.wanted = sums != nullptr;
     }
     if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
-      const int64_t step = (machine_.stages() ? shard_->step() : frame.step) + 1;
+      const int64_t step = (machine_.traits().sums_while_streaming ? frame.step : shard_->step()) + 1;
       outbox.events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result.failure});
       result.failure = absl::OkStatus();
       result.input_ended = true;
@@ -85,7 +85,7 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
   if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes);
   ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now(), resumed));
   connection->waits_ = start->waits;
-  if (machine_.stages()) {
+  if (!machine_.traits().sums_while_streaming) {
     if (!start->wanted) connection->staged_.reset();
     if (start->wanted && start->begins) connection->staged_ = std::make_shared<StagedContribution>();
     *sums = connection->staged_;
@@ -316,9 +316,10 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     reply->finish_message = finish_message_;
     return true;
   }
-  const bool ready = next->takes_values && connection->delivery_->Fill(next->token, reply);
-  const bool with_token = ready && next->token.has_value();
-  if (with_token) {
+  absl::optional<int64_t> values_step;
+  if (next->takes_values) values_step = connection->delivery_->Fill(next->token, reply);
+  if (!next->token) values_step.reset();
+  if (values_step) {
     v1::Token& token = reply->token.emplace();
     token.set_step(next->token->step);
     token.set_first_slot(next->token->block.first);
@@ -330,8 +331,8 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
       connection->changes_ = changes_.for_workers.changes();
     }
   }
-  const bool any = with_token || !reply->values.empty() || !reply->estimates.empty();
-  if (any) machine_.OnReplySent(connection->session_, with_token);
+  const bool any = values_step || !reply->values.empty() || !reply->estimates.empty();
+  if (any) machine_.OnReplySent(connection->session_, values_step);
   return any;
 }
 

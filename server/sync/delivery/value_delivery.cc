@@ -18,7 +18,7 @@ class InProcessDelivery : public ValueDelivery {
   // `shard` must outlive this.
   explicit InProcessDelivery(const StepShard* shard) : shard_(*shard) {}
 
-  bool Fill(const absl::optional<StepToken>&, StepReplyFrame*) override { return true; }
+  absl::optional<int64_t> Fill(const absl::optional<StepToken>&, StepReplyFrame*) override { return shard_.step(); }
   void Attach(const StepToken&, StepReplyFrame*) override {
     values_ = shard_.values();
     estimates_ = shard_.estimates();
@@ -39,43 +39,62 @@ class InProcessDelivery : public ValueDelivery {
 class StreamedDelivery : public ValueDelivery {
  public:
   // `shard` and `pins` must outlive this.
-  StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins);
+  StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins, bool finishes_versions);
 
-  bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
+  absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override;
-  void Attach(const StepToken&, StepReplyFrame*) override {}  // the worker has them in its own memory
-  void OnValuesSet(absl::Span<const int> segments) override {
-    values_.SendAgain(shard_.step(), shard_.segment_order(), segments);
-  }
+  // The worker has them in its own memory.
+  void Attach(const StepToken&, StepReplyFrame*) override { begun_.reset(); }
+  void OnValuesSet(absl::Span<const int> segments) override;
   void OnContributed(const StepToken& token) override { estimates_.Advance(token.step, token.block); }
   bool streams() const override { return true; }
 
  private:
+  // A version that a token is to have.
+  struct Version {
+    int64_t step = 0;
+    std::shared_ptr<const PublishedValues> values;
+    std::vector<int> order;
+  };
+  Version PresentVersion() const { return {shard_.step(), shard_.values(), shard_.segment_order()}; }
   bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
 
   const PinHolder stream_;
   const StepShard& shard_;
   VersionPins* const pins_;
+  const bool finishes_versions_;
   ValueSender values_;
+  // With finishes_versions_, for the token that has not been sent yet.
+  absl::optional<Version> begun_;
   EstimateSender estimates_;
 };
 
-StreamedDelivery::StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
-    : stream_(stream), shard_(*shard), pins_(pins), values_(&shard->layout()) {}
+StreamedDelivery::StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins,
+                                   bool finishes_versions)
+    : stream_(stream), shard_(*shard), pins_(pins), finishes_versions_(finishes_versions), values_(&shard->layout()) {}
 
-bool StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
-  const int64_t step = shard_.step();
+void StreamedDelivery::OnValuesSet(absl::Span<const int> segments) {
+  values_.SendAgain(shard_.step(), shard_.segment_order(), segments);
+  if (begun_ && begun_->step == shard_.step()) begun_ = PresentVersion();
+}
+
+absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
+  if (!token) begun_.reset();  // it was void before it was sent
+  if (token && finishes_versions_ && !begun_) begun_ = PresentVersion();
+  const int64_t step = begun_ ? begun_->step : shard_.step();
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;
   if (values_.Advance(step, may_run_ahead) == step) {
-    values_.Fill(shard_.segment_order(), shard_.values(), reply);
-  } else if (auto next = shard_.next_values()) {
+    begun_ ? values_.Fill(begun_->order, begun_->values, reply)
+           : values_.Fill(shard_.segment_order(), shard_.values(), reply);
+  } else if (auto next = shard_.next_values(); next != nullptr && !begun_) {
     values_.Fill(shard_.finished_segments(), std::move(next), reply);
   }
   if (!reply->values.empty()) {
     reply->values_owner = pins_->Pin(reply->values_step, stream_, std::move(reply->values_owner));
   }
-  return token && values_.holds(step) && FillEstimates(*token, reply);
+  if (!token || !values_.holds(step) || !FillEstimates(*token, reply)) return absl::nullopt;
+  return step;
 }
 
 bool StreamedDelivery::HasEarlyValues() const {
@@ -98,10 +117,10 @@ bool StreamedDelivery::FillEstimates(const StepToken& token, StepReplyFrame* rep
 class MappedDelivery : public ValueDelivery {
  public:
   // `shard`, which compresses nothing, and `pins` must outlive this.
-  MappedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins)
-      : stream_(stream), shard_(*shard), pins_(pins), streamed_(stream, shard, pins) {}
+  MappedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins, bool finishes_versions)
+      : stream_(stream), shard_(*shard), pins_(pins), streamed_(stream, shard, pins, finishes_versions) {}
 
-  bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
+  absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
   void Attach(const StepToken& token, StepReplyFrame* reply) override;
   void OnValuesSet(absl::Span<const int> segments) override { streamed_.OnValuesSet(segments); }
@@ -120,8 +139,8 @@ class MappedDelivery : public ValueDelivery {
   std::shared_ptr<const PublishedValues> values_;  // pinned
 };
 
-bool MappedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
-  return streams() ? streamed_.Fill(token, reply) : true;
+absl::optional<int64_t> MappedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
+  return streams() ? streamed_.Fill(token, reply) : shard_.step();
 }
 
 void MappedDelivery::Attach(const StepToken& token, StepReplyFrame* reply) {
@@ -129,7 +148,7 @@ void MappedDelivery::Attach(const StepToken& token, StepReplyFrame* reply) {
   reply->values_memory = *shard_.values_memory();
   auto values = shard_.values();
   const PublishedValues* const pinned = values.get();
-  values_ = {pins_->Pin(token.step, stream_, std::move(values)), pinned};
+  values_ = {pins_->Pin(shard_.step(), stream_, std::move(values)), pinned};
 }
 
 }  // namespace
@@ -182,16 +201,16 @@ void ValueSender::Fill(absl::Span<const int> final_segments, std::shared_ptr<con
 }
 
 std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
-                                                VersionPins* pins) {
+                                                VersionPins* pins, bool finishes_versions) {
   switch (path) {
     case ValuePath::kInProcess:
       return std::make_unique<InProcessDelivery>(shard);
     case ValuePath::kShared:
-      return std::make_unique<MappedDelivery>(stream, shard, pins);
+      return std::make_unique<MappedDelivery>(stream, shard, pins, finishes_versions);
     case ValuePath::kStreamed:
       break;
   }
-  return std::make_unique<StreamedDelivery>(stream, shard, pins);
+  return std::make_unique<StreamedDelivery>(stream, shard, pins, finishes_versions);
 }
 
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots) {

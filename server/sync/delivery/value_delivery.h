@@ -79,11 +79,12 @@ class ValueDelivery {
   virtual ~ValueDelivery() = default;
 
   // Adds what the worker lacks to the reply, as much as one frame takes: for `token`, or, without one, of the next
-  // values, as far as they are final. True when it has everything that the token needs.
-  virtual bool Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) = 0;
+  // values, as far as they are final. Returns the step of the values that the worker is to compute with once it has
+  // everything that the token needs.
+  virtual absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) = 0;
   // Whether Fill, without a token, would add something.
   virtual bool HasEarlyValues() const { return false; }
-  // The token goes out with this reply; its step is the present one.
+  // The token goes out with this reply, which follows that Fill.
   virtual void Attach(const StepToken& token, StepReplyFrame* reply) = 0;
   // The present step has other values in these segments.
   virtual void OnValuesSet(absl::Span<const int> segments) {}
@@ -101,9 +102,11 @@ class ValueDelivery {
   virtual std::shared_ptr<const GradientEstimates> estimates() const { return nullptr; }
 };
 
-// `shard` and `pins` must outlive the result.
+// `shard` and `pins` must outlive the result. `finishes_versions`: a version that is being sent for a token is sent
+// completely although a newer one is committed meanwhile, so that a slow link gets a whole one at last. Otherwise a
+// token is for the present step, and the newest version takes its place.
 std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
-                                                VersionPins* pins);
+                                                VersionPins* pins, bool finishes_versions = false);
 
 // One worker may hang for a long time while another is only slow.
 constexpr int64_t kMinOldVersions = 2;

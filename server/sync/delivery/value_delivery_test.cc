@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/delivery/value_delivery.h"
 
 #include <memory>
+#include <vector>
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -15,7 +16,7 @@ constexpr uint64_t kSession = 3;
 // Variables "w" [3] and "b" [2], one slot, SGD with rate 1.
 class ValueDeliveryTest : public ::testing::Test {
  protected:
-  void Start(ValuePath path, bool share_values = false, double top_k = 0) {
+  void Start(ValuePath path, bool share_values = false, double top_k = 0, int64_t elements = 3) {
     v1::ModelSpec model;
     config::v1::OptimizerConfig optimizer;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
@@ -23,6 +24,8 @@ class ValueDeliveryTest : public ::testing::Test {
       variables { name: "b" dtype: DT_FLOAT shape: 2 trainable: true }
     )",
                                                               &model));
+    model.mutable_variables(0)->set_shape(0, elements);
+    zeros_.resize(elements);
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     Compression compression;
     compression.top_k = top_k;
@@ -37,7 +40,7 @@ class ValueDeliveryTest : public ::testing::Test {
   void Sum(int64_t variable) {
     StepPiece piece;
     piece.variable = variable;
-    piece.content = FloatChunks(zeros_, variable == 0 ? 3 : 2);
+    piece.content = FloatChunks(zeros_.data(), shard_->layout().variables()[variable].elements);
     ASSERT_TRUE(sums_->AddPiece({0, 1}, piece));
   }
   void Commit() {
@@ -47,7 +50,7 @@ class ValueDeliveryTest : public ::testing::Test {
   }
   static StepToken TokenOf(int64_t step) { return {step, {0, 1}}; }
 
-  const float zeros_[3] = {};
+  std::vector<float> zeros_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<LocalShard> shard_;
   std::shared_ptr<StepSums> sums_;
@@ -91,6 +94,26 @@ TEST_F(ValueDeliveryTest, StreamedValuesGoWithATokenAndEarlyWithoutOne) {
   EXPECT_TRUE(delivery_->Fill(TokenOf(1), &rest));
   EXPECT_EQ(rest.values.size(), 1u) << "the other was sent";
   EXPECT_EQ(delivery_->values(), nullptr) << "they are in the worker's own memory";
+}
+
+TEST_F(ValueDeliveryTest, ASlowLinkGetsAWholeVersionIfTokensLast) {
+  Start(ValuePath::kStreamed, /*share_values=*/false, /*top_k=*/0, /*elements=*/(1 << 20) + 1);
+  const auto finishes = NewValueDelivery(ValuePath::kStreamed, {kSession, {}}, shard_.get(), &pins_,
+                                         /*finishes_versions=*/true);
+  StepReplyFrame first, other;
+  EXPECT_FALSE(finishes->Fill(TokenOf(0), &first)) << "more than a frame takes";
+  EXPECT_FALSE(delivery_->Fill(TokenOf(0), &other));
+  for (const int64_t variable : {0, 1}) Sum(variable);
+  Commit();
+  StepReplyFrame rest, again;
+  EXPECT_EQ(finishes->Fill(TokenOf(0), &rest), 0);
+  EXPECT_EQ(rest.values_step, 0);
+  EXPECT_FALSE(delivery_->Fill(TokenOf(1), &again)) << "from the start";
+  EXPECT_EQ(again.values_step, 1);
+  finishes->Attach(TokenOf(0), &rest);
+  StepReplyFrame next;
+  EXPECT_FALSE(finishes->Fill(TokenOf(1), &next));
+  EXPECT_EQ(next.values_step, 1) << "the next token has the newest";
 }
 
 TEST_F(ValueDeliveryTest, WhatWaitsToBeReadIsPinned) {

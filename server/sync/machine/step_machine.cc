@@ -430,11 +430,11 @@ absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl
   return reply;
 }
 
-void StepMachine::OnReplySent(uint64_t session, bool with_token) {
+void StepMachine::OnReplySent(uint64_t session, absl::optional<int64_t> values_step) {
   WorkerState& worker = workers_.at(session);
   if (worker.awaits_token()) worker.OnResultSent();
-  if (!with_token) return;
-  worker.OnTokenSent(step_);
+  if (!values_step) return;
+  worker.OnTokenSent(*values_step);
   Update(session, worker);
 }
 

@@ -192,8 +192,8 @@ class StepMachine {
   };
   // Asked by a worker that reads; nullopt when there is nothing to say. After `finished` the worker has left.
   absl::optional<Reply> NextReply(uint64_t session, absl::Time now);
-  // A reply is being sent.
-  void OnReplySent(uint64_t session, bool with_token);
+  // A reply is being sent; if with its token, `values_step` is the step of the values that the token comes with.
+  void OnReplySent(uint64_t session, absl::optional<int64_t> values_step);
 
   // No further step is committed, no token given; no worker is notified.
   StepEffects Stop();
@@ -213,8 +213,7 @@ class StepMachine {
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
   // Those who have contributed to the step in progress, or are at it: they can use the next values.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
-  // Contributions are staged until they are whole (StepPolicy::Traits).
-  bool stages() const { return !policy_->traits().sums_while_streaming; }
+  StepPolicy::Traits traits() const { return policy_->traits(); }
   // Fills what the policy has to say of the run.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
   // Fills what the machine knows of a connected worker.

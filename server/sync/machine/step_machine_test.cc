@@ -230,7 +230,7 @@ std::string Driver::Read(bool sent) {
   if (reply->token) words.push_back(reply->token->ToString());
   if (reply->takes_values) words.push_back("takes values");
   if (reply->finished) words.push_back("finished");
-  if (sent) machine_->OnReplySent(session(), reply->token.has_value());
+  if (sent) machine_->OnReplySent(session(), reply->token ? absl::make_optional(machine_->step()) : absl::nullopt);
   if (sent && reply->token) tokens_[session()] = *reply->token;
   return words.empty() ? "an empty reply" : absl::StrJoin(words, ", ");
 }
@@ -250,7 +250,8 @@ std::string Driver::Push(bool completes) {
   EXPECT_TRUE(start->begins && !start->waits);
   StepMachine::FrameResult result;
   result.end = true;
-  result.wanted = start->wanted && (!machine_->stages() || machine_->OnStaged(session()).has_value());
+  result.wanted =
+      start->wanted && (machine_->traits().sums_while_streaming || machine_->OnStaged(session()).has_value());
   result.any_new = result.wanted;
   result.summed = completes;
   return TextOf(machine_->OnSummed(session(), result, now_));

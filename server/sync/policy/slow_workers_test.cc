@@ -117,7 +117,7 @@ class ModelledRun {
   void Read(uint64_t session) {
     const auto reply = machine_->NextReply(session, now_);
     if (!reply || !reply->token) return;
-    machine_->OnReplySent(session, /*with_token=*/true);
+    machine_->OnReplySent(session, machine_->step());
     const StepToken token = *reply->token;
     At(speeds_[session - 1](now_ + kToken, token.block.count * kSlot), [=] { Send(session, token, true); });
   }
