@@ -24,9 +24,11 @@ pure=(
   server/rpc/step/step_pump
   server/sync/workers/deadline_queue
   server/sync/policy/deterministic
+  server/sync/policy/first_arrivals
   server/sync/policy/policy_factory
   server/sync/policy/slot_audit
   server/sync/policy/step_policy
+  server/sync/policy/stream_table
   server/sync/policy/worker_ledger
   server/sync/policy/slot_queue
   server/sync/policy/slot_map

@@ -19,10 +19,10 @@
 namespace lockstep {
 
 // Who computes what, which contributions count, and when a step is over. The machine knows the protocol of each worker,
-// keeps the leases of tokens, and leaves all choices to this. `deterministic` gives out each slot of a step until it
-// is covered. FIRST_ARRIVALS would give every waiting worker a token that carries the step, take the first R
-// contributions and call later ones stale; ASYNC would commit at every contribution. Pure: no lock, no clock, no I/O;
-// the time never goes back. Not thread-safe.
+// keeps the leases of tokens, and leaves all choices to this: it asks Assign, Judge and Complete, and reports the rest.
+// `deterministic` gives out each slot of a step until it is covered; `first_arrivals` takes the first R contributions
+// that are not stale. ASYNC would commit at every contribution. Pure: no lock, no clock, no I/O; the time never goes
+// back. Not thread-safe.
 class StepPolicy {
  public:
   // What holds during a whole run.
