@@ -325,6 +325,7 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     token.set_first_slot(next->token->block.first);
     token.set_slot_count(next->token->block.count);
     token.set_digest(next->token->digest);
+    token.set_extra(next->token->extra);
     connection->delivery_->Attach(*next->token, reply);
     if (connection->changes_ < changes_.for_workers.changes()) {
       reply->settings = changes_.for_workers;

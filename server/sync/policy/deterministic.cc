@@ -76,6 +76,7 @@ absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLed
     }
   }
   if (!block) block = queue_.TakeFree(team.workers, most, now, next.last_block);
+  const bool extra = !block || backup || next.last_step == step_;
   if (block) computed_.push_back(next.session);
   // A slot that was begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
@@ -94,7 +95,7 @@ absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLed
   if (audited) audit_.OnLeased(block->first, next.session);
   if (!began_) began_ = now;
   const bool digest = audited || (audit_.enabled() && block->count == 1 && crowded);
-  return Assignment{next.session, {step_, *block, digest}, backup};
+  return Assignment{next.session, {step_, *block, digest, extra}, backup};
 }
 
 void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases,

@@ -33,8 +33,8 @@ absl::optional<SlotBlock> SlotQueue::FreeBlock(int64_t workers, int64_t most,
   if (share == options_.slots && size < options_.slots) size *= 2;
   if (most < options_.slots) size = std::min(size, FloorPowerOfTwo(most));
   for (; size >= 1; size /= 2) {
-    if (preferred && preferred->count == std::min(size, options_.slots - preferred->first) &&
-        slots_.IsFree(*preferred)) {
+    if (preferred && preferred->first % size == 0 &&
+        preferred->count == std::min(size, options_.slots - preferred->first) && slots_.IsFree(*preferred)) {
       return preferred;
     }
     const auto block = slots_.FindFree(size);

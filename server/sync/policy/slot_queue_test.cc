@@ -215,6 +215,8 @@ TEST(SlotQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
   EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));
   queue.StartStep();
   EXPECT_EQ(queue.Take(1, 4, kStart, SlotBlock{2, 2}), (SlotBlock{0, 1})) << "a larger block than its share";
+  queue.StartStep();
+  EXPECT_EQ(queue.Take(1, 1, kStart, SlotBlock{2, 2}), (SlotBlock{0, 4})) << "a smaller one";
 }
 
 TEST(SlotQueueTest, AnythingIsDueWhenSomebodyCouldGetAToken) {

@@ -57,7 +57,10 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   if (next.awaits_token) next.passed = false;
   if (next.awaits_token || next.left) behind_.erase(session);
   if (added.second) next.credit_step = step_;
-  if (worker.last_token()) next.last_block = worker.last_token()->block;
+  if (worker.last_token() && !worker.last_token()->extra) {
+    next.last_block = worker.last_token()->block;
+    next.last_step = worker.last_token()->step;
+  }
   if (added.second || entry.heard != worker.heard()) {
     next.heard = worker.heard();
     // Unless it has lapsed, it is watched.
@@ -269,7 +272,7 @@ absl::optional<WorkerLedger::Next> WorkerLedger::TakeNext(Rank rank) {
   const uint64_t session = first.second;
   line.erase(first);
   const Entry& entry = entries_.at(session);
-  return Next{session, entry.last_block, entry.trusted};
+  return Next{session, entry.last_block, entry.last_step, entry.trusted};
 }
 
 int64_t WorkerLedger::SlotsInTime(uint64_t session, absl::Duration elapsed) const {

@@ -81,7 +81,9 @@ class WorkerLedger {
   // values already or are being sent them.
   struct Next {
     uint64_t session = 0;
+    // Its last token that was not extra.
     absl::optional<SlotBlock> last_block;
+    int64_t last_step = -1;
     bool trusted = true;
   };
   absl::optional<Next> TakeNext(Rank rank);
@@ -98,6 +100,7 @@ class WorkerLedger {
     int64_t not_before_step = WorkerState::kNever;
     int64_t contributed_step = -1;
     absl::optional<SlotBlock> last_block;
+    int64_t last_step = -1;
     // Not heard of within the patience.
     bool lapsed = false;
     bool passed = false;  // as OnLeaseEnded and OnPassed say

@@ -29,6 +29,8 @@ struct StepToken {
   SlotBlock block;
   // The contribution is to bring digests; no part of what the token names.
   bool digest = false;
+  // As v1.Token says.
+  bool extra = false;
   // The batch, if it is not that of the block's slots at `step`: the block then has one slot.
   absl::optional<BatchAddress> batch;
   // The step whose values the worker computes with; -1 until the token is sent.

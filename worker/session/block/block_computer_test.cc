@@ -124,5 +124,18 @@ TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfTheBlock) {
   EXPECT_EQ(batches.hints, expected);
 }
 
+TEST(PrefetchFollowingTest, NothingFollowsAnExtraBlock) {
+  v1::Token token;
+  token.set_step(7);
+  token.set_first_slot(4);
+  token.set_slot_count(2);
+  token.set_extra(true);
+  RecordedHints batches;
+  PrefetchFollowing(token, 4, &batches);
+  PrefetchFollowing(token, 5, &batches);
+  const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}};
+  EXPECT_EQ(batches.hints, expected);
+}
+
 }  // namespace
 }  // namespace lockstep
