@@ -65,7 +65,7 @@ std::string ListenAddress(const Flags& flags) {
   return std::string(absl::StripPrefix(flags.listen.value_or(kDefaultListen), "grpc://"));
 }
 
-// What TF_CONFIG says, where no flag does.
+// Fills in options from TF_CONFIG that no flag sets.
 absl::Status ReadTfConfig(Flags* flags) {
   if (flags->listen) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -102,7 +102,7 @@ absl::Status Serve(ChiefHost* host) {
   absl::Status status = host->Wait();
   host->MarkEnd(status);
   if (absl::IsDeadlineExceeded(status)) {
-    // Whatever was destroyed now would wait for the disk, too.
+    // Destroying anything now would wait for the disk too.
     LOG(ERROR) << "chief: " << status.message();
     std::_Exit(host->ExitCode(status));
   }

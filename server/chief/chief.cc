@@ -50,12 +50,12 @@ absl::Status Chief::Start() {
   bool changes = false;
   if (recorded) {
     const absl::Status same = CheckSameRun(record.config(), run_.options.config);
-    // Nor does a program change anything that is started as it was before: what it has changed since stays.
+    // Restarting a program with its original configuration is not a change: settings that it changed later are kept.
     if (!same.ok() && !CheckSameRun(ConfigAtStart(record), run_.options.config).ok()) {
       if (!run_.options.change_settings) return same;
       RETURN_IF_ERROR(CheckMayChange(record.config(), run_.options.config));
       changes = true;
-      // What the workers' gradients are a function of is the first one's to declare again.
+      // The first worker must declare again what its gradients depend on.
       ForgetDeclaration(&record);
     }
     RETURN_IF_ERROR(CheckSameArithmetic(run_.options.fs, run_.options.logdir, record));
@@ -78,7 +78,7 @@ absl::Status Chief::Start() {
 absl::Status Chief::AwaitModel() {
   MutexLock lock(&run_.mutex);
   while (run_.training == nullptr && !run_.life.stop_requested()) run_.changed.Wait(&run_.mutex);
-  // Also if there is one by now: Wait may have returned without it.
+  // Fails even if training exists: Wait may have returned without it.
   RETURN_IF_ERROR(run_.life.CheckNotStopping());
   return run_.life.failure();
 }

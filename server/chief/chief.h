@@ -21,20 +21,20 @@
 
 namespace lockstep {
 
-// Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events.
-// Life: Create (restores what the logdir has), serve until ends()->Wait returns. First start, resume and recovery are
+// Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events. Life cycle:
+// Create restores what the logdir holds; then serve until ends()->Wait returns. First start, resume and recovery are
 // the same path. Thread-safe.
 class Chief {
  public:
   using Options = ChiefOptions;
 
-  // Errors: FailedPrecondition when another chief holds the logdir, the logdir's run has another configuration or began
-  // where another run was to continue (WrongLogdir), or the calling thread, and so those that the chief makes, would
-  // compute other bits (CheckFloatingPointMode);
-  // DataLoss when no checkpoint of the logdir can be read; InvalidArgument for a wrong model or optimizer.
+  // Errors: FailedPrecondition if another chief holds the logdir, if the logdir's run has another configuration or
+  // began where another run was to continue (WrongLogdir), or if the floating-point mode of the calling thread, which
+  // new threads inherit, would change results (CheckFloatingPointMode); DataLoss if no checkpoint of the logdir can be
+  // read; InvalidArgument for a wrong model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
 
-  // The calls of workers.
+  // Handles the calls of workers.
   Sessions* sessions() { return &sessions_; }
   RunEnds* ends() { return &ends_; }
   RunChanges* changes() { return &changes_; }
@@ -42,20 +42,20 @@ class Chief {
   v1::RunStatus GetStatus() const;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request);
 
-  // Saves the last committed step at once and blocks until that is done; OK when it is saved already, or without a
-  // logdir. Errors as those of RunEnds::Wait.
+  // Saves the last committed step immediately and blocks until that is done. Returns OK if the step is already saved,
+  // or without a logdir. Errors: as for RunEnds::Wait.
   absl::Status Save();
-  // Asks for a save of the last committed step, at once; the run continues. Requests that come before the save begins
-  // are one, and one that comes before the run trains waits until it does. Never blocks on files; callable from any
-  // thread.
+  // Requests an immediate save of the last committed step; the run continues. Requests that arrive before the save
+  // begins are combined; a request that arrives before training starts waits until it does. Never blocks on files. May
+  // be called from any thread.
   void RequestSave() ABSL_LOCKS_EXCLUDED(run_.mutex);
   // Blocks until the model is known and its variables have values. Errors: the failure of the run; Cancelled after
   // RequestStop.
   absl::Status AwaitModel();
-  // After AwaitModel; then always the same.
+  // Null before the model is known; afterwards it never changes.
   Training* training() const { return run_.FindTraining(); }
 
-  // One round of what the housekeeping thread does.
+  // Runs one round of the housekeeping thread.
   void Housekeep() ABSL_LOCKS_EXCLUDED(run_.mutex);
 
   int64_t generation() const { return run_.history.generation(); }
@@ -65,9 +65,9 @@ class Chief {
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
 
   absl::Status Start();
-  // Carries out RequestSave.
+  // Begins a save if RequestSave was called.
   void SaveIfRequested(Training* training) ABSL_LOCKS_EXCLUDED(run_.mutex);
-  // Whether it is time to say that the run waits for workers.
+  // Returns true if it is time to log that the run waits for workers.
   bool TakeIdleLog(absl::Time now, bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_.mutex);
 
   RunState run_;

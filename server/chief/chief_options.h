@@ -25,7 +25,7 @@ namespace lockstep {
 // The chief's process and machine. Tests and the simulation substitute their own.
 struct ChiefMachine {
   Executor* executor = Executor::Threads();
-  // Names of the machine and the program, for people.
+  // Names of the machine and the program, for log messages.
   std::string host = HostName();
   v1::BuildInfo build = ThisBuildInfo();
   // Draws ids of sessions and reads. They must not be predictable.
@@ -36,43 +36,43 @@ struct ChiefMachine {
   int64_t old_version_bytes = SyncReplicas::kOldVersionBytes;
 };
 
-// The options of a chief. Its parts read them here, so that no field is copied from one struct to the next.
+// The options of a chief. The parts of a chief read them here, so that no field is copied from one struct to the next.
 struct ChiefOptions : RunStorage {
   // If true, the logdir gets an event file.
   bool write_events = true;
-  // Takes all summaries in place of the event file, in the order in which they come, from a thread of its own. Its
-  // errors are logged. Null: the event file.
+  // Receives all summaries instead of the event file, in the order in which they arrive, on a separate thread. Its
+  // errors are logged. If null, summaries go to the event file.
   std::function<absl::Status(const v1::Summary& summary, int64_t global_step)> summary_writer;
   // RunSummaries::Options::writes_loss.
   bool writes_loss = true;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   ChiefMachine machine;
-  // If the logdir's run has another learning rate, other settings of its optimizer, other clips or another batch size,
-  // it continues with those of `config`, and the change is recorded. What a program has changed between steps since
-  // it was last started with this `config` stays.
+  // If the logdir's run has another learning rate, other optimizer settings, other clips or another batch size, it
+  // continues with the values in `config`, and the change is recorded. Settings that a program changed between steps
+  // since it was last started with this `config` are kept.
   bool change_settings = false;
-  // A run that begins in an empty logdir is meant to be a new one: workers that have served another run are refused,
+  // If true, a run that begins in an empty logdir is meant to be new: workers that have served another run are refused,
   // and do not end this chief (run/run_identity.h).
   bool new_run = false;
-  // Workers on this machine may share memory with the chief.
+  // If true, workers on this machine may share memory with the chief.
   bool share_memory = false;
-  // A program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its state.
+  // If true, a program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its
+  // state.
   bool followed = false;
   // RestoreOptions::initialize.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-  // The name of a program whose functions the weights depend on. It is recorded, and a run that has one is resumed by
-  // no other.
+  // Name of a program whose functions affect the weights. It is recorded, and no other program can resume the run.
   std::string program;
-  // Called by Create when the logdir is this chief's and the run is the one in it, before it restores, which may take
-  // long. Create returns its errors.
+  // Called by Create after it has verified that the logdir belongs to this chief and to this run, and before the
+  // restore, which may take long. Create returns its errors.
   std::function<absl::Status()> on_accepted;
-  // Receives the error of a checkpoint that was due by time or step, so that no caller waits for it. Called by the
-  // thread that writes, from Create to the destructor. If null, the error is only logged, and the next checkpoint is
-  // written when it is due.
+  // Receives the error of a checkpoint that was due by time or step, for which no caller waits. Called by the writing
+  // thread, from Create to the destructor. If null, the error is only logged, and the next checkpoint is written when
+  // it is due.
   std::function<void(absl::Status)> on_save_failed;
-  // Leases, timers and log lines are looked after this often; zero: by Housekeep alone (tests). A step whose worker
-  // hangs waits up to this much longer for its copy.
+  // The period of the checks of leases, timers and log lines. If zero, only calls of Housekeep check them (tests). When
+  // a worker hangs, its step may wait this much longer for its copy.
   absl::Duration housekeeping_period = absl::Milliseconds(10);
 };
 

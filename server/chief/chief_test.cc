@@ -80,7 +80,7 @@ TEST_F(ChiefTest, RefusesALogdirOfAnotherArithmeticAndNamesTheWayOut) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("arithmetic version 99"), HasSubstr("warm_start: \"logdir/model.ckpt-2\"")));
   EXPECT_EQ(accepted_, 1) << "not a second time";
-  record.clear_build();  // as a version wrote it that had none, which is the first arithmetic
+  record.clear_build();  // older versions wrote none; they use arithmetic version 1
   WriteRecord(record);
   const absl::Status first = Start();
   EXPECT_TRUE(absl::IsFailedPrecondition(first)) << first;

@@ -1,5 +1,5 @@
-// How long a heartbeat takes while workers join that have a model of 100,000 variables: that of the run, or another
-// one. `longest_ms` is the longest of them, `opened` the joins that were answered meanwhile.
+// Measures how long a heartbeat takes while workers join with a model of 100,000 variables: the run's model, or another
+// one. `longest_ms` is the longest heartbeat; `opened` counts the joins that were answered meanwhile.
 //   bazel run //server/chief:open_session_benchmark
 #include <algorithm>
 #include <atomic>

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Who reads the run's variables (ReadVariables in proto/lockstep/v1/chief.proto), and of which step: all who read, of
-// one. Pure: the time comes in, and the owner keeps the version of pinned_step() and no other, and draws ids.
+// Tracks the reads of the run's variables (ReadVariables in proto/lockstep/v1/chief.proto). All active reads share one
+// pinned step. Pure: the time comes in; the owner keeps the version of pinned_step() and no other, and draws ids.
 //
 //   read      Begin                          Use                 End      Expire, unused for `expiry`
 //   unknown   reading                        Aborted             -        -
@@ -20,22 +20,22 @@ namespace lockstep {
 //             another step: cut
 //   cut       unchanged                      ResourceExhausted   unknown  unknown
 //
-//   pinned    Begin        the last who reads it ends or expires
+//   pinned    Begin        its last read ends or expires
 //   none      its step     none
 //   a step    its step     none
 //
-// What a read that begins gets (Choose):
+// A new read gets (Choose):
 //   nothing is pinned                                          the current step
 //   the current step is pinned, or an older one for less
-//   than `grace`                                               the pinned step, or nothing when `max_reads` read it
-//   an older one for longer                                    the current step; those who read the older one are cut
+//   than `grace`                                               the pinned step, or nothing if it has `max_reads` reads
+//   an older one for longer                                    the current step; reads of the older one are cut
 class ReadTable {
  public:
   struct Limits {
     size_t max_reads = 64;
-    // Without it a stream of short reads would cut every longer one.
+    // Prevents a stream of short reads from cutting every longer one.
     absl::Duration grace = absl::Seconds(2);
-    // A read that was not continued for so long is forgotten.
+    // A read that was not continued for this long is removed.
     absl::Duration expiry = absl::Seconds(10);
   };
   enum class Choice {
@@ -47,21 +47,21 @@ class ReadTable {
   ReadTable() : ReadTable(Limits()) {}
   explicit ReadTable(const Limits& limits) : limits_(limits) {}
 
-  // The step of a read that begins at the global step `current`.
+  // Chooses the step of a new read while the global step is `current`.
   Choice Choose(int64_t current, absl::Time now) const;
-  // A read of `step`, as Choose chose, begins. `id` must be new (Knows).
+  // Begins a read of `step`, which Choose selected. `id` must be new (Knows).
   void Begin(uint64_t id, int64_t step, absl::Time now);
-  // The read continues.
+  // Marks the read as used.
   absl::Status Use(uint64_t id, absl::Time now);
-  // It has all that it wants. Ignored for an unknown one.
+  // Ends a completed read. Ignores an unknown id.
   void End(uint64_t id);
-  // Forgets those that were not continued. Cheap: to be called before anything else.
+  // Removes expired reads. Cheap: call it before any other method.
   void Expire(absl::Time now);
 
-  // Whether the id is taken; 0 always is.
+  // Returns true if the id is in use. Always true for 0.
   bool Knows(uint64_t id) const { return id == 0 || reads_.count(id) > 0; }
   bool reads(uint64_t id) const;
-  // Absent when nobody reads.
+  // Absent if there are no active reads.
   absl::optional<int64_t> pinned_step() const { return pinned_step_; }
 
  private:

@@ -20,7 +20,7 @@ class ReadTableTest : public ::testing::Test {
     return limits;
   }
   static absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
-  // A read that gets what Choose chooses.
+  // Begins a read of the step that Choose returns.
   void Begin(uint64_t id, int64_t current, double seconds) {
     table_.Expire(At(seconds));
     const Choice choice = table_.Choose(current, At(seconds));
@@ -81,7 +81,7 @@ TEST_F(ReadTableTest, AfterTheGraceAReadCutsThoseOfAnOlderStep) {
   EXPECT_TRUE(Use(3, 3).ok());
 }
 
-// The one that cut it began when it was cut, so it has the whole grace.
+// The read that cut it began at that moment, so the grace period starts again.
 TEST_F(ReadTableTest, AReadThatWasCutAndBeginsAtOnceHasTheGraceBeforeItIsCutAgain) {
   Begin(1, 5, 0);
   Begin(2, 9, 2);

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// So many changes are logged, and then every hundredth.
+// The first changes are logged up to this number, and then every hundredth.
 constexpr int64_t kLoggedChanges = 10;
 
 v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t changes) {
@@ -35,7 +35,7 @@ absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedB
   const absl::StatusOr<int64_t> step = training->AwaitHeld();
   absl::Status status = step.status();
   if (status.ok()) {
-    // Another one would save what it has of the values, and an end would come between the record and the values.
+    // A concurrent assignment would save some of these values, and an end could come between the record and the values.
     MutexLock one_at_a_time(&run_->change_mutex);
     status = training->Explain(AssignAt(*step, values, by, training));
   }
@@ -49,7 +49,8 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   v1::RunRecord::Assignment assignment;
   assignment.set_step(step);
   for (const AssignedValue& value : values) assignment.add_variable(value.key);
-  // A checkpoint counts the assignments that it has: an entry whose values are in none is dropped by the next life.
+  // A checkpoint stores the number of its assignments, so the next incarnation drops an entry whose values are in no
+  // checkpoint.
   const auto add = [assignment](v1::RunRecord* record) { *record->add_assignment() = assignment; };
   if (by == ChangedBy::kHook) {
     run_->history.Note(add);
@@ -62,7 +63,7 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   RETURN_IF_ERROR(training->sync()->Assign(values, by));
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
-  // Without the checkpoint a recovery would compute across the values.
+  // Without the checkpoint, a recovery would recompute steps across the assignment.
   absl::Status failure(saved.code(),
                        absl::StrCat("variables were set at step ", step,
                                     ", and the checkpoint with them could not be written: ", saved.message()));
@@ -99,7 +100,7 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
 absl::Status RunChanges::BeginChange() {
   MutexLock lock(&run_->mutex);
   while (run_->life.declaring() && !run_->life.stop_requested()) run_->changed.Wait(&run_->mutex);
-  // A chief that has lost its logdir stops, too, and has another reason.
+  // A chief that has lost its logdir stops too, but for another reason.
   RETURN_IF_ERROR(run_->life.CheckNotStopping());
   return run_->life.BeginDeclaration();
 }
@@ -108,11 +109,11 @@ absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, Ch
   // Another change may have been made meanwhile.
   ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
   const config::v1::RunSpec before = run_->settings.spec();
-  // Asked for again it changes nothing.
+  // A repeated request changes nothing.
   if (CheckSameRun(before, spec).ok()) {
     training->log()->CountChange(by, /*made=*/false);
     if (by == ChangedBy::kHook || !by_hook_) return absl::OkStatus();
-    // A hook has made it, perhaps in no checkpoint yet.
+    // A hook made the change, and it may not be in a checkpoint yet.
     RETURN_IF_ERROR(run_->history.CheckOwned());
     return training->SaveAgain();
   }
@@ -147,7 +148,7 @@ absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, Cha
   if (by == ChangedBy::kHook) return absl::OkStatus();
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
-  // Without the checkpoint a recovery would compute across the change.
+  // Without the checkpoint, a recovery would recompute steps across the change.
   absl::Status failure(saved.code(),
                        absl::StrCat("settings were changed at step ", step,
                                     ", and the checkpoint of it could not be written: ", saved.message()));
@@ -171,7 +172,7 @@ absl::Status RunChanges::Record(int64_t step, const config::v1::RunSpec& spec, C
   }
   RETURN_IF_ERROR(run_->history.CheckOwned());
   const absl::Status recorded = run_->history.Update(add);
-  // The next life may find it there: no step may be computed without it.
+  // The next incarnation may find the change in the record, so no step may be computed without it.
   if (!recorded.ok() && run_->history.in_doubt()) {
     training->Fail(absl::Status(recorded.code(), absl::StrCat("whether it is on record that settings change at step ",
                                                               step, " is not known: ", recorded.message())));

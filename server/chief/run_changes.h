@@ -14,47 +14,48 @@
 
 namespace lockstep {
 
-// Changes of a run between two steps: values of variables, and settings. Only where the run is followed. Thread-safe.
+// Changes a run between two steps: values of variables, and settings. Only if the run is followed. Thread-safe.
 class RunChanges {
  public:
   // `run` must outlive this.
   explicit RunChanges(RunState* run) : run_(run) {}
 
-  // Sets variables or optimizer state as soon as the step in progress is committed. It is recorded, and a checkpoint of
-  // that step with the values is written, before the next tokens go out. A hook's assignment waits for no file: it is
-  // on record with the next checkpoint, and the hook makes it again if there is none. Only where the run is followed.
+  // Sets variables or optimizer state as soon as the step in progress is committed. The assignment is recorded, and a
+  // checkpoint of that step with the values is written, before the next tokens are issued. A hook's assignment waits
+  // for no file: the next checkpoint records it, and the hook repeats it if there is none. Only if the run is followed.
   // Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
-  // Settings of the run are these as soon as the step in progress is committed. The disk has them as the values of
-  // Assign. Workers get what they compute with with their next token. A program that starts the run again as it did
-  // before continues with the settings. Only where the run is followed. Errors: InvalidArgument names the setting that
-  // is wrong or cannot be changed; those of the file system, and of CommitLog::Await.
+  // Changes settings of the run as soon as the step in progress is committed. Recorded on disk like the values of
+  // Assign. Workers receive the settings that they compute with in their next token. A program that restarts the run
+  // with its original configuration continues with the changed settings. Only if the run is followed. Errors:
+  // InvalidArgument names the setting that is wrong or cannot be changed; those of the file system, and of
+  // CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
  private:
   absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Waits until no worker declares what the run lacks; none can before EndDeclaration.
+  // Waits until no worker is declaring what the run lacks. None can until EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The present settings with the change.
+  // Returns the current settings with the change applied.
   absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
   absl::Status ChangeAt(int64_t step, const SettingsChange& change, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records the change to `spec`, and makes it.
+  // Records the change to `spec`, and applies it.
   absl::Status Make(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Adds the change to the record, on the disk unless a hook makes it.
+  // Adds the change to the record, on disk unless a hook makes it.
   absl::Status Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Logs a few of many changes.
+  // Logs only some of the changes.
   void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;
-  // A hook has made the newest change of settings.
+  // True if a hook made the newest change of settings.
   bool by_hook_ ABSL_GUARDED_BY(run_->change_mutex) = false;
-  // The changes of settings since the start of this life.
+  // The number of changes of settings in this incarnation.
   int64_t changes_ ABSL_GUARDED_BY(run_->change_mutex) = 0;
 };
 

@@ -40,7 +40,8 @@ absl::Status RunEnds::RequestFinish(const std::string& reason, const v1::Session
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
   if (status.ok() && early) status = run_->history.CheckOwned();
   if (status.ok() && early) status = run_->history.EndAt(step, recorded);
-  // An end that may be on record is kept to: before the last step is saved, Training::RecordEnd writes it again.
+  // If the end may have been recorded (Unknown), it is honored: before the last step is saved, Training::RecordEnd
+  // writes it again.
   const bool ends = status.ok() || absl::IsUnknown(status);
   if (ends && last_state != nullptr) {
     run_->FindTraining()->log()->SetState(last_state->step(), {last_state->hook().begin(), last_state->hook().end()});
@@ -58,10 +59,10 @@ absl::Status RunEnds::SaveLast(Training* training) {
     MutexLock lock(&run_->mutex);
     failure = run_->life.failure();
   }
-  // After other failures the last step may be wrong: an audit has found a difference, or a change is not on record.
+  // After other failures the last step may be wrong: an audit found a difference, or a change was not recorded.
   if (!failure.ok() && !absl::IsInvalidArgument(failure)) return failure;
   const absl::Status saved = failure.ok() ? training->Save() : training->SaveIfFinite();
-  // A failure is what the caller has to know; the log has the error of its save. A disk that hangs ends the process.
+  // The caller needs the failure; the error of its save is logged. A hanging disk must end the process.
   if (saved.ok() || (!failure.ok() && !absl::IsDeadlineExceeded(saved))) return failure;
   const std::string done = failure.ok() ? "training is done" : std::string(failure.message());
   return absl::Status(saved.code(), absl::StrCat(done, ", but the last step could not be saved: ", saved.message()));
@@ -115,8 +116,8 @@ bool RunEnds::Linger() {
 void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
   MutexLock lock(&run_->mutex);
   const absl::Time deadline = run_->options.clock->Now() + kGoodbyeLimit;
-  // Also notifies a worker that has just opened its session, and the first that looks for a run which was finished
-  // before.
+  // Also waits for a worker that has just opened its session, and for the first worker that looks for a run that had
+  // already finished.
   while (!run_->sessions.AllHaveStreamed() || !replicas.idle()) {
     if (run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, deadline)) return;
   }

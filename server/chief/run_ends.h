@@ -12,50 +12,54 @@
 
 namespace lockstep {
 
-// How a run ends: by its last step, a failure, a request, or a stop of the chief. Thread-safe.
+// Ends a run: after its last step, a failure, a request, or a stop of the chief. Thread-safe.
 class RunEnds {
  public:
   // `run` must outlive this.
   explicit RunEnds(RunState* run) : run_(run) {}
 
-  // Blocks until the last step is applied and saved and the workers have been notified (OK), the run failed (its error;
-  // after a contribution that is not finite the last step is saved as well), or RequestStop was called: then no further
-  // step is committed, and the last one is saved at once (Cancelled; its message says where). Workers that do not say
-  // goodbye are waited for two seconds, and cluster.linger_seconds are stayed for those that start after the end;
-  // RequestStop ends that. Errors of saving: those of the files, or DeadlineExceeded when the disk has not taken the
-  // step within checkpoint.stop_seconds of RequestStop. After that one end the process: destroying the chief would wait
-  // for the disk. FailedPrecondition when another chief was found to have taken over the logdir, or a worker showed
-  // that it is the wrong one (run_identity.h): nothing is saved there any more.
+  // Blocks until the run ends. Returns:
+  //   OK: the last step is applied and saved, and the workers have been notified.
+  //   the run's error: the run failed. After a contribution that is not finite, the last step is saved too.
+  //   Cancelled: RequestStop was called. No further step is committed, and the last one was saved immediately; the
+  //     message says where.
+  //   a file system error: the last step could not be saved.
+  //   DeadlineExceeded: the disk has not taken the last step within checkpoint.stop_seconds of RequestStop. The caller
+  //     must then exit the process, because the destructor would wait for the disk.
+  //   FailedPrecondition: another chief has taken over the logdir, or a worker showed that it is the wrong one
+  //     (run_identity.h). Nothing more is saved there.
+  // Waits up to two seconds for workers to disconnect, then serves for cluster.linger_seconds so that workers which
+  // start after the end learn the outcome; RequestStop ends that.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Makes Wait return; callable from any thread. Only the first call counts.
+  // Makes Wait return. May be called from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Does the same unless the run is over: then its end is completed, including the wait for late workers.
+  // Does the same unless the run is over. In that case the end is completed, including the wait for late workers.
   void RequestStopUnlessOver() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Finishes the run as soon as the step in progress is committed, or no worker is at it: Wait returns OK after the
-  // save. Records the step first, so that no later life goes beyond it. Errors:
+  // Finishes the run as soon as the step in progress is committed or no worker computes it; Wait then returns OK after
+  // the save. Records the end first, so that no later incarnation goes beyond it. Errors:
   //   FailedPrecondition: the model is not known yet
   //   Cancelled: RequestStop was called
-  //   the failure of the run, if it has failed
+  //   the run's failure, if it has failed
   //   an error of the file system: the run continues
-  //   Unknown: the disk has not said whether it has the record. This life ends the run; another one may continue it,
+  //   Unknown: the disk has not confirmed the record. This incarnation ends the run; another one may continue it,
   //     unless the record can be written before the last step is saved.
   // Records the first 1024 bytes of `reason`, as UTF-8. `last_state` is null unless the run is followed. It becomes the
-  // followers' state once the record has the end, or may have it, and before the last step is saved.
+  // followers' state once the end is recorded, or may be, and before the last step is saved.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state = nullptr)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The program has no summary to add any more: the event file ends, unless the logdir is another chief's by now.
+  // The program adds no more summaries: ends the event file, unless another chief has taken over the logdir.
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
   void RequestStopLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
   // Saves the last step unless it may be wrong. Returns the result of the run.
   absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The run is over: saves, notifies the workers and lingers.
+  // Completes a run that is over: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The run has ended well, and all know.
+  // Records that the run has finished, after all workers were notified.
   void NoteFinished() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Lets the server answer for cluster.linger_seconds more; false when there are none or RequestStop ends them.
+  // Continues to serve for cluster.linger_seconds. Returns false if that is zero, or if RequestStop ends it.
   bool Linger() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;

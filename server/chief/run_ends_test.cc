@@ -28,7 +28,7 @@ using ::testing::Not;
 
 class RunEndsTest : public ChiefFixture {
  protected:
-  // The loss of a slot of the step in progress is not finite.
+  // Sends a loss that is not finite for a slot of the step in progress.
   void Diverge() {
     StepFrame frame = worker_->NewFrame(*worker_->token());
     worker_->AddReports(&frame);
@@ -57,7 +57,7 @@ TEST_F(RunEndsTest, TrainsToTheEndAndSaysGoodbye) {
 
 TEST_F(RunEndsTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
   ASSERT_TRUE(Start().ok());
-  TrainAndSave(10);  // so that Wait waits for nothing but the worker
+  TrainAndSave(10);  // so that Wait only waits for the worker
   absl::Status status = absl::UnknownError("still waiting");
   std::thread waiter([&] { status = chief_->ends()->Wait(); });
   clock_.AwaitWaiters(1);
@@ -217,7 +217,7 @@ TEST_F(RunEndsTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
     worker_.reset();
     ASSERT_TRUE(Restart().ok());
     TrainAndSave(2);
-    while (!worker_->token()) worker_->Drain();  // the disk may hold it up
+    while (!worker_->token()) worker_->Drain();  // the disk may delay the step
     StepFrame frame = worker_->NewFrame(*worker_->token());
     worker_->AddReports(&frame);
     frame.reports[0].set_stop(true);
@@ -228,7 +228,7 @@ TEST_F(RunEndsTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
     ASSERT_TRUE(worker_->Send(frame).ok());
     const absl::Status status = WaitForEnd();
     EXPECT_EQ(status.ok(), recorded) << status;
-    // A life that begins at step 3 would not come to that slot again.
+    // An incarnation that begins at step 3 would not compute that slot again.
     EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), absl::StrCat("logdir/model.ckpt-", recorded ? 3 : 2));
     EXPECT_EQ(Record().has_end(), recorded);
     fs_.Heal();
@@ -246,7 +246,7 @@ TEST_F(RunEndsTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKno
     TrainAndSave(2);
     EXPECT_EQ(FollowersStep(), 0);
     worker_.reset();
-    // The record is replaced, and may be taken back.
+    // The record is replaced, but a power loss may undo that.
     fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
     const v1::SessionState last_state = HookState(2);
     const absl::Status told = chief_->ends()->RequestFinish("enough", &last_state);
@@ -292,7 +292,7 @@ TEST_F(RunEndsTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {
     worker_->Drain();
     std::this_thread::yield();
   }
-  // A chief that starts now has no workers with which it could find the end again.
+  // A chief that starts now has no workers that could repeat the end.
   EXPECT_EQ(Record().end().step(), 2);
   worker_.reset();
   waiter.join();
@@ -382,7 +382,7 @@ TEST_F(RunEndsTest, AStopWhoseSaveFailsSaysSo) {
 
 TEST_F(RunEndsTest, AStopTriesAgainWhatMayPass) {
   for (const bool passes : {true, false}) {
-    // The time below advances whatever the checkpoint writer's thread does.
+    // The loop below advances the time regardless of how fast the checkpoint writer's thread is.
     config_.mutable_checkpoint()->set_stop_seconds(passes ? 1e9 : 30);
     logdir_ = absl::StrCat("logdir-", passes);
     worker_.reset();
@@ -432,7 +432,7 @@ TEST_F(RunEndsTest, AStopWhileTheEndIsBeingSavedIsBoundedToo) {
   hanging_.Release();
 }
 
-// Its lock was removed as that of a dead process, or a network file system has forgotten it.
+// The lock was removed because its owner seemed dead, or a network file system has lost it.
 TEST_F(RunEndsTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(3);
@@ -455,7 +455,7 @@ TEST_F(RunEndsTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
 TEST_F(RunEndsTest, TheEventsOfAFollowedRunEndWithItsFollower) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());
-  chief_->ends()->EndFollowersEvents();  // nothing, before there is a model
+  chief_->ends()->EndFollowersEvents();  // does nothing before there is a model
   worker_ = Connect(OpenSession("worker-0")->session_id());
   chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
   ASSERT_TRUE(worker_->Ask().ok());
@@ -480,7 +480,7 @@ TEST_F(RunEndsTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
   EXPECT_EQ(chief_->training()->log()->restored().step(), 2);
   worker_ = Connect(OpenSession("worker-0")->session_id());
   ASSERT_TRUE(worker_->Ask().ok());
-  // A hook sees the update to the last step, and ends the run.
+  // A hook sees the update of the last step, and ends the run.
   const v1::SessionState last = HookState(3);
   ASSERT_TRUE(chief_->ends()->RequestFinish("hook count", &last).ok());
   EXPECT_TRUE(WaitForEnd().ok());

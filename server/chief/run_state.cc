@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Null when nothing is to be shared, or the system has no memory of that kind.
+// Returns null if no memory is shared, or the system does not support such memory.
 std::unique_ptr<SharedMemory> NewSharedMemory(const ChiefOptions& options) {
   if (!options.share_memory || CompressionOf(options.config.compression()).any()) return nullptr;
   auto memory = SharedMemory::Create(1);
@@ -102,7 +102,7 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.set_program(options.program);
   filled.mutable_change()->Swap(record->mutable_change());
   filled.mutable_assignment()->Swap(record->mutable_assignment());
-  // A worker may declare something after the end.
+  // A worker may declare something after the end of the run.
   filled.set_finished(record->finished());
   filled.set_run_id(record->run_id());
   if (record->has_other_run() && !options.new_run) filled.mutable_other_run()->Swap(record->mutable_other_run());

@@ -21,49 +21,49 @@
 
 namespace lockstep {
 
-// The state of one run, which the parts of a chief share: its settings and record, its phase and sessions, and, once
-// the model is known, its training. Receives the events of the run. Its parts (Sessions, RunEnds, RunChanges) lock the
-// mutex themselves. Lock order: change_mutex, mutex. Thread-safe.
+// The state of one run, which the parts of a chief share: its settings and record, its phase and sessions and, once the
+// model is known, its training. Receives the events of the run. The parts (Sessions, RunEnds, RunChanges) lock the
+// mutexes themselves. Lock order: change_mutex, mutex. Thread-safe.
 struct RunState : public RunEvents {
   // `directory` is null without a logdir.
   RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory);
 
-  // Makes `training` for a model, from the newest checkpoint or from the seed, and writes the record. After an error
+  // Creates `training` for a model, from the newest checkpoint or from the seed, and writes the record. After an error,
   // another worker may declare another model.
   absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Records what workers have declared. The record keeps its configuration.
+  // Records the workers' declarations. The record keeps its configuration.
   absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
-  // Null before the model is known; then always the same.
+  // Null before the model is known; afterwards it never changes.
   Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
-  // Forgets sessions that have no stream and were not used for long.
+  // Removes sessions that have no stream and have expired.
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Writes the event into the log; an end wakes the threads that wait for `changed`.
+  // Logs the event. If it ends the run, wakes the threads that wait for `changed`.
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex);
 
   const ChiefOptions options;
   RunSettings settings;
   RunHistory history;
-  // For workers to find out whether they can map the chief's memory; null when none is shared.
+  // Lets workers test whether they can map the chief's memory. Null if no memory is shared.
   const std::unique_ptr<SharedMemory> shared_memory;
 
-  // The record has assignments, changes and ends in the order in which they are made.
+  // Held while an assignment, a change or an end is recorded and made, so that the record has them in order.
   Mutex change_mutex;
   mutable Mutex mutex;
   CondVar changed;
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
-  // When `training` was made.
+  // The time when `training` was created.
   absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
-  // Null before the model is known, as `training` is.
+  // Null before the model is known, like `training`.
   std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
   std::unique_ptr<Training> training ABSL_GUARDED_BY(mutex);
 
  private:
-  // `contract` is replaced where the workers' part of it holds no more.
+  // Replaces `*contract` if the workers' declarations in it no longer apply.
   absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
                                                            bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex);
-  // Replaces all but the configuration, the changes and the assignments.
+  // Replaces all fields except the configuration, the changes and the assignments.
   void FillRecord(const RunContract& declared, v1::RunRecord* record) const;
 };
 

@@ -57,7 +57,7 @@ TEST_F(SessionTableTest, AFullTableTakesKnownWorkersAlone) {
   EXPECT_EQ(table_.Open("b", 1, 4, At(1)).outcome, Outcome::kAdded);
 }
 
-// The row "unknown" of the table of the class comment.
+// Tests the row "unknown" of the table in the class comment.
 TEST_F(SessionTableTest, AnUnknownSessionMayOnlyBeOpened) {
   EXPECT_TRUE(absl::IsAborted(table_.Use(10, kGeneration, At(0))));
   EXPECT_TRUE(absl::IsAborted(table_.MarkStreamed(10, kGeneration, At(0))));

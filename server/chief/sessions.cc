@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// The bytes of each string that a session keeps.
+// Maximum bytes of each string that a session keeps.
 constexpr size_t kMaxName = 256;
 // Limits of a reply with values for the canary.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
@@ -56,7 +56,7 @@ absl::Status Sessions::CheckOwnedForWorker() {
 absl::Status Sessions::Declare(const RunContract* known, const v1::OpenSessionRequest& request) {
   if (known == nullptr) {
     auto contract = std::make_shared<const RunContract>(request);
-    RETURN_IF_ERROR(contract->Check(request));  // its canary, which no other is there to be held against
+    RETURN_IF_ERROR(contract->Check(request));  // checks the number of canary digests
     RETURN_IF_ERROR(CheckOwnedForWorker());
     RETURN_IF_ERROR(run_->StartModel(std::move(contract)));
     RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
@@ -78,7 +78,7 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
   bool declares = false;
   {
     MutexLock lock(&run_->mutex);
-    // The contract of other settings lacks what this worker would declare for its own.
+    // The contract for other settings lacks this worker's declarations.
     if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
     contract = run_->contract;
     declares = contract == nullptr || contract->Lacks(request);
@@ -169,7 +169,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
   if (agreed.ok()) agreed = CheckRun(request);
   if (agreed.ok()) agreed = Agree(request, changes);
-  // Settings that were changed since have another contract, and the worker asks for them.
+  // The settings have changed meanwhile, and with them the contract. The worker will fetch them.
   if (!agreed.ok() && changes != run_->settings.changes())
     return absl::AbortedError("settings of the run were changed");
   if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed);
@@ -178,7 +178,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   v1::OpenSessionReply reply;
   {
     MutexLock lock(&run_->mutex);
-    // A worker that joins after the end computes nothing.
+    // A worker that joins after the end does not compute anything.
     if (request.canary_digest_size() > 0 || run_->life.over()) run_->sessions.MarkChecked(id);
     reply.set_canary_wanted(!run_->sessions.IsChecked(id));
   }
@@ -228,7 +228,7 @@ absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatReques
     reply.set_finished(run_->life.over());
     if (run_->life.ended()) reply.set_ended(std::string(run_->life.ended()->message()));
   }
-  // A lease is for one who computes.
+  // Only a worker that computes keeps its lease.
   if (!request.paused()) replicas->Heartbeat(request.session_id());
   reply.set_global_step(replicas->step());
   return reply;

@@ -14,56 +14,58 @@
 
 namespace lockstep {
 
-// The calls of workers: what they declare, their sessions and their streams. Thread-safe.
+// Handles the calls of workers: their declarations, sessions and streams. Thread-safe.
 class Sessions {
  public:
   // `run` must outlive this.
   explicit Sessions(RunState* run) : run_(run) {}
 
-  // The calls of proto/lockstep/v1/chief.proto.
+  // The calls of ChiefService (proto/lockstep/v1/chief.proto).
   v1::GetRunSpecReply GetRunSpec() const;
-  // May take long the first time (initial values, restore); concurrent callers get Unavailable meanwhile.
+  // The first call may take long (initial values, restore); concurrent callers get Unavailable meanwhile.
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Wait carries it out. FailedPrecondition for a session whose worker has not computed the canary.
+  // Notes the request; RunEnds::Wait carries it out. Returns FailedPrecondition for a session whose worker has not
+  // computed the canary.
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Makes the session one that was just used. Errors: Aborted for an unknown session or an old generation.
+  // Marks the session as used. Errors: Aborted for an unknown session or an old generation.
   absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Returns whether ValuePath::kShared is possible.
+  // Returns true if ValuePath::kShared is possible.
   bool shares_memory() const { return run_->shared_memory != nullptr; }
-  // The Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
-  // generation; FailedPrecondition when its worker has not computed the canary.
+  // Opens the Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
+  // generation; FailedPrecondition if its worker has not computed the canary.
   absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t generation,
                                                            ValuePath value_path, std::shared_ptr<StepListener> listener)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
-  // Returns OK if the caller's model and data are the run's; those of the first caller become the run's. Aborted if the
-  // run has had other than `changes` changes of its settings. Compares without a lock, because a model may be large.
+  // Returns OK if the caller's model and data are the run's; the first caller declares them for the run. Returns
+  // Aborted if the number of changes of settings is not `changes`. Compares without a lock, because a model may be
+  // large.
   absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records what the run does not know yet from the request.
+  // Records what the run does not yet know from the request.
   absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Returns OK if the caller has served no other run. Otherwise FailedPrecondition, or, if that run shows that the
   // chief has the wrong logdir, Unavailable after abandoning this one.
   absl::Status CheckRun(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The worker has served a run that is to continue here: abandons this one.
+  // Abandons this run, because the worker has served a run that should continue here.
   absl::Status AbandonFor(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The caller's session is not wanted.
+  // Reports that the caller is refused (kRefused), and removes its session if it has no stream.
   void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:
   // the worker did nothing wrong, and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The caller's session, a new one if need be. Unavailable when there are too many.
-  // Aborted when settings were changed since there were `changes` changes.
+  // Returns the caller's session, creating it if needed. Errors: Unavailable if there are too many; Aborted if the
+  // number of changes of settings is no longer `changes`.
   absl::StatusOr<uint64_t> FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Makes room for a session; false when all have a stream.
+  // Removes the oldest session without a stream. Returns false if all have one.
   bool RemoveOldestSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
 
   RunState* const run_;

@@ -274,7 +274,7 @@ TEST_F(SessionsTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
   ASSERT_TRUE(Start().ok());
 
-  // Whose model is another has no say, and what cannot be written down does not count.
+  // A worker with another model declares nothing, and neither does a declaration that cannot be recorded.
   v1::ModelSpec other = FrameModel();
   other.mutable_variables(2)->set_shape(0, 65541);
   data_ = Data(1, 1);
@@ -329,7 +329,8 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
 }
 
 TEST_F(SessionsTest, AModelThatTheControlGroupCannotHoldIsRefusedWithBothNumbers) {
-  // Enough for two versions of variables and optimizer state, not for the third while one is saved.
+  // The limit is enough for two versions of variables and optimizer state, but not for a third version while one is
+  // saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
   }
@@ -400,7 +401,7 @@ TEST_F(SessionsTest, AWorkerThatWasKilledAndStartedAgainGoesOnAtThePresentStep) 
 TEST_F(SessionsTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
   for (const bool first : {true, false}) {
     ASSERT_TRUE(Restart().ok());
-    // The record has no canary yet, so the next worker declares one.
+    // The record has no canary, so the next worker declares one.
     if (!first) {
       ASSERT_TRUE(OpenSession("a", FrameModel(), /*incarnation=*/1, /*canary=*/0).ok());
     }

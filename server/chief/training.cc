@@ -18,11 +18,11 @@
 namespace lockstep {
 namespace {
 
-// How long the end of the events waits for what threads that have committed a step still have to write. They do not
-// block; but where processors are few, others may run first.
+// The time limit for threads that have committed a step to write its events before the event file ends. They do not
+// block, but on few processors other threads may run first.
 constexpr absl::Duration kTellLimit = absl::Seconds(5);
 
-// Passes the summaries on to a function; it has no use for the records of the session.
+// Passes summaries to a function. Ignores session records.
 class FunctionSink : public EventSink {
  public:
   explicit FunctionSink(std::function<absl::Status(const v1::Summary&, int64_t)> write) : write_(std::move(write)) {}
@@ -41,7 +41,7 @@ class FunctionSink : public EventSink {
   const std::string path_ = "the program's summary writer";
 };
 
-// Null where no events are written.
+// Returns null if no events are written.
 absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const ChiefOptions& options) {
   EventQueue::Options queue;
   queue.clock = options.clock;
@@ -70,7 +70,7 @@ SaveSchedule::Options ScheduleOptions(const Training::Options& options) {
   return schedule;
 }
 
-// The key of the first tensor with a value that is not finite; nullopt if there is none.
+// Returns the key of the first tensor with a value that is not finite; nullopt if there is none.
 absl::optional<std::string> FindNonFinite(const VariableSnapshot& snapshot) {
   for (const SnapshotEntry& entry : EntriesOf(snapshot)) {
     if (entry.dtype != v1::DT_FLOAT) continue;
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
   training->summaries_.OnStart(training->store_->step(), /*resumed=*/checkpoint.has_value());
-  // Beside what the workers do before their first step; they need not wait for it.
+  // Runs while the workers prepare their first step; they need not wait for it.
   if (training->checkpoint_writer_ != nullptr) {
     training->prefault_ =
         std::make_unique<Prefault>(training->options_.chief->machine.executor, training->store_->PrepareSnapshots());
@@ -148,7 +148,7 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.checkpoints.directory = options_.chief->logdir;
   checkpoint_writer.checkpoints.max_to_keep = options_.config.checkpoint().keep();
   checkpoint_writer.restored = std::move(restored);
-  // A checkpoint counts the changes that it has: they are on record before it is there.
+  // A checkpoint stores the number of its changes, so they must be recorded before it is written.
   checkpoint_writer.checkpoints.may_record = [history = options_.history]() -> absl::Status {
     RETURN_IF_ERROR(history->CheckOwned());
     return history->Flush();
@@ -197,7 +197,7 @@ void Training::OnEvent(const RunEvent& event) {
   if (event.kind == RunEvent::kRoom) return sync_->OnRoomForSnapshot();
   if (event.kind == RunEvent::kFinished) EndLog(absl::OkStatus());
   options_.events->OnEvent(event);
-  // Followers that hear of the failure, and want the run to end, find that it has failed.
+  // A follower that requests the end after it has learned of the failure must find that the run has failed.
   if (event.kind == RunEvent::kFailed) EndLog(event.status);
   if (event.kind != RunEvent::kSaved) return;
   summaries_.OnSaved(event.step, event.text);
@@ -221,10 +221,11 @@ void Training::FillStatus(v1::RunStatus* status) const {
 
 Training::~Training() {
   if (checkpoint_writer_ == nullptr) return;
-  // The room that a write makes goes to a step that waits for it, by way of sync_ and of this pointer.
+  // A finished write calls sync_->OnRoomForSnapshot through this object, so sync_ and checkpoint_writer_ must still
+  // exist.
   checkpoint_writer_->LimitWaits(absl::InfiniteFuture());
   checkpoint_writer_->WaitUntilIdle().IgnoreError();
-  // Its callbacks reach sync_, which nothing calls any more.
+  // Its callbacks reach sync_, but nothing calls it any more.
   checkpoint_writer_.reset();
 }
 
@@ -255,12 +256,12 @@ bool Training::BeginSave() {
     options_.events->OnEvent({RunEvent::kSavedBefore, step});
     return true;
   }
-  // The first checkpoint is not replaced.
+  // The first checkpoint must not be replaced.
   if (first && checkpoint_writer_->Hurry()) return false;
   absl::optional<VariableSnapshot> snapshot = sync_->TakeSnapshotIfRoom();
   if (!snapshot) return false;
   if (saves_all()) {
-    // What waits is not replaced.
+    // A waiting snapshot must not be replaced.
     SaveSoon(*std::move(snapshot));
   } else {
     NoteSnapshot(*snapshot);
@@ -279,13 +280,13 @@ absl::Status Training::Save() {
   bool first, again;
   {
     MutexLock lock(&mutex_);
-    // A snapshot of the last step may be older than what the run's followers made of it.
+    // A snapshot of the last step may be older than the followers' present state.
     again = last && schedule_.FollowersWentOn(step, StateHash(snapshot.session_state));
     if (!again && schedule_.HasSaved(step)) return absl::OkStatus();
     first = !schedule_.HasSaved(0);
   }
   if (again) return SaveOver(std::move(snapshot));
-  // What waits is not replaced; schedule_ says more.
+  // A waiting snapshot must not be replaced; schedule_ knows more.
   if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
   NoteSnapshot(snapshot);
   checkpoint_writer_->SaveAtOnce(std::move(snapshot));
@@ -385,7 +386,7 @@ void Training::Fail(absl::Status why) {
 }
 
 absl::Status Training::Explain(absl::Status status) {
-  // Every caller of SyncReplicas::Stop ends the log, too.
+  // Every caller of SyncReplicas::Stop also ends the log.
   return absl::IsCancelled(status) ? AwaitEndOfLog() : status;
 }
 

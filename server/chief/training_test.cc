@@ -22,7 +22,7 @@ using ::testing::Contains;
 
 using TrainingTest = ChiefFixture;
 
-// Starts what writes checkpoints over time only when it is told to.
+// Delays the start of the thread for paced saves until Release.
 class HeldSaves : public Executor {
  public:
   void Release() {
@@ -48,12 +48,12 @@ class HeldSaves : public Executor {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// A thread of the chief that gets no processor for a while: within a call of this listener.
+// Simulates a chief thread that gets no processor time, by blocking in a call of this listener.
 class HeldListener : public StepListener {
  public:
   explicit HeldListener(std::shared_ptr<StepListener> to) : to_(std::move(to)) {}
 
-  // The next call.
+  // Blocks the next call of OnReplyReady.
   void Hold() {
     MutexLock lock(&mutex_);
     state_ = State::kHolds;
@@ -103,7 +103,7 @@ TEST_F(TrainingTest, TheFirstCheckpointIsWrittenHoweverSoonTheRunEnds) {
 }
 
 TEST_F(TrainingTest, SavesByTheClock) {
-  write_events_ = false;  // The thread that writes them would be counted.
+  write_events_ = false;  // the thread that writes them would be counted
   config_.mutable_checkpoint()->set_every_seconds(30);
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
@@ -187,7 +187,7 @@ TEST_F(TrainingTest, ARequestedSaveReplacesNoneThatIsDue) {
     chief_->RequestSave();
     chief_->Housekeep();
   };
-  request();  // is being written
+  request();  // it is being written
   TrainTo(3);
   request();
   TrainTo(4);
@@ -250,13 +250,13 @@ TEST_F(TrainingTest, TheEventsHaveEveryStepHoweverLateTheThreadThatCommittedIt) 
   listener->AwaitHeld();  // step 9 is committed
   b->Drain();
   ASSERT_TRUE(b->Push().ok());
-  clock_.Advance(absl::Seconds(3));  // the lease of the other's slot
+  clock_.Advance(absl::Seconds(3));  // the lease of the other worker's slot expires
   chief_->Housekeep();
   b->Drain();
   ASSERT_TRUE(b->Push().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 10);
   EXPECT_TRUE(chief_->Save().ok());
-  // Nothing else is waited for.
+  // The chief must not wait for anything else.
   a->connection()->Close();
   b.reset();
   std::thread scheduler([&] {
@@ -358,7 +358,7 @@ TEST_F(TrainingTest, AChiefThatIsDestroyedWhileStepsWaitForTheDiskWritesThemFirs
   TrainTo(6);  // 4 waits for 2, and 6 for 4
   worker_.reset();
   std::thread disk([&] {
-    clock_.AwaitWaiters(1);  // the end of the chief, for the disk
+    clock_.AwaitWaiters(1);  // the chief's end waits for the disk
     hanging_.Release();
   });
   chief_.reset();

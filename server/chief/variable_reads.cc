@@ -13,13 +13,14 @@
 namespace lockstep {
 namespace {
 
-// A part is cut at a multiple of this, so that no element is; and a part that begins a variable has at least a few.
+// Parts are cut at multiples of kCut bytes, so that no element is split. A reply's part has at least kLeastPart bytes,
+// unless the variable ends earlier.
 constexpr int64_t kCut = 8;
 constexpr int64_t kLeastPart = 64 << 10;
-// What a part takes in addition to its name, its shape and its content.
+// Estimated size of a part without its name, shape dimensions and content, in bytes.
 constexpr int64_t kPartBytes = 32;
 constexpr int64_t kDimensionBytes = 10;
-// Of a name in an error.
+// Maximum length of a name in an error message, in bytes.
 constexpr size_t kMostShown = 200;
 
 int64_t HeaderBytes(const SnapshotEntry& entry) {
@@ -32,7 +33,7 @@ void FillHeader(const SnapshotEntry& entry, v1::VariablePart* part) {
   for (const int64_t dim : entry.shape.dims()) part->add_shape(dim);
 }
 
-// A name for a message, which does not become longer than gRPC delivers.
+// Quotes a name for an error message, whose size gRPC limits.
 std::string Quoted(const std::string& name) {
   if (name.size() <= kMostShown) return absl::StrCat("\"", absl::Utf8SafeCHexEscape(name), "\"");
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, kMostShown)), "...\"");
@@ -78,7 +79,7 @@ absl::StatusOr<v1::ReadVariablesReply> VariableReads::Begin(const v1::ReadVariab
     case ReadTable::Choice::kFull:
       return absl::UnavailableError(absl::StrCat(options_.limits.max_reads, " reads are under way"));
     case ReadTable::Choice::kCurrent:
-      pinned_.reset();  // first, so that there are never two
+      pinned_.reset();  // first, so that there are never two snapshots
       pinned_ = options_.take_snapshot();
       break;
     case ReadTable::Choice::kPinned:

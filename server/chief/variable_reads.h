@@ -25,39 +25,39 @@
 
 namespace lockstep {
 
-// Answers ReadVariables (proto/lockstep/v1/chief.proto). The shell around ReadTable: keeps the snapshot that it pins,
-// one at any instant, and copies pieces of it into replies. Copies nothing else: a snapshot is a reference.
+// Answers ReadVariables (proto/lockstep/v1/chief.proto). The shell around ReadTable: keeps the snapshot that the table
+// pins, one at any time, and copies parts of it into replies. Copies nothing else: a snapshot is a reference.
 // Thread-safe. Lock order: mutex_ is held while a snapshot is taken.
 class VariableReads {
  public:
   struct Options {
     Clock* clock = nullptr;
-    // Draws the id of a read, which nobody may guess.
+    // Draws the id of a read, which must not be predictable.
     std::function<uint64_t()> draw_id = SystemRandom64;
-    // The global step, and the state at it. Every snapshot has the same entries.
+    // Return the global step, and the state at it. Every snapshot has the same entries.
     std::function<int64_t()> step;
     std::function<VariableSnapshot()> take_snapshot;
-    // Not OK: there is no memory for a version to be read, and every read ends with this.
+    // If not OK, memory cannot hold a version for reads, and every read returns this error.
     absl::Status memory;
     ReadTable::Limits limits;
-    // Of a reply, about.
+    // Approximate size of a reply.
     size_t reply_bytes = 1 << 20;
   };
 
   explicit VariableReads(Options options) : options_(std::move(options)), table_(options_.limits) {}
 
-  // The call. Errors as there.
+  // Handles the call. The proto documents its errors.
   absl::StatusOr<v1::ReadVariablesReply> Read(const v1::ReadVariablesRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets reads that were not continued. To be called now and then.
+  // Removes expired reads. Must be called regularly.
   void ForgetIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The step whose version is kept; absent when nobody reads.
+  // The step whose version is kept. Absent if there are no active reads.
   absl::optional<int64_t> pinned_step() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // What one request wants: entries, and behind which byte of all of them each ends. A position in a read is such a
-  // byte.
+  // The entries that one request reads, and the offset in bytes, over all of them, at which each one ends. A position
+  // in a read is such an offset.
   struct Selection {
     std::vector<size_t> entries;
     std::vector<int64_t> ends;
@@ -71,22 +71,22 @@ class VariableReads {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<const Selection>> Select(const v1::ReadVariablesRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Learns what there is to be read.
+  // Sets entries_, by_key_ and all_ on the first read.
   void LearnEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The parts from `position` on; those of `snapshot`, or without values when that is null.
+  // Adds the parts from `position` on; without values if `snapshot` is null.
   absl::Status Fill(const Selection& selection, int64_t position, const VariableSnapshot* snapshot,
                     v1::ReadVariablesReply* reply) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets go of what no read needs.
+  // Releases the selections and the snapshot that no read needs.
   void DropUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   mutable Mutex mutex_;
   ReadTable table_ ABSL_GUARDED_BY(mutex_);
-  // Of table_.pinned_step().
+  // The snapshot of table_.pinned_step().
   absl::optional<VariableSnapshot> pinned_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<const Selection>> selections_ ABSL_GUARDED_BY(mutex_);
-  // What there is to be read, since the first read.
+  // All readable entries, since the first read.
   std::vector<SnapshotEntry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<absl::string_view, size_t> by_key_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Selection> all_ ABSL_GUARDED_BY(mutex_);

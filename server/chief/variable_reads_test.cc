@@ -29,7 +29,7 @@ constexpr char kModel[] = R"(
   variables { name: "big" shape: 40000 dtype: DT_FLOAT trainable: true initializer { normal { stddev: 1 } } }
 )";
 
-// What came of one name.
+// A variable as it was read.
 struct Received {
   std::string name;
   v1::DataType dtype;
@@ -61,7 +61,7 @@ class VariableReadsTest : public ::testing::Test {
     draws_.pop_back();
     return id;
   }
-  // One step more.
+  // Advances the global step by one.
   void Step() {
     store_->BeginUpdate(0.1f);
     std::vector<float> sum(ParameterLayout::kSegmentElements, 1.0f);
@@ -83,7 +83,7 @@ class VariableReadsTest : public ::testing::Test {
     request.set_position(last.next_position());
     return reads_->Read(request);
   }
-  // To the end of a read that has begun with `reply`.
+  // Reads to the end of a read that began with `reply`.
   std::vector<Received> Rest(v1::ReadVariablesReply reply) {
     std::vector<Received> received;
     for (const int64_t step = reply.step();;) {
@@ -102,7 +102,7 @@ class VariableReadsTest : public ::testing::Test {
       reply = *std::move(next);
     }
   }
-  // As a checkpoint of the store keeps it.
+  // Returns the variables as a checkpoint of the store holds them.
   std::vector<Received> Saved() {
     const std::string prefix = absl::StrCat("d/model.ckpt-", store_->step());
     auto writer = BundleWriter::Create(&fs_, prefix).value();

@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// However it is spelled: "", "0", "0.0.0.0", "[::]".
+// Recognizes every spelling: "", "0", "0.0.0.0", "[::]".
 bool IsEveryAddress(absl::string_view host) {
   if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) host = host.substr(1, host.size() - 2);
   if (host.empty() || host == "*") return true;
@@ -30,7 +30,7 @@ bool IsEveryAddress(absl::string_view host) {
   return inet_pton(AF_INET6, std::string(host).c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-// What a chief may listen on and a master string has not.
+// Removes a scheme that a listening address may have, but a master string must not.
 absl::string_view WithoutScheme(absl::string_view listening) {
   for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
     if (absl::ConsumePrefix(&listening, scheme)) break;
@@ -38,14 +38,14 @@ absl::string_view WithoutScheme(absl::string_view listening) {
   return listening;
 }
 
-// HOST or HOST:PORT alone.
+// Strips "grpc://" and spaces from HOST or HOST:PORT.
 absl::string_view Trimmed(absl::string_view advertise) {
   advertise = absl::StripAsciiWhitespace(advertise);
   if (absl::ConsumePrefix(&advertise, "grpc://")) absl::ConsumeSuffix(&advertise, "/");
   return advertise;
 }
 
-// The address by which others would reach a chief that is to listen on `listen`, with a port in the place of its own.
+// Returns the address at which peers would reach a chief that listens on `listen`, with a placeholder for the port.
 std::string PlaceOf(absl::string_view listen) {
   const std::vector<std::string> all = absl::StrSplit(listen, ',');
   const auto first = std::find_if(all.begin(), all.end(), [](const auto& each) { return !IsUnixAddress(each); });
@@ -54,13 +54,13 @@ std::string PlaceOf(absl::string_view listen) {
   return colon == std::string::npos ? *first : absl::StrCat(first->substr(0, colon), ":1");
 }
 
-// As it stands in an address.
+// Adds brackets to an IPv6 address, as in HOST:PORT.
 std::string InBrackets(absl::string_view host) {
   const bool bare_ipv6 = std::count(host.begin(), host.end(), ':') > 1 && !absl::StartsWith(host, "[");
   return bare_ipv6 ? absl::StrCat("[", host, "]") : std::string(host);
 }
 
-// Whether it is one HOST:PORT.
+// Returns true if `advertise` is one HOST:PORT.
 bool HasPort(absl::string_view advertise) {
   const auto address = ParseMasterAddress(advertise);
   return address.ok() && address->targets.size() == 1 && !IsUnixAddress(address->targets[0]);

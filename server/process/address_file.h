@@ -11,50 +11,51 @@
 
 namespace lockstep {
 
-// The master string by which others reach a chief that listens on `listening`, an address as gRPC spells it with its
-// port: grpc://HOST:PORT or the unix socket. HOST is that of `advertise`, "HOST" or "HOST:PORT", also with grpc://, or,
-// when that is empty, the one it listens on, or `machine` if that is every address of the machine. InvalidArgument when
-// there is none.
+// Returns the master string by which peers reach a chief that listens on `listening`, an address in gRPC's spelling
+// with a port: grpc://HOST:PORT or the unix socket. HOST comes from `advertise`, which is "HOST" or "HOST:PORT",
+// optionally after grpc://. If that is empty, HOST is the host of `listening`, or `machine` if the chief listens on
+// every address of the machine. Returns InvalidArgument if there is no such string.
 absl::StatusOr<std::string> AdvertisedMaster(absl::string_view listening, absl::string_view advertise,
                                              absl::string_view machine);
 
-// A chief's end of the master "file:PATH" (common/cluster/address_file.h), which lets the chief move: each life of it
-// writes where it is, and the last one that the run is over. Life: Prepare, then PutBack or Write and End. Not
-// thread-safe.
+// A chief's side of the master "file:PATH" (common/cluster/address_file.h), which lets the chief move: each incarnation
+// writes its address to the file, and the last one writes that the run is over. Life cycle: Prepare, then PutBack or
+// Write and End. Not thread-safe.
 class AddressFile {
  public:
   struct Options {
     // Must outlive this.
     FileSystem* fs = nullptr;
-    // Empty: there is no file, and every call does nothing.
+    // If empty, there is no file, and all methods do nothing.
     std::string path;
     std::string advertise;
-    // Where the chief is to listen: several, separated by commas; port 0 takes any.
+    // The addresses that the chief will listen on, separated by commas. Port 0 takes any free port.
     std::string listen = "127.0.0.1:0";
     // This machine's name.
     std::string machine;
   };
 
-  // InvalidArgument for options that contradict each other, an address that nobody could reach, or a file whose
-  // directory does not exist: all that would fail only once the chief listens.
+  // Errors: InvalidArgument for options that contradict each other, an address that no peer could reach, or a file in a
+  // directory that does not exist. These would otherwise fail only after the chief listens.
   static absl::StatusOr<AddressFile> Create(Options options);
 
-  // The chief owns the run, and takes its time to restore: takes away the mark of an earlier life that the run is over,
-  // so that workers wait for this one. The address of an earlier life stays: nothing listens there.
+  // Called when the chief owns the run, before a restore that may take long: removes an earlier incarnation's mark that
+  // the run is over, so that workers wait for this one. Keeps the address of an earlier incarnation, because no process
+  // listens there.
   absl::Status Prepare();
-  // The chief does not start after all: the mark that Prepare took away is there again, unless something else is.
+  // Called if the chief does not start: restores the mark that Prepare removed, unless the file exists again.
   absl::Status PutBack();
-  // The chief listens.
+  // Called when the chief listens on `listening`.
   absl::Status Write(absl::string_view listening);
-  // RunEnds::Wait has returned this. A run that is over, done or failed for good, is marked; one that may be resumed
-  // keeps its address.
+  // Called with the result of RunEnds::Wait. Marks a run that is over, whether done or permanently failed. The address
+  // of a run that may be resumed stays.
   absl::Status End(const absl::Status& run);
 
  private:
   explicit AddressFile(Options options) : options_(std::move(options)) {}
 
   Options options_;
-  // What Prepare took away, until Write.
+  // The mark that Prepare removed, until Write.
   std::string mark_;
 };
 

@@ -34,7 +34,8 @@ ServeFunction ServeOverGrpc(int step_threads) {
 ChiefHost::ChiefHost(Options options) : options_(std::move(options)) {
   options_.chief.on_accepted = [this] { return address_file_->Prepare(); };
   if (!options_.watch_signals) return;
-  // While there is no chief, as when a large checkpoint is restored, all that there is lies on the disk.
+  // While a chief is being created, as during the restore of a large checkpoint, everything worth saving is already on
+  // disk.
   const absl::Duration limit = absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit;
   TerminationWatch::Options watch;
   watch.on_stop = [this] { RequestStop(); };
@@ -45,14 +46,14 @@ ChiefHost::ChiefHost(Options options) : options_(std::move(options)) {
 }
 
 ChiefHost::~ChiefHost() {
-  // A chief that has not written its address leaves the file as it was.
+  // A chief that has not written its address leaves the file unchanged.
   if (address_file_) LogIfNot(address_file_->PutBack());
   served_.server.reset();
   {
     MutexLock lock(&mutex_);
     running_ = nullptr;
   }
-  // Without the lock, or a second Ctrl-C would wait for the files, too.
+  // Without the lock: otherwise a second Ctrl-C would also wait for the files.
   if (disk_hangs_) {
     (void)chief_.release();
   } else {
@@ -143,7 +144,7 @@ absl::Status ChiefHost::Wait() {
   absl::Status status = chief_->ends()->Wait();
   disk_hangs_ = absl::IsDeadlineExceeded(status);
   if (disk_hangs_) status = AsDiskHang(std::move(status));
-  // All that can be saved is.
+  // Everything that can be saved has been saved.
   second_exit_code_ = ExitCode(status);
   return status;
 }
@@ -151,9 +152,9 @@ absl::Status ChiefHost::Wait() {
 int ChiefHost::ExitCode(const absl::Status& status) const {
   if (absl::IsDeadlineExceeded(status)) return kExitFailed;
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);
-  // It could not be created. An I/O error may be gone the next time.
+  // The chief could not be created. An I/O error may be temporary.
   if (absl::IsInternal(status)) return kExitRetryable;
-  // Another chief has the logdir, and may end.
+  // Another chief holds the logdir, and may end.
   if (absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable) return kExitRetryable;
   return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;
 }

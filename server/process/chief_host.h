@@ -17,38 +17,38 @@
 
 namespace lockstep {
 
-// A chief that other processes reach until `server` is destroyed.
+// A chief that other processes can reach until `server` is destroyed.
 struct ServedChief {
   // The address that workers connect to.
   std::string address;
   int port = 0;
-  // The address that it was told to listen on, with that port in it.
+  // The address that the chief was configured to listen on, with the actual port.
   std::string listening;
   std::shared_ptr<void> server;
 };
 
 using ServeFunction = std::function<absl::StatusOr<ServedChief>(const std::string& listen, Chief* chief)>;
 
-// Returns a function that serves over gRPC. Its errors: Unavailable when an address cannot be bound.
+// Returns a function that serves over gRPC. Its errors: Unavailable if an address cannot be bound.
 ServeFunction ServeOverGrpc(int step_threads = 2);
 
-// The life of a chief in a process, from the first watch for signals to the exit code: its server, and the files that
-// tell others where it is. A signal that means a stop makes the chief save and end, whatever it does at that moment;
-// one that means a save makes it save and continue. Life: construct it before any other thread, so that all block the
-// signals; Create; Serve, if other processes are to connect; Wait; MarkEnd; destroy it, which ends the server and waits
-// for the files, unless the disk hangs. For one thread.
+// Runs a chief in a process, from the first watch for signals to the exit code: its server, and the files with its
+// address. A stop signal makes the chief save and end, whatever it is doing; a save signal makes it save and continue.
+// Life cycle: construct it before any other thread starts, so that all threads block the signals; Create; Serve, if
+// other processes will connect; Wait; MarkEnd; destroy it, which stops the server and waits for the files, unless the
+// disk hangs. For one thread.
 class ChiefHost {
  public:
   struct Options {
     Chief::Options chief;
-    // How long to wait for another chief of the same logdir that is still ending, as it saves.
+    // The maximum wait for another chief of the same logdir that is still saving and ending.
     absl::Duration predecessor_limit;
-    // If false, no signal is watched for, and the owner calls RequestStop.
+    // If false, no signals are watched, and the owner calls RequestStop.
     bool watch_signals = true;
-    // Where Serve lets workers connect: several, separated by commas; port 0 takes any.
+    // The addresses that Serve listens on, separated by commas. Port 0 takes any free port.
     std::string listen;
     ServeFunction serve;
-    // The file that gets the port; empty: none.
+    // The file to which the port is written. If empty, it is not written.
     std::string port_file;
     // AddressFile::Options::path and advertise.
     std::string address_file;
@@ -58,52 +58,54 @@ class ChiefHost {
   explicit ChiefHost(Options options);
   ~ChiefHost();
 
-  // Errors: those of AddressFile::Create and Chief::Create; Cancelled when a signal came before there was a chief.
+  // Errors: as for AddressFile::Create and Chief::Create; Cancelled if a signal arrived before there was a chief.
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
   // After Create.
   Chief* chief() const { return chief_.get(); }
-  // Serves the chief, and writes where into the port file and the address file. After Create.
+  // Serves the chief, and writes its address to the port file and the address file. After Create.
   absl::Status Serve();
-  // What Serve has made; empty before.
+  // The result of Serve; empty before.
   const ServedChief& served() const { return served_; }
-  // RunEnds::Wait. After DeadlineExceeded, which IsDiskHang, the disk hangs: end the process, and destroy nothing that
-  // may write.
+  // Calls RunEnds::Wait. If the disk hangs, returns DeadlineExceeded (IsDiskHang); then exit the process, and destroy
+  // no object that may write.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `run` is the result of Wait: if the run is over, the address file says so. Only the first call does anything: later
-  // the file may be the next chief's.
+  // `run` is the result of Wait. If the run is over, writes that to the address file. Only the first call has an
+  // effect, because the file may belong to the next chief later.
   void MarkEnd(const absl::Status& run);
-  // What the first stop signal does. From any thread, before the destructor.
+  // Handles the first stop signal. May be called from any thread before the destructor.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Stops the run as a signal does, unless it is over: a failure of the process. From any thread, before the
-  // destructor.
+  // Stops the run as a signal does, unless it is over. For a failure of the process. May be called from any thread
+  // before the destructor.
   void StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What SIGUSR1 and SIGUSR2 do: Chief::RequestSave, as soon as there is a chief. From any thread, before the
-  // destructor.
+  // Handles SIGUSR1 and SIGUSR2: calls Chief::RequestSave as soon as there is a chief. May be called from any thread
+  // before the destructor.
   void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a process that ends with `status`, from Create, Wait or what serves the chief.
+  // Returns the exit code for a process that ends with `status`, the result of Create, Wait or the code that serves the
+  // chief.
   int ExitCode(const absl::Status& status) const;
 
  private:
-  // Until no chief holds the logdir, the limit or a stop. One that stays is for Chief::Create to name.
+  // Blocks until no chief holds the logdir, the limit has passed, or a stop is requested. If a chief still holds it,
+  // Chief::Create reports that.
   void AwaitPredecessor() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Options options_;
-  // The disk has not taken the last step in time.
+  // True if the disk has not taken the last step in time.
   bool disk_hangs_ = false;
   Mutex mutex_;
   CondVar stop_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool save_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  // chief_ as long as a stop may reach it.
+  // Equal to chief_ while a stop may reach it.
   Chief* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<Chief> chief_;
-  // From Create to MarkEnd.
+  // Present from Create to MarkEnd.
   absl::optional<AddressFile> address_file_;
   ServedChief served_;
-  // Of a process that is ended at once.
+  // The exit code if a second stop signal ends the process immediately.
   std::atomic<int> second_exit_code_{kExitTerminated};
-  // Ends before all that its callbacks use.
+  // Declared last, so that it is destroyed before everything that its callbacks use.
   absl::optional<TerminationWatch> watch_;
 };
 

@@ -36,7 +36,7 @@ class ChiefHostTest : public ::testing::Test {
     ApplyDefaults(&options_.chief.config);
   }
 
-  // With a worker that then leaves.
+  // Trains with a worker that then disconnects.
   static void TrainTo(int64_t step, Chief* chief) {
     v1::OpenSessionRequest request;
     request.set_worker("worker");
@@ -68,13 +68,13 @@ TEST_F(ChiefHostTest, ASignalStopsTheChief) {
   EXPECT_EQ(host.ExitCode(status), kExitTerminated);
 }
 
-// Such as while a large checkpoint is restored: nothing has to be saved.
+// A stop arrives while, for example, a large checkpoint is restored: there is nothing to save.
 TEST_F(ChiefHostTest, AStopBeforeThereIsAChiefLosesNothing) {
   const auto stop_while_the_disk_hangs = [this] {
     HangingFileSystem hanging(&memory_);
     hanging.Hang("logdir");
     options_.chief.fs = &hanging;
-    // The watch ends the process at once.
+    // The watch ends the process immediately.
     options_.chief.config.mutable_checkpoint()->set_stop_seconds(-absl::ToDoubleSeconds(kEndingLimit));
     ChiefHost host(options_);
     const auto stopping = Executor::Threads()->Start("stop", [&hanging] {

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// Removes `value` where it is.
+// Removes `value` from `list` if present.
 void Erase(const std::string& value, std::vector<std::string>* list) {
   list->erase(std::remove(list->begin(), list->end(), value), list->end());
 }
@@ -49,10 +49,10 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   if (options_.max_to_keep == 0) return absl::OkStatus();
   std::set<std::string> kept;
   const auto& listed = state.all_model_checkpoint_paths();
-  // Of an entry that is there twice, the later one counts.
+  // If an entry is listed twice, the later one counts.
   for (auto prefix = listed.rbegin(); prefix != listed.rend(); ++prefix) {
-    // By its name alone: an entry with another directory is either this one, spelled otherwise or before it
-    // was moved, or not ours to delete.
+    // Compares base names only: an entry with another directory is the same checkpoint under another spelling or before
+    // a move, or it is not ours to delete.
     const std::string name(Basename(*prefix));
     if (names.count(IndexPath(name)) == 0 || !kept.insert(name).second) continue;
     ASSIGN_OR_RETURN(const bool is_savers, IsWrittenBySaver(fs_, PathOf(name)));
@@ -64,7 +64,8 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
 }
 
 void CheckpointManager::RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names) {
-  // Its index may only be out of sight, and its data are all that is left of it.
+  // Keeps the data of listed checkpoints: the index may be only temporarily invisible, and the data could not be
+  // recovered.
   std::set<absl::string_view> wanted = {Basename(state.model_checkpoint_path())};
   for (const std::string& prefix : state.all_model_checkpoint_paths()) wanted.insert(Basename(prefix));
   for (const std::string& name : names) {

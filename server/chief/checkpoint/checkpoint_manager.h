@@ -16,10 +16,10 @@
 
 namespace lockstep {
 
-// Decides which checkpoints of a logdir are kept: lists each one that was written in the state file, and
-// deletes those beyond the limit. Takes over the list of an earlier process from the state file; that
-// process is dead, and its half-written files are removed. Deletes nothing outside the directory and no
-// checkpoint that it does not list, or that a user's Saver wrote. Not thread-safe.
+// Decides which checkpoints of a logdir are kept. Lists each written checkpoint in the state file, and deletes those
+// beyond the limit. Takes over the list of an earlier process from the state file; that process is assumed dead, so its
+// partially written files are removed. Never deletes a file outside the directory, a checkpoint that it does not list,
+// or one that a user's Saver wrote. Not thread-safe.
 class CheckpointManager {
  public:
   struct Options {
@@ -27,29 +27,29 @@ class CheckpointManager {
     std::string directory;
     // Checkpoints are <directory>/<base_name>-<step>.
     std::string base_name = "model.ckpt";
-    // The newest this many are kept. 0 keeps all and lists only the newest.
+    // The number of newest checkpoints to keep. 0 keeps all and lists only the newest.
     int64_t max_to_keep = 5;
     // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
   };
 
-  // InvalidArgument for a negative max_to_keep or a bad state file; that of the file system when state file or
-  // directory cannot be read, and then nothing is removed.
+  // Errors: InvalidArgument for a negative max_to_keep or a bad state file; file system errors if the state file or the
+  // directory cannot be read, in which case nothing is removed.
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(FileSystem* fs, Options options);
 
-  // The prefix for a checkpoint of this step.
+  // Returns the prefix of the checkpoint for this step.
   std::string PrefixOf(int64_t step) const;
 
-  // A checkpoint was written: lists it as the newest, writes the state file, then deletes all listed ones
-  // beyond the limit. A prefix that is listed already moves to the end. A checkpoint of an older step than one that
-  // this manager has recorded is listed before that one: what a run starts from never goes back while it lives. Errors:
-  // NotFound when its index is not in the directory; those of may_record and of writing the state file, and then
-  // nothing is deleted. A deletion that fails is logged and tried again next time.
+  // Lists a checkpoint that was just written as the newest, writes the state file, then deletes all listed checkpoints
+  // beyond the limit. A prefix that is already listed moves to the end. A checkpoint of an older step than one that
+  // this manager has recorded is listed before that one, so the checkpoint to resume from never goes back within one
+  // process. Errors: NotFound if the index is not in the directory; errors of may_record and of writing the state file,
+  // in which case nothing is deleted. A failed deletion is logged and retried after the next save.
   absl::Status Record(const std::string& prefix);
 
-  // The process starts from this checkpoint. If it is newer than the one that the state file names, an earlier process
-  // died, or the disk failed, before it was listed, or even durable: lists it as Record does. One that is older was
-  // chosen, or takes the place of a damaged one, which stays listed. Errors: those of Record.
+  // Notes that the process starts from this checkpoint. If it is newer than the one that the state file names, an
+  // earlier process died, or the disk failed, before it was listed or durable, so it is listed as by Record. An older
+  // checkpoint was chosen deliberately, or replaces a damaged one, which stays listed. Errors: as for Record.
   absl::Status Adopt(const std::string& prefix);
 
   // Prefixes, oldest first.
@@ -57,24 +57,25 @@ class CheckpointManager {
 
  private:
   CheckpointManager(FileSystem* fs, Options options);
-  // `names` is what is in the directory. What a user's Saver wrote is not taken over.
+  // `names` are the files in the directory. Does not take over checkpoints that a user's Saver wrote.
   absl::Status Recover(const v1::CheckpointState& state, const std::set<std::string>& names);
-  // Removes what a process that died while writing left: temporary files, and data without an index of a checkpoint
-  // that the state file does not list. What it removes is decided by these alone.
+  // Removes the leftovers of a process that died while writing: temporary files, and data files without an index unless
+  // the state file lists their checkpoint. Depends only on the arguments.
   void RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names);
   void RemoveDoomed();
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 
   FileSystem* const fs_;
   const Options options_;
-  // What the state file named when this was made; empty: nothing.
+  // Base name of the newest checkpoint in the state file when this object was created. Empty if there is none, or a
+  // user's Saver wrote it.
   std::string found_newest_;
-  // Without the directory; oldest first.
+  // Base names, oldest first.
   std::vector<std::string> kept_;
-  // The newest that was recorded, and its step if it has one.
+  // The newest recorded checkpoint, and its step if the name has one.
   std::string newest_;
   absl::optional<int64_t> newest_step_;
-  // No longer listed, still on disk.
+  // Checkpoints that are no longer listed but still on disk.
   std::vector<std::string> doomed_;
 };
 

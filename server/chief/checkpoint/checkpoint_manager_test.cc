@@ -33,7 +33,7 @@ class CheckpointManagerTest : public ::testing::Test {
     for (const char* suffix : {".index", ".data-00000-of-00001", ".meta"}) Touch(prefix + suffix);
     return manager->Record(prefix);
   }
-  // Steps that have an index, checked against the other files.
+  // Returns the steps that have an index file; checks that their other files exist too.
   std::vector<int64_t> OnDisk() {
     std::vector<int64_t> steps;
     int files = 0;
@@ -73,7 +73,7 @@ TEST_F(CheckpointManagerTest, KeepsTheNewestAndMovesARepeatedOneToTheEnd) {
   EXPECT_THAT(OnDisk(), ElementsAre(2, 3));
   EXPECT_THAT(Listed(), ElementsAre(2, 3));
 
-  // As a run that was told to start from an older one does.
+  // A run that was started from an older checkpoint saves that step again.
   const auto second = Create(2);
   ASSERT_TRUE(Save(second.get(), 2).ok());
   EXPECT_THAT(StepsOf(*second), ElementsAre(3, 2));
@@ -86,7 +86,7 @@ TEST_F(CheckpointManagerTest, KeepsTheNewestAndMovesARepeatedOneToTheEnd) {
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
 }
 
-// A list that is compared with itself takes minutes, and the test its time out.
+// A quadratic comparison would take minutes and exceed the test's timeout.
 TEST_F(CheckpointManagerTest, TakesALongListOverInLinearTime) {
   constexpr int kCheckpoints = 200000;
   std::string list = absl::StrCat("model_checkpoint_path: \"model.ckpt-", kCheckpoints, "\"\n");
@@ -113,7 +113,7 @@ TEST_F(CheckpointManagerTest, OfAnEntryThatIsListedTwiceTheLaterCounts) {
   EXPECT_THAT(StepsOf(*Create(3)), ElementsAre(2, 3, 1));
 }
 
-// Two saves that overtake each other.
+// Two saves finish in the reverse order of their steps.
 TEST_F(CheckpointManagerTest, TheNewestOfARunNeverGoesBack) {
   const auto manager = Create(3);
   for (const int step : {1, 5, 4}) ASSERT_TRUE(Save(manager.get(), step).ok());
@@ -192,7 +192,7 @@ TEST_F(CheckpointManagerTest, GoesOnWithTheListAfterARestart) {
   EXPECT_THAT(Listed(), ElementsAre(50, 100, 110));
 }
 
-// The original deletes at most one a save.
+// The original deletes at most one checkpoint per save.
 TEST_F(CheckpointManagerTest, DeletesAllThatAreTooManyAtTheNextSave) {
   const auto first = Create(5);
   for (const int step : {1, 2, 3, 4, 5}) ASSERT_TRUE(Save(first.get(), step).ok());
@@ -206,7 +206,7 @@ TEST_F(CheckpointManagerTest, DeletesAllThatAreTooManyAtTheNextSave) {
 TEST_F(CheckpointManagerTest, DeletesNothingBeforeTheStateFileIsWritten) {
   const auto manager = Create(1);
   ASSERT_TRUE(Save(manager.get(), 1).ok());
-  fs_.FailOperation(2, absl::ResourceExhaustedError("full"));  // The first looks for the index.
+  fs_.FailOperation(2, absl::ResourceExhaustedError("full"));  // The first checks the index.
   EXPECT_EQ(Save(manager.get(), 2).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
   EXPECT_THAT(Listed(), ElementsAre(1));
@@ -220,7 +220,7 @@ TEST_F(CheckpointManagerTest, TriesAFailedDeletionAgain) {
   const int64_t before = fs_.operations();
   ASSERT_TRUE(Save(manager.get(), 2).ok());
   const int64_t operations = fs_.operations() - before;
-  for (int64_t n = 8; n <= operations; ++n) {  // The first 7 look for the index and write the state file.
+  for (int64_t n = 8; n <= operations; ++n) {  // The first 7 check the index and write the state file.
     fs_.FailOperation(n, absl::PermissionDeniedError("read-only"));
     EXPECT_TRUE(Save(manager.get(), 10 * n).ok());
     EXPECT_TRUE(Save(manager.get(), 10 * n + 1).ok());
@@ -228,7 +228,7 @@ TEST_F(CheckpointManagerTest, TriesAFailedDeletionAgain) {
   }
 }
 
-// A checkpoint on its way out that is written again stays.
+// A checkpoint that is due for deletion stays if it is written again.
 TEST_F(CheckpointManagerTest, KeepsADoomedOneThatIsSavedAgain) {
   const auto manager = Create(2);
   for (const int step : {1, 2}) ASSERT_TRUE(Save(manager.get(), step).ok());
@@ -250,7 +250,7 @@ TEST_F(CheckpointManagerTest, DeletesNothingInAnotherDirectory) {
   EXPECT_TRUE(memory_.Exists("/other/model.ckpt-7.index").value());
 }
 
-// Supervisor wrote whole paths; the directory has since been moved, or is named another way.
+// Supervisor wrote full paths; the directory has since been moved, or is spelled differently.
 TEST_F(CheckpointManagerTest, RecognizesItsOwnUnderAnotherSpelling) {
   const auto first = Create(2);
   ASSERT_TRUE(Save(first.get(), 1).ok());
@@ -268,14 +268,14 @@ TEST_F(CheckpointManagerTest, ListsWhatTheRunStartsFromIfNobodyHas) {
       Touch(absl::StrCat("d/model.ckpt-", step, suffix));
     }
   };
-  // Its writer died before it was listed; the name may not be durable.
+  // The writer died before listing the checkpoint; the name may not be durable.
   write(7);
   const auto manager = Create(2);
   ASSERT_TRUE(manager->Adopt("d/model.ckpt-7").ok());
   EXPECT_THAT(Listed(), ElementsAre(5, 7));
   memory_.DropUnsyncedData();
   EXPECT_THAT(OnDisk(), ElementsAre(5, 7));
-  // One that was chosen, or stands in for a damaged one.
+  // An older checkpoint, chosen by the user or used because a newer one is damaged, stays where it is in the list.
   ASSERT_TRUE(Create(2)->Adopt("d/model.ckpt-5").ok());
   EXPECT_THAT(Listed(), ElementsAre(5, 7));
   ASSERT_TRUE(memory_.Remove("d/checkpoint").ok());
@@ -302,7 +302,7 @@ TEST_F(CheckpointManagerTest, RemovesWhatADeadWriterLeft) {
   EXPECT_THAT(OnDisk(), ElementsAre(1));
 }
 
-// The disk, or a network file system, does not answer: nobody knows then what is there and what is not.
+// If the disk or a network file system does not answer, the manager cannot know which files exist.
 TEST_F(CheckpointManagerTest, RemovesAndForgetsNothingWhenItCannotSee) {
   const auto first = Create(3);
   for (const int step : {1, 2, 3}) ASSERT_TRUE(Save(first.get(), step).ok());
@@ -343,7 +343,7 @@ TEST_F(CheckpointManagerTest, RefusesWhatItCannotDo) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A user's Saver had the state file's name before the run began.
+// The state file names a checkpoint that a user's Saver wrote before the run began.
 TEST_F(CheckpointManagerTest, NeitherListsNorDeletesWhatASaverWrote) {
   BundleWriterOptions options;
   options.written_by_saver = true;

@@ -27,8 +27,8 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(Optio
 CheckpointWriter::CheckpointWriter(Options options, std::unique_ptr<CheckpointManager> manager)
     : options_(std::move(options)),
       manager_(std::move(manager)),
-      // Below training, also when a newer snapshot waits. What busy processors leave it is three times what SavePace
-      // needs.
+      // Runs below training's priority, even when a newer snapshot waits. On busy processors it still gets three times
+      // the time that SavePace needs.
       paced_(options_.executor->Start(
           "paced saves", [this] { Loop(/*paced=*/true); }, Executor::Priority::kBackground)),
       at_once_(options_.executor->Start("saves", [this] { Loop(/*paced=*/false); })) {}
@@ -155,9 +155,9 @@ absl::Status CheckpointWriter::AwaitTurn(absl::Time turn) {
   MutexLock lock(&mutex_);
   while (!queue_.urgent() && !queue_.waiting() && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
   }
-  // To continue here might take long: the other thread has a higher priority, which this one may not be allowed to
-  // take.
-  // What is left to it waits again, and might be replaced.
+  // Cancels so that the other thread can take over: it has a higher priority, which this thread may not be allowed to
+  // take. The snapshot goes back into the queue, where a newer one might replace it; that must not happen with
+  // writes_all.
   return queue_.urgent() && !options_.writes_all ? absl::CancelledError("left to the thread that writes at once")
                                                  : absl::OkStatus();
 }

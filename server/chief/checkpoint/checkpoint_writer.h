@@ -19,76 +19,77 @@
 
 namespace lockstep {
 
-// Writes snapshots as checkpoints <directory>/model.ckpt-<step>, one at a time, and keeps the newest few. Two threads
-// of its own write: one spread over time (SavePace) and with what training leaves of the processors, the other at once,
-// when a caller waits. A snapshot that comes while another is written waits and ends its pauses; a newer one takes its
-// place, and one that is older than any before is dropped. A failed save is reported and harms nothing that was saved
-// before. Thread-safe.
+// Writes snapshots as checkpoints <directory>/model.ckpt-<step>, one at a time, and keeps the newest few. Owns two
+// writer threads: one spreads a save over time (SavePace) and uses only processor time that training leaves idle; the
+// other writes immediately, when a caller waits. A snapshot that arrives during a save waits and ends its pauses; a
+// newer snapshot replaces a waiting one, and a snapshot older than any before is dropped. A failed save is reported and
+// does not affect earlier checkpoints. Thread-safe.
 class CheckpointWriter {
  public:
   struct Options {
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
-    // Its may_record is also called before each save, by the thread that writes, without locks.
+    // `checkpoints.may_record` is also called before each save, by the writing thread, without locks.
     CheckpointManager::Options checkpoints;
-    // The checkpoint that the run starts from (CheckpointManager::Adopt); nullopt: none.
+    // The checkpoint that the run starts from (CheckpointManager::Adopt), if any.
     absl::optional<std::string> restored;
-    // Every snapshot that is taken by Save is written, if its disk allows: the caller waits for kRoom before each but
-    // the first. Otherwise a newer one takes the place of one that waits.
+    // If true, every snapshot passed to Save is written as long as the disk works: before each one but the first, the
+    // caller waits for kRoom. If false, a newer snapshot replaces one that waits.
     bool writes_all = false;
-    // Receives kSaved, kSaveFailed and, with writes_all, kRoom from the threads that write, one call at a time.
+    // Receives kSaved, kSaveFailed and, with writes_all, kRoom from the writer threads, one call at a time.
     RunEvents* events = nullptr;
   };
 
-  // Errors: those of CheckpointManager::Create and Adopt.
+  // Errors: as for CheckpointManager::Create and Adopt.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(Options options);
-  // Writes what waits: blocks for as long as the disk does, LimitWaits or not.
+  // Writes pending snapshots first. Blocks for as long as the disk does, regardless of LimitWaits.
   ~CheckpointWriter();
 
-  // Never blocks on files. A snapshot of a step that is saved, or is being written already, is dropped.
-  // Returns whether it is taken.
+  // Queues a snapshot. Never blocks on files. Returns false if the snapshot is dropped because its step is already
+  // saved or being written, or a newer one is known.
   bool Save(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Never blocks on files, either, but the snapshot is written without pauses and at training's priority. If its step
-  // is being written already, that is begun again unless it is at its end.
+  // Queues a snapshot to be written without pauses and at training's priority. Never blocks on files. If its step is
+  // already being written, writing restarts unless it is about to finish.
   void SaveAtOnce(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What waits or is being written continues as after SaveAtOnce. Never blocks on files. Returns whether there is any.
+  // Makes pending and current writes urgent, as if they came from SaveAtOnce. Never blocks on files. Returns false if
+  // there are none.
   bool Hurry() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The variables of the step were set after it was saved, or while: the snapshot is written in place of that. Blocks
-  // as WaitUntilIdle.
+  // Replaces the checkpoint of a step whose variables were set during or after its save. Blocks like WaitUntilIdle.
   absl::Status SaveAgain(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Hurries, and blocks until nothing waits and nothing is being written; returns the status of
-  // the last save (OK when there was none). Errors: DeadlineExceeded at the time that was given to LimitWaits.
+  // Calls Hurry, then blocks until no snapshot is pending or being written. Returns the status of the last save, or OK
+  // if there was none. Errors: DeadlineExceeded at the deadline of LimitWaits.
   absl::Status WaitUntilIdle() ABSL_LOCKS_EXCLUDED(mutex_);
-  // For those who wait already, too.
+  // Sets the deadline of all current and future waits.
   void LimitWaits(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   CheckpointWriter(Options options, std::unique_ptr<CheckpointManager> manager);
-  // Writes what waits, `paced` what nobody waits for, else the rest.
+  // The body of a writer thread. The `paced` thread writes snapshots that no caller waits for; the other thread writes
+  // the rest.
   void Loop(bool paced) ABSL_LOCKS_EXCLUDED(mutex_);
-  // With `paced` over time, and left to the other thread when it becomes urgent.
+  // With `paced`, spreads the write over time, and hands the snapshot back if it becomes urgent.
   void WriteAndReport(VariableStore::Snapshot snapshot, bool paced) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Cancelled, with `paced`, when it has become urgent.
+  // With `paced`, returns Cancelled if the save has become urgent.
   absl::Status Write(const VariableStore::Snapshot& snapshot, const std::string& prefix, bool paced)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The pauses of a save that begins now.
+  // Returns the pacing of a save that begins now.
   BundleWriterOptions::BeforePiece NewPace(const VariableStore::Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Until `turn`, or until a newer snapshot waits. Cancelled when saving has become urgent.
+  // Blocks until `turn`, or until a newer snapshot waits. Returns Cancelled if the save has become urgent.
   absl::Status AwaitTurn(absl::Time turn) ABSL_LOCKS_EXCLUDED(mutex_);
-  // It is not being written any more and waits again, unless a newer one does.
+  // Returns an interrupted snapshot to the queue, unless a newer one waits there.
   void PutBack(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  const std::unique_ptr<CheckpointManager> manager_;  // for the one thread that writes at a time
+  const std::unique_ptr<CheckpointManager> manager_;  // used by the one thread that is writing
   Mutex mutex_;
   CondVar changed_;
   SaveQueue queue_ ABSL_GUARDED_BY(mutex_);
-  // The one that waits in queue_.
+  // The snapshot of queue_.waiting().
   absl::optional<VariableStore::Snapshot> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Lets a test hold the checkpoint writer in its callback, between two saves.
+// Blocks the checkpoint writer in its callback, between two saves.
 class Gate {
  public:
   void Close() {
@@ -39,7 +39,7 @@ class Gate {
     changed_.SignalAll();
     while (!open_) changed_.Wait(&mutex_);
   }
-  // Blocks until this many have reached the gate.
+  // Blocks until n calls have reached the gate.
   void AwaitArrived(int n) {
     MutexLock lock(&mutex_);
     while (arrived_ < n) changed_.Wait(&mutex_);
@@ -62,7 +62,7 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
     }
     gate_.Pass();
   }
-  // A checkpoint holds three times this many floats. One of the usual size is written without a pause.
+  // A checkpoint holds three times this many floats. The default size is written without a pause.
   explicit CheckpointWriterTest(int64_t elements = 1000) : elements_(elements) {
     EXPECT_TRUE(memory_.CreateDirectory("d").ok());
     v1::ModelSpec model;
@@ -243,7 +243,7 @@ TEST_F(CheckpointWriterTest, ABadStateFileIsAnError) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckpointWriter::Create(std::move(options)).status()));
 }
 
-// A checkpoint is 12 MiB and a few bytes: 13 pieces, each of which but the first waits for its turn.
+// A checkpoint has 12 MiB and a few bytes: 13 pieces, each of which waits for its turn, except the first.
 class PacedCheckpointWriterTest : public CheckpointWriterTest {
  protected:
   PacedCheckpointWriterTest() : CheckpointWriterTest(/*elements=*/1 << 20) {}
@@ -256,11 +256,11 @@ class PacedCheckpointWriterTest : public CheckpointWriterTest {
     operations_before_ = fs_.operations();
     checkpoint_writer->Save(std::move(snapshot));
   }
-  // Until the checkpoint writer pauses.
+  // Blocks until the checkpoint writer pauses.
   void AwaitPause() { clock_.AwaitWaiters(1); }
-  // Of the first checkpoint that is being written since Save.
+  // Returns the number of pieces written since Save of the first checkpoint.
   int64_t PiecesWritten() {
-    constexpr int64_t kCreate = 2;  // looks for a checkpoint to replace, makes the data file
+    constexpr int64_t kCreate = 2;  // checks for a checkpoint to replace, creates the data file
     return fs_.operations() - operations_before_ - kCreate;
   }
 
@@ -373,7 +373,7 @@ TEST_F(PacedCheckpointWriterTest, IsDoneHalfWayToTheNextSnapshot) {
   const auto checkpoint_writer = NewWriter();
   Save(checkpoint_writer.get());
   ASSERT_TRUE(checkpoint_writer->WaitUntilIdle().ok());
-  const absl::Duration interval = kPieces * per_piece_;  // a save without hurry takes almost as long
+  const absl::Duration interval = kPieces * per_piece_;  // a paced save takes almost as long
   clock_.Advance(interval);
   Save(checkpoint_writer.get());
   AwaitPause();

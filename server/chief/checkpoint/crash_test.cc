@@ -1,4 +1,4 @@
-// Kills a run at every operation on files, and shows that it can always be restored.
+// Kills a run at every file operation, and shows that it can always be restored.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,12 +27,13 @@ constexpr int64_t kNoStep = -1;
 
 enum class Crash { kKill, kPowerCutLosesNames, kPowerCutKeepsNames, kPowerCutKeepsLastName };
 
-// What a chief does with files: find the newest checkpoint, go on from it, save and list.
+// Does what a chief does with files: finds the newest checkpoint, resumes from it, saves and lists.
 class FakeChief {
  public:
   FakeChief(FileSystem* fs, int64_t max_to_keep) : fs_(fs), max_to_keep_(max_to_keep) {}
 
-  // The step to go on from; kNoStep for a new run. Damaged checkpoints are failures: nothing damages here.
+  // Returns the step to resume from; kNoStep for a new run. A damaged checkpoint fails the test, because this test
+  // damages none.
   absl::StatusOr<int64_t> Start() {
     const auto prefix = NewestValidCheckpoint(fs_, "d", [](const std::string& name, const absl::Status& damage) {
       ADD_FAILURE() << name << " is damaged: " << damage;
@@ -71,14 +72,14 @@ class FakeChief {
 
 struct Case {
   int64_t max_to_keep;
-  // Saved one after the other; each operation from the first one on is a place to crash.
+  // The steps to save, in order. The crash may happen at each file operation from the first one on.
   std::vector<int64_t> steps;
   Crash crash;
 };
 
 class CrashTest : public ::testing::TestWithParam<Case> {
  protected:
-  // Runs until the n-th operation; the last step that Save had answered for, or kNoStep.
+  // Runs until operation n. Returns the last step for which Save returned OK, or kNoStep.
   int64_t RunUntilKilled(int64_t n, MemoryFileSystem* memory, bool* killed) {
     FaultyFileSystem fs(memory);
     fs.KillAfter(n);
@@ -109,7 +110,7 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
     FakeChief second(&memory, GetParam().max_to_keep);
     const auto start = second.Start();
     ASSERT_TRUE(start.ok()) << start.status();
-    // What was answered for is there, or something newer.
+    // The last step that Save acknowledged is restored, or a newer one.
     const auto& steps = GetParam().steps;
     const auto position = [&](int64_t step) { return std::find(steps.begin(), steps.end(), step) - steps.begin(); };
     if (saved != kNoStep) {
@@ -117,7 +118,7 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
       EXPECT_GE(position(*start), position(saved));
     }
 
-    // And the run goes on: it saves, and leaves nothing half-written behind.
+    // The run continues: it saves, and leaves no partially written files behind.
     ASSERT_TRUE(second.Save(1000).ok());
     EXPECT_EQ(FakeChief(&memory, GetParam().max_to_keep).Start().value(), 1000);
     int64_t checkpoints = 0;
@@ -126,7 +127,7 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
       EXPECT_FALSE(absl::EndsWith(name, ".tmp") && name != "checkpoint.tmp") << name;
       checkpoints += absl::EndsWith(name, ".index");
     }
-    // One may have been written and not listed, or no longer listed and not deleted.
+    // A checkpoint may be written but not yet listed, or no longer listed but not yet deleted.
     EXPECT_LE(checkpoints, GetParam().max_to_keep + 1);
     ASSERT_LT(n, 1000);
   }
@@ -143,8 +144,8 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(Cases()));
 
-// An error at any operation, once or from then on, as from a bad disk or a network file system, fails saves and does
-// nothing else. The process lives and goes on; or the power is cut then.
+// Failed file operations, one or all from some point on, as from a bad disk or a network file system. They must only
+// fail saves. Afterwards the process continues, or the power is cut.
 struct Failure {
   absl::Status error;
   bool lasting;
@@ -153,8 +154,8 @@ struct Failure {
 
 class FailingSaveTest : public ::testing::TestWithParam<Failure> {
  protected:
-  // Saves 10, and then 20 and 30 with the n-th operation failing. Sets what Save had answered for, and whether anything
-  // failed.
+  // Saves 10, and then 20 and 30 with operation n failing. Sets the last step for which Save returned OK, and whether
+  // an operation failed.
   std::unique_ptr<FakeChief> Run(int64_t n, FaultyFileSystem* fs, int64_t* saved, bool* failed) {
     auto chief = std::make_unique<FakeChief>(fs, GetParam().max_to_keep);
     EXPECT_TRUE(chief->Start().ok());
@@ -189,7 +190,7 @@ TEST_P(FailingSaveTest, LosesAtMostWhatFailed) {
     ASSERT_TRUE(chief->Save(50).ok());
     EXPECT_EQ(FakeChief(&memory, GetParam().max_to_keep).Start().value(), 50);
     const std::vector<std::string> names = memory.ListDirectory("d").value();
-    // The state file, index and data of those that are kept, and one that was never listed.
+    // The state file, the index and data of the kept checkpoints, and one checkpoint that was never listed.
     EXPECT_LE(names.size(), 1 + 2 * (GetParam().max_to_keep + 1)) << absl::StrJoin(names, " ");
     ASSERT_LT(n, 1000);
   }
@@ -212,7 +213,7 @@ TEST_P(FailingSaveTest, LosesNoMoreWhenThePowerIsCutThen) {
   }
 }
 
-// The same at a start: nothing that was there is lost, and nothing older is taken for the newest.
+// Failures during a start lose no checkpoint, and never make an older one the newest.
 TEST_P(FailingSaveTest, LosesNothingInAStart) {
   bool failed = true;
   for (int64_t n = 1; failed; ++n) {
@@ -250,7 +251,7 @@ std::vector<Failure> Failures() {
 
 INSTANTIATE_TEST_SUITE_P(All, FailingSaveTest, ::testing::ValuesIn(Failures()));
 
-// A disk that is full after any number of bytes.
+// The disk is full after any number of bytes.
 TEST(FullDiskTest, LosesAtMostThatSave) {
   for (uint64_t room = 0;; ++room) {
     SCOPED_TRACE(absl::StrCat("room for ", room, " bytes"));

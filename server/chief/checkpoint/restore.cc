@@ -22,10 +22,10 @@
 namespace lockstep {
 namespace {
 
-// Threads that read a checkpoint: more do not read faster, even from memory.
+// Maximum number of threads that read a checkpoint. More do not read faster, even from memory.
 constexpr int kMostReaders = 8;
 constexpr int64_t kParallelElements = 4 << 20;
-// A message of protobuf has no more.
+// Maximum size of a protobuf message.
 constexpr uint64_t kMostStateBytes = std::numeric_limits<int32_t>::max();
 
 absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
@@ -53,7 +53,7 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
         absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
   };
   ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kSessionStateKey));
-  // Before there is memory for it.
+  // Checks the size before memory is allocated.
   if (entry.dtype != v1::DT_UINT8 || entry.bytes == 0 || entry.bytes > kMostStateBytes) return damaged();
   ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
   const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
@@ -61,19 +61,19 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
                                                                             : damaged();
 }
 
-// Null for a model that one thread reads as soon as others are started, and where there are no others.
+// Returns null for a model that one thread reads as fast as it takes to start others, and if threads are not available.
 std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
   const int readers = std::min(kMostReaders, NumProcessors());
   if (layout.flat_elements() < kParallelElements || readers < 2) return nullptr;
-  // The one that restores is one of them.
+  // The calling thread is one of the readers.
   return ThreadPool::Try(readers - 1, options.executor);
 }
 
-// Restores what there is; `restored->checkpoint` stays absent when there is none.
+// Restores the newest checkpoint. `restored->checkpoint` stays absent if there is none.
 absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored) {
   VariableStore* const store = restored->store.get();
   const std::unique_ptr<ThreadPool> readers = NewReaders(options, store->layout());
-  // Of the checkpoint that was read last. What is wrong with it alone is no damage of the files.
+  // The state in the checkpoint that was read last. An error in it does not make the checkpoint damaged.
   absl::StatusOr<v1::SessionState> session_state;
   const auto read = [&](const BundleReader& reader) {
     RETURN_IF_ERROR(store->Restore(reader, readers.get()));

@@ -20,33 +20,34 @@ namespace lockstep {
 
 struct RestoreOptions {
   FileSystem* fs = nullptr;
-  // Empty: there are no checkpoints, and none will be made.
+  // If empty, there are no checkpoints, and none will be written.
   std::string logdir;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   Executor* executor = Executor::Threads();
-  // The values lie in memory that other processes may map.
+  // If true, the values are placed in memory that other processes may map.
   bool share_memory = false;
-  // Called when nothing is restored, after the seed and a warm start: values to set. Null: none.
+  // Returns the values to set when nothing is restored; called after initialization from the seed and a warm start. May
+  // be null.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
 };
 
 struct RestoredVariables {
   std::unique_ptr<VariableStore> store;
-  // The checkpoint that they come from; nullopt: the seed, or a warm start.
+  // The checkpoint that the values come from. Absent if they come from the seed or a warm start.
   absl::optional<std::string> checkpoint;
-  // What the checkpoint keeps for the programs that follow the run.
+  // The checkpoint's state of the programs that follow the run.
   v1::SessionState session_state;
-  // FailedPrecondition, with both numbers, when the machine cannot hold one version more for those that read variables.
+  // FailedPrecondition, with both numbers, if the machine cannot hold one more version for clients that read variables.
   absl::Status read_memory;
 };
 
-// The variables of a run, by the one path of first start, resume and recovery: from the newest checkpoint of the logdir
-// that is not damaged; without one from the seed and, if the configuration names one, from the checkpoint of another
-// run.
+// Returns the variables of a run. First start, resume and recovery use this one path: it restores the newest checkpoint
+// of the logdir that is not damaged. Without a checkpoint, it initializes from the seed and, if the configuration names
+// one, from the checkpoint of another run.
 // Errors: InvalidArgument for a wrong model or optimizer, and for a warm start from a run that shares no variable;
-// ResourceExhausted when they do not fit into memory; DataLoss when all checkpoints are damaged; FailedPrecondition
-// when the logdir's checkpoints are all a user's Saver's; those of the file system.
+// ResourceExhausted if the variables do not fit into memory; DataLoss if all checkpoints are damaged;
+// FailedPrecondition if a user's Saver wrote all checkpoints of the logdir; file system errors.
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model);
 
 }  // namespace lockstep

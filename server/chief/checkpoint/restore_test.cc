@@ -65,7 +65,7 @@ class RestoreTest : public ::testing::Test {
   v1::ModelSpec model_;
 };
 
-// The model fits, and one version more does not: it is trained, and only reads are refused.
+// The model fits into memory, but one more version does not: training works, and only reads are refused.
 TEST_F(RestoreTest, KnowsWhetherAVersionToBeReadFits) {
   const RestoredVariables unlimited = Restore().value();
   EXPECT_TRUE(unlimited.read_memory.ok()) << unlimited.read_memory;
@@ -100,7 +100,7 @@ TEST_F(RestoreTest, ARunResumesAtItsCheckpointWhateverTheSeed) {
   EXPECT_EQ(Values(*resumed.store), Values(*first.store));
 }
 
-// It is read where the variables are to lie.
+// The checkpoint is read directly into the variables' memory.
 TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
   const RestoredVariables first = Restore().value();
   Save(*first.store);
@@ -144,7 +144,7 @@ TEST_F(RestoreTest, AStateOfFollowersThatIsNoneIsDamage) {
   Save(*first.store);
   const std::string index = "logs/model.ckpt-0.index";
   auto entries = DecodeIndexTable(ReadFile(&fs_, index).value()).value();
-  // A string: its length, the checksum of the lengths, its bytes.
+  // A string tensor: length, checksum of the lengths, bytes.
   v1::BundleEntryProto entry;
   const std::string data = "logs/model.ckpt-0.data-00000-of-00001";
   std::string file = ReadFile(&fs_, data).value();
@@ -166,7 +166,8 @@ TEST_F(RestoreTest, AStateOfFollowersThatIsNoneIsDamage) {
 TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
   const RestoredVariables first = Restore().value();
   Save(*first.store);
-  // Beside the run's: a part of the variables, of a later step, under the run's own name and in the state file.
+  // A Saver's checkpoint in the run's logdir: some of the variables, of a later step, with the run's base name and
+  // listed in the state file.
   BundleWriterOptions mark;
   mark.written_by_saver = true;
   auto writer = BundleWriter::Create(&fs_, "logs/model.ckpt-5", mark).value();
@@ -177,7 +178,7 @@ TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_EQ(resumed->checkpoint, "logs/model.ckpt-0");
   EXPECT_EQ(Values(*resumed->store), Values(*first.store));
-  // Alone it is no checkpoint of a run, and no reason to begin again without a word.
+  // A Saver's checkpoint alone is not a checkpoint of a run, but the run must not silently begin again.
   EXPECT_TRUE(RemoveCheckpoint(&fs_, "logs/model.ckpt-0").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Restore().status()));
 }

@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-// Of the time between snapshots. The other half is for what has no pace (the sync, a slow disk) and for intervals that
-// differ, so that saves do not fall behind.
+// Fraction of the interval between snapshots that paced writing may take. The rest is for work without a pace (sync, a
+// slow disk) and for varying intervals, so that saves do not fall behind.
 constexpr double kPartOfInterval = 0.5;
 
 }  // namespace

@@ -7,23 +7,24 @@
 
 namespace lockstep {
 
-// When each part of a checkpoint is to be written while training continues: evenly, one piece of kPieceBytes at a time,
-// so slowly that training hardly feels it, but fast enough to be done half-way to the next snapshot. Who is late may
-// catch up. Immutable.
+// Schedules the pieces of a checkpoint that is written while training continues. Spreads pieces of kPieceBytes evenly,
+// so slowly that training is hardly affected, but fast enough to finish half-way to the next snapshot. A writer that is
+// late may catch up. Immutable.
 class SavePace {
  public:
-  // A millisecond of work, or two: no step waits longer for one.
+  // Takes one or two milliseconds to write, which bounds how long a step waits for a piece.
   static constexpr uint64_t kPieceBytes = 1 << 20;
-  // Saving costs about a second of processor time for 1e9 bytes (checksum, copy into the page cache, write-back), so at
-  // this rate 3.4 % of one processor: 3.4 % of the steps if training had to wait for all of it. It waits for less, as
-  // processors have idle moments between steps.
+  // Saving costs about one second of processor time per 1e9 bytes (checksum, copy into the page cache, write-back). At
+  // this rate a save uses 3.4 % of one processor. Steps slow down by less than that, because processors have idle
+  // moments between steps.
   static constexpr double kBytesPerSecond = 32 << 20;
 
-  // For a checkpoint of `bytes` from `begin` on, when snapshots come every `interval`; infinite when that is unknown.
+  // Paces a checkpoint of `bytes` that starts at `begin`, with snapshots every `interval`. The interval is infinite if
+  // unknown.
   SavePace(absl::Time begin, uint64_t bytes, absl::Duration interval);
 
-  // When the piece with the byte at `offset` may be written. The first may at once, and so may a checkpoint that is
-  // not larger than a piece.
+  // Returns when the piece that contains the byte at `offset` may be written. The first piece may be written
+  // immediately, and so may a checkpoint of one piece.
   absl::Time TurnOf(uint64_t offset) const;
 
  private:

@@ -45,7 +45,7 @@ absl::optional<int64_t> SaveQueue::Take() {
 void SaveQueue::OnWritten(bool saved) {
   if (!writing_) return;
   if (saved) saved_ = *writing_;
-  if (!saved && !again_waits_ && *writing_ == again_) again_ = -1;  // it may be tried again
+  if (!saved && !again_waits_ && *writing_ == again_) again_ = -1;  // the caller may retry
   if (waiting_ && !again_waits_ && *waiting_ <= saved_) waiting_.reset();
   writing_.reset();
   urgent_ = urgent_ && busy();

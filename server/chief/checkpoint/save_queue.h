@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Which snapshot is written, which one waits, and whether anybody waits for them. Snapshots are known by their steps.
-// Pure: no lock, no clock, no I/O.
+// Decides which snapshot is written, which one waits, and whether a caller waits for them. Identifies snapshots by
+// their steps. Pure: no lock, no clock, no I/O.
 //
 //   state              Offer(s)           Take       OnWritten               PutBack
 //   idle               s waits            -          -                       -
@@ -19,32 +19,32 @@ namespace lockstep {
 //   x written, w waits s replaces w       -          w waits, unless a       w waits
 //                                                    saved x covers it
 //
-// "-": not allowed, and changes nothing. Offers that are older than any before, or saved already, are dropped. One that
-// is offered again takes the place of all others of its step, those that come later, too, and waits whatever is saved.
+// "-": not allowed, and changes nothing. An offer is dropped if it is older than any before or already saved.
+// OfferAgain replaces all other snapshots of its step, including later offers, and is queued even if the step is saved.
 class SaveQueue {
  public:
-  // A snapshot of `step` comes, to be written over time. False when it is dropped.
+  // Offers a snapshot of `step` to be written over time. Returns false if it is dropped.
   bool Offer(int64_t step, absl::Time now);
-  // One that a caller waits for: it is written at once, from the beginning if it is being written over time.
+  // Offers a snapshot that a caller waits for. It is written immediately, and restarts a paced write of the same step.
   bool OfferUrgent(int64_t step);
-  // An urgent one. What was saved, is here or comes later of this step is not its state any more: this one is.
+  // Offers an urgent snapshot that replaces every other snapshot of its step, whether saved, queued or offered later.
   void OfferAgain(int64_t step);
-  // A caller waits for everything that is here.
+  // Notes that a caller waits for all current snapshots.
   void MakeUrgent() { urgent_ = busy(); }
 
-  // The snapshot that waits may be written now, over time if `paced`, else at once.
+  // Returns true if the waiting snapshot may be written now: over time if `paced`, otherwise immediately.
   bool HasWork(bool paced) const { return waiting_ && !writing_ && urgent_ != paced; }
-  // The step that waits; it is being written from now on. nullopt when none waits, or another is being written.
+  // Starts to write the waiting step and returns it; nullopt if none waits, or another one is being written.
   absl::optional<int64_t> Take();
-  // What was being written is saved, or could not be.
+  // Ends the current write, whether it succeeded or not.
   void OnWritten(bool saved);
-  // What was being written was interrupted, to be written again; false when a newer one waits in its place.
+  // Ends an interrupted write and queues its snapshot again. Returns false if a newer one waits in its place.
   bool PutBack();
 
   bool busy() const { return waiting_ || writing_; }
   bool urgent() const { return urgent_; }
   absl::optional<int64_t> waiting() const { return waiting_; }
-  // Between the last two offers that were to be written over time; infinite before the second.
+  // The time between the last two accepted calls of Offer; infinite before the second.
   absl::Duration interval() const { return interval_; }
 
  private:
@@ -52,13 +52,13 @@ class SaveQueue {
 
   absl::optional<int64_t> waiting_;
   absl::optional<int64_t> writing_;
-  // What OfferAgain has brought last, until it could not be written; -1 for none. Whether it still waits.
+  // The step of the last OfferAgain, reset to -1 if its write fails; -1 for none. again_waits_ is true while it waits.
   int64_t again_ = -1;
   bool again_waits_ = false;
-  // The newest step of all snapshots that came, and of those that were saved.
+  // The newest step that was offered, and the newest that was saved.
   int64_t newest_ = -1;
   int64_t saved_ = -1;
-  // A caller waits, until nothing is left to write.
+  // True if a caller waits, until no snapshot is left to write.
   bool urgent_ = false;
   absl::Time last_offer_ = absl::InfinitePast();
   absl::Duration interval_ = absl::InfiniteDuration();

@@ -9,7 +9,7 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(seconds); }
 
 class SaveQueueTest : public ::testing::Test {
  protected:
-  // `step` is being written.
+  // Starts to write `step`.
   void Write(int64_t step) {
     ASSERT_TRUE(queue_.Offer(step, At(step)));
     ASSERT_EQ(queue_.Take(), step);

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// A worker's request to finish the run, until the end is recorded or given up. What a full disk refuses is tried again
-// after a growing delay. Pure: the time comes in, decisions go out.
+// A worker's request to finish the run, until the end is recorded or abandoned. If recording fails temporarily, as on a
+// full disk, it is retried after a growing delay. Pure: the time comes in, decisions go out.
 //
 //   state         Set           due(now)  OnTried(OK)  OnTried(may pass)   OnTried(any other error)
 //   none          pending, due  no        -            -                   -
@@ -24,10 +24,10 @@ class FinishRequest {
   void Set(const std::string& reason);
   bool pending() const { return !reason_.empty(); }
   const std::string& reason() const { return reason_; }
-  // When to try to carry it out, next; infinite when there is no request.
+  // Returns when to try next; infinite if there is no request.
   absl::Time due() const { return pending() ? due_ : absl::InfiniteFuture(); }
 
-  // It was tried. Returns whether it will be again.
+  // Notes the result of an attempt. Returns true if there will be another attempt.
   bool OnTried(const absl::Status& status, absl::Time now);
 
  private:

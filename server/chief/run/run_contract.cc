@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// What a peer may have written into a message for people.
+// Limits text from a peer in messages for people.
 constexpr size_t kMaxName = 200;
 
 std::string Sha256(const v1::ModelSpec& model) {
@@ -73,7 +73,7 @@ v1::RunRecord DeclaredIn(const v1::RunRecord& record) {
   return declared;
 }
 
-// What the digests of a canary are of, in their order.
+// Names the results that the digests of a canary belong to, in order.
 std::vector<std::string> ResultsOf(const v1::ModelSpec& model) {
   std::vector<std::string> results;
   for (const v1::VariableSpec& variable : model.variables()) {
@@ -101,7 +101,7 @@ absl::optional<v1::Canary> CanaryOf(const v1::RunRecord& record) {
   return record.has_canary() && whole ? absl::make_optional(record.canary()) : absl::nullopt;
 }
 
-// Whom a request is held against.
+// Names the worker that the request is compared with.
 std::string Declarer(const v1::RunRecord& declared) {
   return declared.declared_by().empty() ? "an earlier worker" : declared.declared_by();
 }
@@ -112,7 +112,7 @@ std::string FrameworkText(const v1::RunRecord& declared) {
   return absl::StrCat(Name(framework.name()), framework.version().empty() ? "" : " ", Name(framework.version()));
 }
 
-// The first part in which two lists differ; null at the end of one.
+// Describes the first part in which two lists differ. A null part means that its list has ended.
 std::string PartDifference(const std::string& worker, const v1::NamedDigest* own, const std::string& declarer,
                            const v1::NamedDigest* run) {
   if (own == nullptr) return absl::StrCat(worker, " has no ", Name(run->name()), ", ", declarer, " has");
@@ -129,7 +129,7 @@ WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request) {
   WorkerIdentity worker(request.worker());
   worker.host = request.host();
   worker.build = request.build();
-  worker.build.DiscardUnknownFields();  // whose size nothing checks
+  worker.build.DiscardUnknownFields();  // their size is not checked
   return worker;
 }
 
@@ -247,7 +247,7 @@ absl::Status RunContract::CheckCanary(const v1::OpenSessionRequest& request) con
 }
 
 void RunContract::FillRecord(v1::RunRecord* record) const {
-  // What this version has not compared it does not vouch for: the next worker declares it anew.
+  // Does not vouch for declarations that this version did not compare: the next worker declares them again.
   if (knows_parts_) record->MergeFrom(declared_);
   *record->mutable_model() = model_;
   if (data_) *record->mutable_data() = *data_;

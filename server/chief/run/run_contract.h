@@ -14,30 +14,30 @@
 
 namespace lockstep {
 
-// What every worker has to have in common with its run: the model, what its gradients are a function of besides, the
-// framework, the data that training reads, and the canary. The first worker's become the run's and are kept in the
-// run's record; all others are compared. Models are compared by a digest, since they may have many variables and
-// workers many starts. Constant, thread-safe.
+// Everything that all workers of a run must have in common: the model, the other inputs of its gradients, the
+// framework, the training data, and the canary. The first worker declares these for the run, and they are kept in the
+// run's record; other workers are compared with them. Models are compared by digest, because they may have many
+// variables and workers may start often. Immutable, thread-safe.
 class RunContract {
  public:
   // The contract of a new run, from the first worker that asks for a session.
   explicit RunContract(const v1::OpenSessionRequest& first);
   // The contract of a run that is resumed.
   explicit RunContract(const v1::RunRecord& record);
-  // `known`, and what it lacks from a request that it has passed.
+  // Copies `known`, and adds what it lacks from a request that it has accepted.
   RunContract(const RunContract& known, const v1::OpenSessionRequest& request);
 
   const v1::ModelSpec& model() const { return model_; }
-  // The request has something that is not known of the run: the canary, or what a record of another version did not
-  // keep in the same way.
+  // Returns true if the request declares something that is not known of the run: the canary, or data that a record of
+  // another version did not keep in the same form.
   bool Lacks(const v1::OpenSessionRequest& request) const;
 
-  // FailedPrecondition names the worker and its host, the first difference, and the worker that the run's is from. What
-  // is not known matches anything. InvalidArgument when the canary has another number of digests than the model has
-  // results.
+  // Errors: FailedPrecondition names the worker and its host, the first difference, and the worker that declared the
+  // run's value. Unknown values match anything. InvalidArgument if the number of canary digests differs from the number
+  // of the model's results.
   absl::Status Check(const v1::OpenSessionRequest& request) const;
 
-  // Sets all but the configuration and the build.
+  // Sets all fields except the configuration and the build.
   void FillRecord(v1::RunRecord* record) const;
 
  private:
@@ -47,23 +47,23 @@ class RunContract {
   absl::Status CheckCanary(const v1::OpenSessionRequest& request) const;
 
   const v1::ModelSpec model_;
-  // SHA-256 of its serialization.
+  // SHA-256 of the serialized model.
   const std::string model_digest_;
-  // model_part, framework and declared_by.
+  // Only model_part, framework and declared_by are set.
   const v1::RunRecord declared_;
   const bool knows_parts_;
   const bool knows_data_;
-  // Absent: training reads none.
+  // Absent if training reads no data.
   const absl::optional<v1::DataDigest> data_;
-  // Absent before a worker has computed it.
+  // Absent until a worker has computed it.
   const absl::optional<v1::Canary> canary_;
 };
 
-// FailedPrecondition when the worker's program speaks another wire version than this one, or computes other bits.
-// `host` is the chief's machine.
+// Returns FailedPrecondition if the worker's program uses another wire version than this one, or computes different
+// bits. `host` is the chief's machine.
 absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::string& host);
 
-// What the worker says of itself.
+// Returns the worker's own description of itself.
 WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request);
 
 }  // namespace lockstep

@@ -148,7 +148,7 @@ TEST(RunContractTest, WhatNoWorkerHasDeclaredYetStaysUnknownHoweverOftenItIsWrit
     v1::RunRecord record = old;
     if (*version == '\0') record.clear_declared_by();
     if (*version != '\0') record.mutable_build()->set_version(version);
-    // A chief that resumes the run writes the record before any worker has come.
+    // A chief that resumes the run writes the record before any worker joins.
     v1::RunRecord written;
     RunContract(record).FillRecord(&written);
     written.mutable_build()->set_version(kVersion);

@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kLockFile[] = "lock";
-// What earlier versions called it: a run that they began is resumed.
+// The generation file of earlier versions. Their runs can be resumed.
 constexpr char kOldGenerationFile[] = "epoch";
 
 }  // namespace
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
   RETURN_IF_ERROR(fs->CreateDirectory(path));
   auto lock = fs->LockFile(JoinPath(path, kLockFile));
   if (absl::IsFailedPrecondition(lock.status())) {
-    // It may end.
+    // Retryable: the other chief may end.
     return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path,
                                                                    "; use another "
                                                                    "logdir or stop it: ",
@@ -129,7 +129,7 @@ absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1:
 }
 
 absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record) {
-  // Records of versions that had no build are of the first arithmetic.
+  // Records of versions without a build use arithmetic version 1.
   const int recorded = record.build().arithmetic_version() == 0 ? 1 : record.build().arithmetic_version();
   if (recorded == kArithmeticVersion) return absl::OkStatus();
   const auto checkpoint = NewestValidCheckpoint(fs, logdir, [](const std::string&, const absl::Status&) {});

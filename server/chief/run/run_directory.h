@@ -15,40 +15,39 @@
 
 namespace lockstep {
 
-// What a chief keeps in its logdir in addition to checkpoints and events: a lock that one chief holds, the generation
-// of its present life ("generation"), and the configuration, model and data digest of the run ("lockstep.textproto"). A
-// lock may be lost, to an administrator or to a network file system, so a long write checks CheckOwned first.
-// Not thread-safe.
+// The files that a chief keeps in its logdir in addition to checkpoints and events: a lock that one chief holds, the
+// generation of its current incarnation ("generation"), and the configuration, model and data digest of the run
+// ("lockstep.textproto"). An administrator or a network file system may break a lock, so a long write calls CheckOwned
+// first. Not thread-safe.
 class RunDirectory {
  public:
-  // Creates the directory, takes the lock and enters a new generation.
-  // Errors: FailedPrecondition when another chief holds the lock, which the message names, with the exit code
-  // kExitRetryable; DataLoss for a damaged generation file; those of the
-  // file system.
+  // Creates the directory, takes the lock and enters a new generation. Errors: FailedPrecondition with the exit code
+  // kExitRetryable if another chief holds the lock, which the message names; DataLoss for a damaged generation file;
+  // file system errors.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 
-  // Whether a chief holds the lock at this moment; one that opens the directory meanwhile is not disturbed. False for a
-  // directory that is not there, or cannot be read: Open says why.
+  // Returns true if a chief holds the lock at this moment. Does not disturb a chief that opens the directory meanwhile.
+  // Returns false if the directory does not exist or cannot be read; Open reports why.
   static bool IsHeld(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }
-  // One more than in the chief's life before.
+  // Returns the generation of this incarnation: the previous incarnation's plus one.
   int64_t generation() const { return generation_; }
 
-  // FailedPrecondition when another chief has taken the directory over, or the directory was taken away: the generation
-  // in it is not this chief's any more, or the lock is another file. Looks at files; from any thread.
+  // Returns FailedPrecondition if another chief has taken over the directory or the directory was removed, which means
+  // that it has another generation or another lock file. Reads files. May be called from any thread.
   absl::Status CheckOwned() const;
 
-  // ReadRunRecord: nullopt in a new run.
+  // Calls ReadRunRecord. nullopt in a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
   // Returns true if there is a checkpoint, damaged or not.
   absl::StatusOr<bool> HasCheckpoint() const;
-  // WriteRunRecord.
+  // Calls WriteRunRecord.
   absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
 
  private:
   RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock);
-  // nullopt when there is none yet.
+  // Returns nullopt if there is none yet.
   absl::StatusOr<absl::optional<int64_t>> ReadGeneration(absl::string_view name) const;
   absl::Status EnterGeneration();
 
@@ -58,16 +57,16 @@ class RunDirectory {
   int64_t generation_ = 0;
 };
 
-// FailedPrecondition when the weights of a run with `config` are not those of the run that `record` belongs to
-// (WeightsConfig): names the first part that differs.
+// Returns FailedPrecondition if a run with `config` computes other weights than the run of `record` (WeightsConfig).
+// The message names the first field that differs.
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
-// FailedPrecondition when the two differ in more than what may be changed during a run: the learning rate, settings of
-// the same optimizer, multipliers, clips and the batch size.
+// Returns FailedPrecondition if the two differ in more than a run may change: the learning rate, settings of the same
+// optimizer, multipliers, clips and the batch size.
 absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
-// FailedPrecondition when the record's weights were computed with other bits than this program's: names both versions
-// and the newest good checkpoint of the logdir, from which another run may start.
+// Returns FailedPrecondition if the weights of the record were computed with different bits than this program computes.
+// The message names both versions, and the newest good checkpoint of the logdir, from which another run may start.
 absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record);
 
 }  // namespace lockstep

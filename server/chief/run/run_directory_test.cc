@@ -108,7 +108,7 @@ TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
   FaultyFileSystem fs(&memory);
   const auto first = RunDirectory::Open(&fs, "d").value();
   EXPECT_TRUE(first->CheckOwned().ok());
-  // An administrator takes the lock for that of a dead process.
+  // An administrator mistakes the lock for one of a dead process.
   ASSERT_TRUE(memory.Remove("d/lock").ok());
   EXPECT_TRUE(first->CheckOwned().ok()) << "nobody has taken it";
   const auto second = RunDirectory::Open(&fs, "d").value();
@@ -127,7 +127,7 @@ TEST(RunDirectoryTest, NoticesThatItsLockWasReplaced) {
   EXPECT_TRUE(absl::IsFailedPrecondition(directory->CheckOwned())) << directory->CheckOwned();
 }
 
-// As when a network file system has lost its locks, and the lock is the same file.
+// The case of a network file system that has lost its locks; the lock file is the same.
 TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   MemoryFileSystem fs;
   const auto first = RunDirectory::Open(&fs, "d").value();
@@ -138,7 +138,7 @@ TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned()));
 }
 
-// Generation 1 again, or another configuration accepted, because nothing could be read.
+// An unreadable file must not cause generation 1 again, or make another configuration acceptable.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;
   FaultyFileSystem fs(&memory);

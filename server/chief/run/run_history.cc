@@ -73,12 +73,12 @@ void RunHistory::ResolveTarget(const config::v1::TrainingConfig& config, int64_t
 
 bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) {
   MutexLock lock(&mutex_);
-  // This life has yet to say it.
+  // This incarnation has not finished the run yet.
   record_.clear_finished();
   while (record_.assignment_size() > state.assignments()) record_.mutable_assignment()->RemoveLast();
   const bool dropped =
       DropLaterChanges(restored, state.has_changes() ? absl::make_optional(state.changes()) : absl::nullopt, &record_);
-  // Settings of a change that is later than all checkpoints that are left hold from here on.
+  // Changes that are later than every remaining checkpoint take effect at this step.
   for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
   if (!changes_settings) return dropped;
   v1::RunRecord::Change* const change = record_.add_change();
@@ -107,7 +107,7 @@ absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful 
   MutexLock lock(&mutex_);
   writing_ = false;
   written_.SignalAll();
-  // One that was in doubt before still is when this one has not replaced it.
+  // If this write did not replace the record, an earlier doubt remains.
   in_doubt_ = !status.ok() && (replaced || in_doubt_);
   if (!status.ok() && (!replaced || doubtful == Doubtful::kDropped)) return status;
   known_ = true;

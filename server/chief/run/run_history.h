@@ -20,63 +20,63 @@
 
 namespace lockstep {
 
-// What is known of a run and kept in its logdir: the record, and with it the step at which the run ends. A change
-// counts once it is on the disk. Without a logdir it is kept in memory. Thread-safe; writes one change after the other,
-// without a lock.
+// The record of a run in its logdir, and the step at which the run ends. A change takes effect once it is on disk.
+// Without a logdir, the record is kept in memory. Thread-safe; writes one change at a time, without a lock.
 class RunHistory {
  public:
-  // `directory` may be null. Then the generation is `now`: nothing can be persisted, but a restarted chief must still
-  // not be taken for its predecessor. `events`, which may be null, receives kLogdirLost.
+  // If `directory` is null, nothing is persisted, and the generation is `now`, so that a restarted chief is not
+  // mistaken for its predecessor. `events`, which may be null, receives kLogdirLost.
   RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now, RunEvents* events = nullptr);
 
-  // Returns OK without a logdir, or if it is still this chief's. Else FailedPrecondition, after kLogdirLost. Other
-  // errors: those of the file system.
+  // Returns OK without a logdir, or if this chief still owns it. Otherwise returns FailedPrecondition, after
+  // kLogdirLost. Other errors: those of the file system.
   absl::Status CheckOwned() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of this chief's life.
+  // The generation of this incarnation of the chief.
   int64_t generation() const { return generation_; }
 
-  // What the logdir has becomes the record; false when it has none. A record without a run's id gets that of
-  // `drawn_run_id`, on the disk with the next Update. Before all else.
+  // Reads the logdir's record. Returns false if there is none. A record without a run id gets the id of `drawn_run_id`,
+  // which is written with the next Update. Must be called before all other methods.
   absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of examples of the training data, if the record has it.
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // After Read; then always the same.
+  // Available after Read; then it never changes.
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Changes the record. Errors: those of the file system; nothing has changed then, but when the record is in_doubt the
-  // next life may find the change.
+  // Changes the record. Errors: those of the file system, in which case nothing has changed; but if in_doubt(), the
+  // next incarnation may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Changes the record in memory, without waiting for the disk. What is noted is written by Flush, or with the next
-  // Update or EndAt.
+  // Changes the record in memory, without waiting for the disk. Flush, or the next Update or EndAt, writes these notes.
   void Note(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes what was noted; OK if all is written. Errors: those of Update; the notes stay.
+  // Writes pending notes. Returns OK if there are none. Errors: as for Update; the notes stay pending.
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The run continues from the checkpoint of global step `restored`, with `state`: what the record has of later
-  // assignments and changes has not come into any weights, and is dropped, and so is that the run is finished.
-  // `changes_settings`: from here on it has other settings than the record. Returns whether what workers had declared
-  // was dropped as well, as they compute with other settings. Written by the next Update.
+  // Prepares the record for a run that continues from the checkpoint of global step `restored` with `state`. Drops
+  // later assignments and changes, which have not affected any weights, and the mark that the run is finished.
+  // `changes_settings` means that other settings than those in the record apply from here on. Returns true if the
+  // workers' declarations were dropped too, because workers compute with other settings now. The next Update writes the
+  // result.
   bool Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The run continues from the checkpoint of global step `restored`. Written by the next Update.
+  // Sets the target of a run that continues from the checkpoint of global step `restored`. The next Update writes it.
   void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
   RunTarget target() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // RunTarget::EndAt, on the disk. Errors: those of the file system, and nothing has changed then; Unknown when the
-  // next life may find this end or not: it is the target of this life, and is written again when it is asked for again.
+  // Calls RunTarget::EndAt and writes the result to disk. Errors: those of the file system, in which case nothing has
+  // changed; Unknown if the next incarnation may or may not find this end. After Unknown, this incarnation uses the end
+  // as its target, and another call writes it again.
   absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records that workers had served another run before this one began: no later incarnation continues this one
+  // Records that workers had served another run before this one began, so that no later incarnation continues this run
   // unasked. Written with the first Update if there is no record yet. Errors: those of the file system; the next Update
   // writes it.
   absl::Status NoteOtherRun(const v1::RunRecord::OtherRun& other) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The last change has replaced the record, and a loss of power may take it back: the disk has not said that it has
-  // it.
+  // Returns true if the last change has replaced the record but the disk has not confirmed it, so that a power loss may
+  // undo the change.
   bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class Doubtful { kDropped, kKept };
-  // Doubtful: what becomes of a change that is in doubt.
+  // `doubtful` decides whether this object keeps a change that is in doubt.
   absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until no other change is being written. Returns the record.
   v1::RunRecord BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,9 +87,9 @@ class RunHistory {
   mutable Mutex mutex_;
   CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // The record has notes that are not written.
+  // True if the record has notes that are not written.
   bool unwritten_ ABSL_GUARDED_BY(mutex_) = false;
-  // The notes made since the record that is being written was taken.
+  // Notes made after the record that is being written was copied.
   std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   bool found_nothing_ ABSL_GUARDED_BY(mutex_) = false;

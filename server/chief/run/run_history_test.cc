@@ -24,7 +24,7 @@ class RunHistoryTest : public ::testing::Test {
   std::unique_ptr<RunHistory> Open() {
     return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value(), absl::UnixEpoch());
   }
-  // Of a new run of 100 steps that has a record.
+  // Begins a new run of 100 steps that has a record.
   std::unique_ptr<RunHistory> Begin() {
     auto history = Open();
     EXPECT_FALSE(history->Read(7).value());
@@ -84,7 +84,7 @@ TEST_F(RunHistoryTest, AChangeThatIsNotWrittenDoesNotCount) {
 
 TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
   auto history = Begin();
-  // The new record is there for whoever looks, but not for good.
+  // Readers see the new record, but a power loss may undo it.
   faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsUnknown(history->EndAt(40, "enough")));
   EXPECT_TRUE(history->in_doubt());
@@ -151,7 +151,7 @@ TEST_F(RunHistoryTest, NotesAreWrittenWithTheNextChange) {
   ASSERT_TRUE(history
                   ->Update([&](v1::RunRecord* record) {
                     record->set_declared_by("b");
-                    note(4);  // by another thread, while this is being written
+                    note(4);  // from another thread, during the write
                   })
                   .ok());
   EXPECT_EQ(on_disk(), 1);

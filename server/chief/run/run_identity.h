@@ -12,35 +12,36 @@
 
 namespace lockstep {
 
-// The id of a run, and what a chief does about a worker that has served another one. If a chief that is to continue a
-// run finds an empty logdir, because its disk is not mounted or it starts on another machine, it begins a new run. The
-// workers of the old run can tell: their chief has another id and an earlier step.
+// The id of a run, and how a chief treats a worker that has served another run. If a chief that should continue a run
+// finds an empty logdir, because its disk is not mounted or it starts on another machine, it begins a new run. The
+// workers of the old run can detect that: their chief has another id and an earlier step.
 
-// Returns the id that stands for a drawn number: 16 hexadecimal digits.
+// Returns the id for a drawn number: 16 hexadecimal digits.
 std::string RunIdText(uint64_t drawn);
 
-// The chief's side of the judgment.
+// The circumstances in which a chief's run began, for ShowsWrongLogdir.
 struct RunOrigin {
-  // The logdir was empty when the chief started, or there is none, and the chief was not told to begin a new run.
+  // True if the logdir was empty or missing when the chief started, and no new run was requested.
   bool unexpected = false;
-  // The time when the first worker had declared the model; absent before that.
+  // The time when the first worker had declared the model. Absent before that.
   absl::optional<absl::Time> begun;
   // The last committed step.
   int64_t step = 0;
 };
 
-// How long a run that has begun unexpectedly can still end because of a worker of another run. Workers that have lost
-// their chief look for it every second. Later, such a worker is a stray, and must not end a run that has trained since.
+// For this long after an unexpected begin, a worker of another run can end the run. Workers that have lost their chief
+// look for it every second. A worker that appears later is a stray, and must not end a run that has trained since.
 constexpr absl::Duration kOtherRunLimit = absl::Minutes(1);
 
 // Returns true if a worker that has served another run up to `step` shows that the chief has the wrong logdir.
 bool ShowsWrongLogdir(const RunOrigin& origin, int64_t step, absl::Time now);
 
-// Returns FailedPrecondition for a worker that is refused because it has served another run than `run_id`: names both.
+// Returns FailedPrecondition for a worker that is refused because it has served another run than `run_id`. The message
+// names both.
 absl::Status RefusedForItsRun(const v1::OpenSessionRequest& request, const std::string& run_id);
 
-// Returns the error with which a chief ends because of a worker of another run, with kExitBadConfiguration. `logdir`
-// may be empty.
+// Returns the error, with kExitBadConfiguration, that ends a chief because of a worker of another run. `logdir` may be
+// empty.
 absl::Status WrongLogdir(const v1::RunRecord::OtherRun& other, const std::string& logdir, const std::string& run_id);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// How far a run has come in the present life of its chief, and what ends it. Pure: no lock, no clock, no I/O.
+// The phase of a run in its chief's current incarnation, and what ends the run. Pure: no lock, no clock, no I/O.
 //
 //   phase              BeginStart  AbandonStart  Train     Finish    Fail
 //   WAITING_FOR_MODEL  RESTORING   -             -         -         -
@@ -26,11 +26,11 @@ class RunLife {
   v1::RunStatus::Phase phase() const { return phase_; }
   // Finished or failed.
   bool over() const { return phase_ == v1::RunStatus::FINISHED || phase_ == v1::RunStatus::FAILED; }
-  // Why it failed; OK in all other phases. InvalidArgument if a contribution was not finite.
+  // The cause of the failure; OK in all other phases. InvalidArgument if a contribution was not finite.
   const absl::Status& failure() const { return failure_; }
 
-  // It is over for good: failed, or finished and saved, or not to be saved. Workers may be told that nobody comes after
-  // this chief.
+  // The run has ended permanently: it failed, or it finished and is saved or will not be saved. Workers may be notified
+  // that no other chief will continue it.
   void End(absl::Status how) { ended_ = std::move(how); }
   const absl::optional<absl::Status>& ended() const { return ended_; }
 
@@ -40,29 +40,29 @@ class RunLife {
   bool Finish();
   bool Fail(absl::Status why);
 
-  // One worker at a time declares what the run lacks: its model or its data. Unavailable while another one does, and
-  // once a stop was requested.
+  // Lets one worker at a time declare what the run lacks, its model or its data. Returns Unavailable while another
+  // worker does, and after a stop was requested.
   absl::Status BeginDeclaration();
   void EndDeclaration() { declaring_ = false; }
   bool declaring() const { return declaring_; }
-  // Unavailable as long as BeginDeclaration is.
+  // Returns Unavailable in the same cases as BeginDeclaration.
   absl::Status CheckOpen() const;
 
-  // False when a stop was requested before: the first deadline stays.
+  // Returns false if a stop was already requested; the first deadline stays.
   bool RequestStop(absl::Time deadline);
-  // A worker wants the run to end, for this reason, which is not empty.
+  // Notes that a worker requests the end of the run, for this reason, which is not empty.
   void RequestFinish(const std::string& reason) {
     if (!over()) finish_request_.Set(reason);
   }
   FinishRequest* finish_request() { return &finish_request_; }
 
-  // Stops the run, of which nothing may be saved any more: another chief has the logdir, or workers show that it is the
-  // wrong one. The first reason stays.
+  // Stops the run without saving anything more: another chief has the logdir, or workers show that it is the wrong one.
+  // The first reason stays.
   void Abandon(absl::Status why);
   bool stop_requested() const { return stop_requested_; }
-  // The reason of Abandon, or Cancelled once a stop was requested.
+  // Returns the reason of Abandon, or Cancelled after a stop was requested.
   absl::Status CheckNotStopping() const;
-  // By when the last step has to be saved; infinite before a stop is requested.
+  // The deadline for saving the last step; infinite before a stop is requested.
   absl::Time stop_deadline() const { return stop_deadline_; }
   // The reason of Abandon; OK if there is none.
   const absl::Status& abandoned() const { return abandoned_; }

@@ -29,7 +29,7 @@ RunLife In(v1::RunStatus::Phase phase) {
   return life;
 }
 
-// The table of the class comment.
+// Tests the table in the class comment.
 TEST(RunLifeTest, EveryEventMovesTheRunAsTheTableSaysOrChangesNothing) {
   const std::map<v1::RunStatus::Phase, std::map<std::string, v1::RunStatus::Phase>> table = {
       {v1::RunStatus::WAITING_FOR_MODEL, {{"BeginStart", v1::RunStatus::RESTORING}}},

@@ -19,7 +19,7 @@ config::v1::OptimizerConfig WithoutRate(config::v1::OptimizerConfig optimizer) {
   return optimizer;
 }
 
-// The settings of `before` that differ in `after`.
+// Returns the settings of `before` that differ in `after`.
 v1::RunRecord::Change::Settings Replaced(const config::v1::RunSpec& before, const config::v1::RunSpec& after) {
   v1::RunRecord::Change::Settings replaced;
   const config::v1::OptimizerConfig& optimizer = before.optimizer();

@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// The configuration with which a run computes at this moment: settings of it may be changed between two steps.
-// Thread-safe; its lock is a leaf.
+// The configuration that a run currently computes with. Some settings may be changed between two steps. Thread-safe;
+// its lock is a leaf.
 class RunSettings {
  public:
   explicit RunSettings(config::v1::RunSpec spec) : spec_(std::move(spec)) {}
 
-  // Both at the same moment.
+  // Fills in the configuration and the number of changes consistently.
   void Fill(v1::GetRunSpecReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     *reply->mutable_spec() = spec_;
@@ -28,7 +28,7 @@ class RunSettings {
     MutexLock lock(&mutex_);
     return spec_;
   }
-  // Grows with each change of what workers compute with.
+  // Increases with each change of settings that workers compute with.
   int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return changes_;
@@ -45,26 +45,28 @@ class RunSettings {
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The configuration with which a program starts the run that is recorded: that of the record without the changes which
-// the program made last, between steps.
+// Returns the configuration with which a program starts the recorded run: the record's configuration without the last
+// changes that the program made between steps.
 config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 
-// Changes `config`, which applied from the change on, to what applied before it.
+// Undoes `change` in `config`.
 void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
 
-// The run continues from the checkpoint of global step `restored`, to which `changes` of the record apply: drops the
-// others, which a program made later and makes again. If the checkpoint does not know their number, these are the
-// changes at later steps. Returns whether that dropped what workers had declared.
+// Updates the record of a run that continues from the checkpoint of global step `restored`, to which the first
+// `changes` of the record's changes apply. Drops the others, which a program made later and will make again. If the
+// checkpoint does not have their number, drops the changes at later steps. Returns true if that also dropped the
+// workers' declarations.
 bool DropLaterChanges(int64_t restored, absl::optional<int64_t> changes, v1::RunRecord* record);
 
-// What a program that starts the run with `given` computes with: the settings that it has changed are the record's.
+// Returns the configuration of a program that starts the run with `given`: the settings that it has changed come from
+// the record.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
-// Adds a program's change of the settings from global step `step` on, with the differences between `after` and the
-// record's configuration. Forgets what workers have declared with the old settings if they compute with them.
+// Adds a program's change of settings that applies from global step `step` on, with the differences between `after` and
+// the record's configuration. Forgets the workers' declarations if they depend on the old settings.
 void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record);
 
-// Takes out what the first worker with these settings declares again.
+// Removes what the first worker with new settings must declare again.
 void ForgetDeclaration(v1::RunRecord* record);
 
 }  // namespace lockstep

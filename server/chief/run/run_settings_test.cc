@@ -66,7 +66,7 @@ TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChang
   const config::v1::RunSpec spec = WithChanges(record_, WithRate(0.1f));
   EXPECT_EQ(RateOf(spec), 0.001f);
   EXPECT_EQ(spec.training().seed(), 7u) << "all else is as it was given";
-  // A change that somebody asked for at a start is the start of what follows.
+  // A change that was requested at a start is the base of all later changes.
   record_.add_change()->set_step(9);
   *record_.mutable_change(2)->mutable_before() = record_.config();
   *record_.mutable_config() = WithRate(0.5f);

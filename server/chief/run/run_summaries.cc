@@ -92,7 +92,7 @@ void RunSummaries::OnSaved(int64_t step, const std::string& prefix) {
 
 void RunSummaries::Flush() {
   if (events_ == nullptr) return;
-  const absl::Status flushed = events_->Flush(kFlushLimit);  // which logs errors
+  const absl::Status flushed = events_->Flush(kFlushLimit);  // logs errors
   MutexLock lock(&mutex_);
   disk_is_late_ = absl::IsDeadlineExceeded(flushed);
 }

@@ -34,7 +34,7 @@ class RunSummariesTest : public ::testing::Test {
     summaries_ =
         std::make_unique<RunSummaries>(options, /*step=*/0, std::make_unique<EventQueue>(queue, std::move(writer)));
   }
-  // Ends the summaries; "step tag value" and "step kind path" in the order in which they were written.
+  // Ends the summaries. Returns "step tag value" and "step kind path" in the order in which they were written.
   std::vector<std::string> Lines() {
     summaries_.reset();
     const auto reader = RecordReader::Open(&fs_, path_).value();
@@ -175,7 +175,7 @@ TEST_F(RunSummariesTest, TheEndWaitsForNoDiskThatWasLateBefore) {
   clock_.AwaitWaiters(1);
   clock_.Advance(absl::Seconds(5));
   flush.join();
-  summaries_->OnEnd();  // with a simulated clock that nobody advances
+  summaries_->OnEnd();  // the simulated clock does not advance
   disk_.Release();
   EXPECT_THAT(Lines(), ElementsAre("0 START ", "0 STOP "));
 }

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// The global step at which a run ends, and why. What decides it is in the run's record before it counts, so that every
-// life of the chief comes to the same step:
+// The global step at which a run ends, and why. The decision is in the run's record before it takes effect, so that
+// every incarnation of the chief ends at the same step:
 //
 //   configuration       record                                     ends at
 //   any                 an end that is not reached                  that end
@@ -21,22 +21,22 @@ namespace lockstep {
 //   additional_steps: N none, another N, or reached                 checkpoint's step + N, a new base
 //   unbounded           (any other)                                 never
 //
-// Reached is a step whose checkpoint is there, in a record that says `finished`: a chief that was killed after the
-// save, and before it had told all, only ends once more. Pure; a value.
+// A step is reached if its checkpoint exists and the record says `finished`. A chief that is killed after the save,
+// before it has notified all workers, only ends once more. Pure; a value.
 class RunTarget {
  public:
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
-  // `restored` is the global step of the checkpoint that the run continues from, 0 without one. `record` is null in a
+  // `restored` is the global step of the checkpoint that the run continues from; 0 without one. `record` is null in a
   // new run.
   static RunTarget Resolve(const config::v1::TrainingConfig& config, const v1::RunRecord* record, int64_t restored);
 
   int64_t total_steps() const { return end_ ? end_->step() : configured_; }
-  // As configured, without an end that was asked for.
+  // The configured end, ignoring any requested end.
   int64_t configured() const { return configured_; }
 
-  // Somebody asked for the end at `step`; a later one than before changes nothing. Of several the first reason stays:
-  // an end may turn out to come a step earlier. Returns whether the record changes.
+  // Notes a request to end at `step`; a later step than the present target changes nothing. The first reason stays,
+  // because an end may later turn out to come one step earlier. Returns true if the record changes.
   bool EndAt(int64_t step, const std::string& reason);
 
   // Sets `counted` and `end`.

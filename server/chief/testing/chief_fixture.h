@@ -32,7 +32,7 @@
 
 namespace lockstep {
 
-// A chief in memory, a worker of it, and its files.
+// A chief in memory, with one worker and its files.
 class ChiefFixture : public ::testing::Test {
  protected:
   ChiefFixture() {
@@ -72,7 +72,7 @@ class ChiefFixture : public ::testing::Test {
     chief_ = *std::move(chief);
     return absl::OkStatus();
   }
-  // As kill -9 and another start.
+  // Restarts the chief as after kill -9.
   absl::Status Restart() {
     worker_.reset();
     chief_.reset();
@@ -101,7 +101,7 @@ class ChiefFixture : public ::testing::Test {
     hook->set_state(absl::StrCat(step));
     return state;
   }
-  // The step of the hooks' state that a checkpoint would hold now; 0 if there is none.
+  // Returns the step of the hooks' state that a checkpoint would hold now; 0 if there is none.
   int64_t FollowersStep() {
     v1::SessionState state;
     EXPECT_TRUE(state.ParseFromString(chief_->training()->log()->Serialize()));
@@ -125,14 +125,14 @@ class ChiefFixture : public ::testing::Test {
           .value();
     });
   }
-  // With one worker, whose stream stays open, until the global step is `step`.
+  // Trains with one worker, whose stream stays open, until the global step is `step`.
   void TrainTo(int64_t step) {
     if (worker_ == nullptr) {
       worker_ = Connect(OpenSession("worker-0")->session_id());
       ASSERT_TRUE(worker_->Ask().ok());
     }
     while (chief_->GetStatus().global_step() < step) {
-      // The disk may hold the step up.
+      // The disk may delay the step.
       while (!worker_->token()) worker_->Drain();
       ASSERT_TRUE(worker_->Push().ok());
     }
@@ -141,7 +141,7 @@ class ChiefFixture : public ::testing::Test {
     TrainTo(step);
     ASSERT_TRUE(chief_->Save().ok());
   }
-  // RunEnds::Wait with a worker that says goodbye when it is notified.
+  // Calls RunEnds::Wait with a worker that disconnects when it is notified.
   absl::Status WaitForEnd() {
     absl::Status status;
     std::thread waiter([&] { status = chief_->ends()->Wait(); });
@@ -163,7 +163,7 @@ class ChiefFixture : public ::testing::Test {
   std::string Digest(const std::string& prefix) {
     return CheckpointDigest(*BundleReader::Open(&memory_, prefix).value()).value();
   }
-  // Returns what EventsOf returns for the n-th event file; nothing if there are fewer.
+  // Returns EventsOf the n-th event file; nothing if there are fewer files.
   std::vector<std::string> Events(size_t n) {
     std::vector<std::string> files;
     for (const std::string& name : Files()) {
@@ -182,16 +182,16 @@ class ChiefFixture : public ::testing::Test {
   bool followed_ = false;
   bool share_memory_ = false;
   config::v1::RunSpec config_;
-  // The newest session id: 1, 2, ... in each life of the chief.
+  // The newest session id: 1, 2, ... in each incarnation of the chief.
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
-  // The number drawn last for a run's id: 1, 2, ...
+  // The number that was last drawn for a run id: 1, 2, ...
   uint64_t last_run_ = 0;
   bool new_run_ = false;
-  // What workers say that they have served.
+  // The run and step that workers report as served.
   std::string served_run_;
   int64_t served_step_ = 0;
-  // Lives of a chief that owned the run.
+  // The number of incarnations of the chief that owned the run.
   int accepted_ = 0;
   // The digest of the workers' data.
   absl::optional<v1::DataDigest> data_;
