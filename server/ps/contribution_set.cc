@@ -53,8 +53,8 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
     return true;
   };
 
-  // The first addition reads the content where it lies; the addition of two floats commutes, so it does
-  // not matter which of the two siblings came first.
+  // Reads `content` in place for the first addition. The addition of two floats is commutative, so the arrival order of
+  // the two siblings does not matter.
   Node node;
   if (take_sibling(block, &node)) {
     content.AddTo(first, elements_, node.sum);

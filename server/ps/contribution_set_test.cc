@@ -59,7 +59,7 @@ class ContributionSetTest : public ::testing::Test {
     piece.content = FloatChunks(gradient_.data(), elements);
     return piece;
   }
-  // Everything of a block; returns whether any of it was new.
+  // Contributes all gradients of a block. Returns true if any of it was new.
   bool Contribute(ContributionSet* set, const SlotBlock& block) {
     std::vector<v1::SlotReport> reports;
     for (int64_t slot = block.first; slot < block.end(); ++slot) reports.push_back(Report(slot, 1));
@@ -74,7 +74,7 @@ class ContributionSetTest : public ::testing::Test {
   std::vector<float> gradient_;
 };
 
-// `count` differences of `value` from element 0 on.
+// Returns `count` differences of `value`, from element 0 on.
 std::string Differences(uint16_t count, float value) {
   std::string bytes;
   for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof(i));
@@ -111,7 +111,7 @@ TEST(SparseContributionSetTest, SumsTheEstimatesThatTheDifferencesBringForward) 
       for (const auto& place : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {2, 0}, {2, kSegment}}) {
         const StepPiece piece = SparsePiece(place.first, place.second, slot, bytes[1 - slot]);
         EXPECT_TRUE(set.AddPiece({slot, 1}, piece));
-        // A second copy, and one that lies: dropped.
+        // A duplicate, and a duplicate with other values, are dropped.
         const std::string lie = Differences(1, 100);
         EXPECT_FALSE(set.AddPiece({slot, 1}, SparsePiece(place.first, place.second, slot, lie)));
       }
@@ -178,7 +178,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
     store->BeginUpdate(0.5f);
     ContributionSet set(store.get(), 4);
     for (const SlotBlock& block : order) {
-      // The sum over the block of gradients that are all ones.
+      // The sum over the block of gradients of ones.
       gradient_.assign(gradient_.size(), static_cast<float>(block.count));
       Contribute(&set, block);
     }
@@ -208,7 +208,7 @@ TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
   EXPECT_EQ(set.MeanLoss(), 3);
 }
 
-// "what slot", or "".
+// Returns "what slot", or "" if everything is finite.
 std::string NonFinite(const ContributionSet& set, const SlotBlock& block) {
   const auto found = set.FindNonFinite(block);
   return found ? absl::StrCat(found->what, found->slot ? absl::StrCat(" ", *found->slot) : "") : "";
@@ -238,7 +238,7 @@ TEST_F(ContributionSetTest, TellsWhichUpdateIsNotFinite) {
 }
 
 TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
-  // At every place of a run of lanes, and in what is left over.
+  // Tests every position within a vector of lanes, and the remainder after the last vector.
   for (const int64_t place : {int64_t{0}, int64_t{7}, int64_t{31}, kSegment - 1, kSegment + 3}) {
     const auto store = NewStore();
     store->BeginUpdate(1);

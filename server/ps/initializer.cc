@@ -40,12 +40,12 @@ void FillNormalAround(const Philox& philox, double mean, double stddev, absl::Sp
 
 constexpr double kTruncation = 2;
 
-// Element i of n takes the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
+// Returns, for element i of n, the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
 double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
   for (;; i += n) {
     const Philox::Block block = philox.At(i);
     for (int pair = 0; pair < 4; pair += 2) {
-      // As NormalPairs does.
+      // Uses the formula of NormalPairs.
       const double u = (static_cast<double>(block[pair]) + 1.0) * 0x1p-32;
       const double angle = 2.0 * M_PI * static_cast<double>(block[pair + 1]) * 0x1p-32;
       const double radius = std::sqrt(-2.0 * portable::Log(u));
@@ -58,7 +58,7 @@ double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
 }
 
 void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
-  // The first pairs of many blocks at once: one of each pair will do nearly always.
+  // Draws the first pairs of many blocks together: one number of nearly every pair is in range.
   uint32_t blocks[4 * kNormalPairs], words[2 * kNormalPairs];
   double first[kNormalPairs], second[kNormalPairs];
   for (size_t begin = 0; begin < out.size(); begin += kNormalPairs) {

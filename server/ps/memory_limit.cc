@@ -16,11 +16,11 @@ namespace lockstep {
 namespace {
 
 constexpr char kMembership[] = "/proc/self/cgroup";
-// More than any of these files has.
+// Upper bound of the size of these files.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
-// The contents, or nothing when there is no such file. Files of the kernel do not report their size, so they are read
-// byte by byte up to their end.
+// Returns the contents, or nothing if the file does not exist. Kernel files do not report their size, so they are read
+// byte by byte to the end.
 std::string ReadKernelFile(FileSystem* fs, const std::string& path) {
   std::string text;
   const auto file = fs->NewRandomAccessFile(path);
@@ -30,7 +30,8 @@ std::string ReadKernelFile(FileSystem* fs, const std::string& path) {
   return text;
 }
 
-// A line of /proc/self/cgroup, "hierarchy:controllers:path", as the directory where a group's files lie below `root`.
+// A line of /proc/self/cgroup, "hierarchy:controllers:path", converted to the directory of a group's files below
+// `root`.
 struct Membership {
   std::string root;
   std::string path;
@@ -67,7 +68,7 @@ MemoryLimit FindMemoryLimit(FileSystem* fs, uint64_t physical_bytes) {
     while (true) {
       const std::string file = absl::StrCat(membership.root, group, "/", membership.file);
       uint64_t bytes = 0;
-      // "max" is no number.
+      // "max" is not a number, so it is ignored.
       if (absl::SimpleAtoi(ReadKernelFile(fs, file), &bytes) && bytes < limit.bytes) limit = {bytes, file};
       const size_t slash = group.rfind('/');
       if (slash == absl::string_view::npos) break;

@@ -8,20 +8,20 @@
 
 namespace lockstep {
 
-// How much memory this process may use before the kernel ends it.
+// The amount of memory that this process may use before the kernel kills it.
 struct MemoryLimit {
   uint64_t bytes = 0;
-  // Where the limit comes from: "the machine", or a control group's file.
+  // The origin of the limit: "the machine", or a control group's file.
   std::string source;
 };
 
-// Bytes of memory that the machine has.
+// Returns the size of the machine's memory in bytes.
 uint64_t PhysicalMemory();
 
-// The least of `physical_bytes` and the limits of this process's control groups, its own and those above it: memory.max
-// of version 2, memory.limit_in_bytes of version 1, below /sys/fs/cgroup as systemd and containers mount them. Groups
-// that are not in sight (a container's namespace hides them), or that say "max", limit nothing. Reads
-// /proc/self/cgroup; `fs` is the machine's files but in tests.
+// Returns the minimum of `physical_bytes` and the limits of this process's control groups and their ancestors:
+// memory.max of version 2, and memory.limit_in_bytes of version 1, below /sys/fs/cgroup as mounted by systemd and
+// containers. Groups that are invisible (hidden by a container's namespace) or set to "max" do not limit anything.
+// Reads /proc/self/cgroup. `fs` is the machine's file system, except in tests.
 MemoryLimit FindMemoryLimit(FileSystem* fs, uint64_t physical_bytes);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ class MemoryLimitTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, path, text).ok());
   }
 
-  // The limit is `bytes`, and `source` says so.
+  // Expects the limit `bytes` with this source.
   void Expect(uint64_t bytes, const std::string& source) {
     const MemoryLimit limit = FindMemoryLimit(&fs_, kMachine);
     EXPECT_EQ(limit.bytes, bytes);
@@ -47,7 +47,7 @@ TEST_F(MemoryLimitTest, IsTheLeastOfNestedGroups) {
   Expect(3000000, "/sys/fs/cgroup/kubepods/pod1/memory.max");
   Write("/sys/fs/cgroup/kubepods/memory.max", "2000000\n");
   Expect(2000000, "/sys/fs/cgroup/kubepods/memory.max");
-  // Of others.
+  // Groups of other processes do not count.
   Write("/sys/fs/cgroup/kubepods/pod1/container3/memory.max", "1000\n");
   Expect(2000000, "/sys/fs/cgroup/kubepods/memory.max");
 }
@@ -65,7 +65,7 @@ TEST_F(MemoryLimitTest, OfAGroupOfVersion1) {
   Expect(6000000, "/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes");
 }
 
-// Where only the container's own group is mounted, its path outside leads nowhere.
+// Only the container's own group is mounted, so the path that the process has outside does not exist.
 TEST_F(MemoryLimitTest, OfAVersion1GroupWhosePathIsOutOfSight) {
   Write("/proc/self/cgroup", "5:memory:/docker/ab\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");

@@ -18,7 +18,7 @@ std::vector<float> Gradient(int64_t slot) {
   return gradient;
 }
 
-// The sum over [begin, begin + size) cut at `slots`, straight from the definition.
+// Sums [begin, begin + size), cut at `slots`, directly as defined.
 std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots, v1::DataType type = v1::DT_FLOAT) {
   std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, slots, type);
   if (size > 1 && begin + size / 2 >= slots) return left;
@@ -96,7 +96,7 @@ TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
   }
 }
 
-// As the wire brings them: 16-bit numbers, in blocks of any size.
+// Uses 16-bit numbers in blocks of any size, as they arrive over the wire.
 TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
   for (const v1::DataType type : {v1::DT_BFLOAT16, v1::DT_HALF}) {
     for (int64_t slots : {1, 3, 4, 6, 8}) {

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// The sum of get(i) squared over i < n, in eight sums that do not wait for each other.
+// Sums get(i) squared over i < n, in eight independent sums.
 template <typename Get>
 double SumOfSquares(int64_t n, Get get) {
   constexpr int64_t kSums = 8;

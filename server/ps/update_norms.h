@@ -6,29 +6,30 @@
 
 namespace lockstep {
 
-// Of one update, the Euclidean norms over all trainable variables together.
+// Euclidean norms of one update over all trainable variables together.
 struct UpdateNorms {
-  double gradient = 0;  // the mean over the slots, as the optimizer gets it
+  double gradient = 0;  // the mean over the slots, as passed to the optimizer
   double weights = 0;   // before the update
-  double change = 0;    // what the update adds to them
+  double change = 0;    // the difference that the update makes
 
-  // How far the update moves the weights; 0 where they are all 0.
+  // The relative change of the weights; 0 if all weights are 0.
   double ratio() const { return weights > 0 ? change / weights : 0; }
 };
 
-// Gathers the norms of an update, segment by segment, and reads nothing else: no bit of the values depends on it. The
-// result does not depend on the order of the segments. Segments may be added side by side.
+// Computes the norms of an update, segment by segment. Only reads values, so it does not change a bit of them. The
+// result does not depend on the order of the segments. Different segments may be added in parallel.
 class UpdateNormSums {
  public:
   explicit UpdateNormSums(int segments) : segments_(segments) {}
 
-  // An update starts, whose norms are gathered or not.
+  // Begins an update. If `gathers` is false, its norms are not computed.
   void Begin(bool gathers);
   bool gathers() const { return gathers_; }
-  // n elements of a sum that the optimizer divides by `divisor`. Once for each trainable segment, as the next one.
+  // Adds n elements of a sum that the optimizer divides by `divisor`. AddGradient and AddChange are called once for
+  // each trainable segment.
   void AddGradient(int segment, int64_t n, const float* sum, float divisor);
   void AddChange(int segment, int64_t n, const float* before, const float* after);
-  // Of the segments that were added since Begin.
+  // The norms over the segments that were added since Begin.
   UpdateNorms Total() const;
 
  private:

@@ -20,11 +20,12 @@
 namespace lockstep {
 namespace {
 
-// Two versions are alive in the usual case, a third of the values while slow readers hold an old one, and of all while
-// a snapshot is written: clearing fresh memory in the update after each would cost training more than the save.
+// Two versions exist in the usual case, a third version of the values while slow readers hold an old one, and of
+// everything while a snapshot is written. Without spares, clearing fresh memory in the update after each would cost
+// training more than the save.
 constexpr size_t kSpareVersions = 2;
 
-// Looks at type and shape before it makes room for what a damaged checkpoint may have there.
+// Checks type and shape before it allocates memory, because a damaged checkpoint may claim any size.
 template <typename T>
 absl::StatusOr<T> ReadScalar(const BundleReader& reader, absl::string_view key) {
   ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
   ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
   RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, compression.top_k > 0 ? replicas_to_aggregate : 0));
   if (compression.top_k > 0) {
-    max_partial_sums = MostPartialSums(replicas_to_aggregate);  // slots come in any order
+    max_partial_sums = MostPartialSums(replicas_to_aggregate);  // slots arrive in any order
   } else if (max_partial_sums == 0) {
     const uint64_t bytes = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float);
     max_partial_sums = DefaultPartialSums(replicas_to_aggregate, bytes);
@@ -85,7 +86,7 @@ uint64_t VariableStore::MemoryNeeded(bool saves, bool reads) const {
   const uint64_t arrays = 1 + optimizer_->state().size() + static_cast<uint64_t>(estimates_.num_slots());
   uint64_t bytes = versions * arrays * sizeof(float);
   if (compression_.values != v1::DT_FLOAT) bytes += versions * sizeof(uint16_t);
-  const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first lies in the next values
+  const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
   uint64_t needed = 0;
   const bool too_many =
       __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed);
@@ -151,7 +152,7 @@ absl::Status VariableStore::AddPlaces(const BundleReader& reader, ThreadPool* po
 absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool) {
   std::vector<BundleReader::Place> places;
   const absl::Status planned = AddPlaces(reader, pool, &places);
-  // What is damaged is not held against the model.
+  // Verify all of the checkpoint first, so that damage is not reported as a wrong model.
   if (!planned.ok()) places.clear();
   RETURN_IF_ERROR(reader.VerifyInto(places, pool));
   ASSIGN_OR_RETURN(const int64_t step, RestoreStep(reader));
@@ -250,7 +251,7 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   const auto state_out = optimizer_state_.Next(place);
   const float* const before = values_.Current(place.flat_offset);
   float* const after = values_.Next(place.flat_offset);
-  // Before the values, which may take the place of the sum.
+  // Before Apply, whose new values may overwrite the sum.
   if (norms_.gathers()) norms_.AddGradient(segment, place.elements, sum, divisor);
   optimizer_->Apply(place.elements, sum, divisor, before, after, state_in, state_out);
   if (norms_.gathers()) norms_.AddChange(segment, place.elements, before, after);

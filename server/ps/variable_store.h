@@ -31,118 +31,118 @@
 
 namespace lockstep {
 
-// The variables of a model with their optimizer state, and the number of updates that were applied to
-// them. Values are versions: an update writes a new buffer while the old one, shared by all who send or
-// save it, stays unchanged. Workers get them rounded when the run's compression says so. Optimizer state is versioned,
-// too: the last committed step is whole at any instant, and a snapshot of it copies nothing. Life: Initialize or
-// Restore, then for every step BeginUpdate, ApplySegment for every trainable segment, CommitUpdate. Thread-safety:
-// ApplySegment may run on several threads for different segments; everything else is for one thread at a time, and not
-// during ApplySegment, except for next_published() and TakeSnapshot().
+// The variables of a model with their optimizer state, and the number of updates that were applied to them. Both are
+// versioned: an update writes a new buffer while the old one, shared by threads that send or save it, stays unchanged,
+// and a snapshot of the last committed step copies nothing. Workers get rounded values if the run's compression says
+// so. Life cycle: Initialize or Restore; then for every step BeginUpdate, ApplySegment for every trainable segment,
+// CommitUpdate. Thread-safety: ApplySegment may run on several threads for different segments. All other methods are
+// for one thread at a time, and not during ApplySegment, except next_published() and TakeSnapshot().
 class VariableStore {
  public:
-  // Takes no memory for variables yet: see CheckMemory.
-  // Errors: InvalidArgument names the variable, update op or optimizer field that is wrong, also a variable whose name
-  // a checkpoint needs for something else (CheckCheckpointKeys). With `share_values` published() lies in memory that
-  // other processes may map. `max_partial_sums`: those of a step that are held at once, the one that lies in the next
-  // values included; 0: DefaultPartialSums.
+  // Does not allocate memory for variables yet; see CheckMemory. Errors: InvalidArgument names the wrong variable,
+  // update op or optimizer field, or a variable whose name is a reserved key of checkpoints (CheckCheckpointKeys). With
+  // `share_values`, published() is in memory that other processes may map. `max_partial_sums` bounds the partial sums
+  // of a step that exist at the same time, including the one in the next values' memory; 0 stands for
+  // DefaultPartialSums.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const v1::ModelSpec& model,
                                                                const config::v1::OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
                                                                int64_t replicas_to_aggregate = 1,
                                                                bool share_values = false, int64_t max_partial_sums = 0);
 
-  // What the store will hold at most: all versions of variables, optimizer state and estimates, and max_partial_sums()
-  // but the first, which lies in the next values. `saves`: snapshots are taken to be saved, one at a time; `reads`: one
-  // more is taken to be read meanwhile.
+  // The maximum memory of the store in bytes: all versions of variables, optimizer state and estimates, and all partial
+  // sums except the first, which is in the next values' memory. `saves`: snapshots are taken for saving, one at a time.
+  // `reads`: one more is taken for reading at the same time.
   uint64_t MemoryNeeded(bool saves, bool reads = false) const;
-  // ResourceExhausted with both numbers when that is more than `limit`.
+  // Returns ResourceExhausted, with both numbers, if MemoryNeeded exceeds `limit`.
   absl::Status CheckMemory(bool saves, const MemoryLimit& limit, bool reads = false) const;
 
   using Estimates = GradientEstimates;
   using Snapshot = VariableSnapshot;
 
-  // Step 0, every variable from (seed, name), optimizer state at its start.
+  // Sets step 0, every variable from (seed, name), and the initial optimizer state.
   void Initialize(uint64_t seed);
-  // Everything from a checkpoint that a snapshot wrote, read where it is to lie, and all of the checkpoint verified.
-  // `pool`, which may be null, shares the work. DataLoss for damage; then NotFound or InvalidArgument for what is not
-  // the model's; they name the key. The store is unusable after them until Initialize or another Restore.
+  // Restores everything from a checkpoint that WriteSnapshot wrote, and verifies the whole checkpoint. Reads directly
+  // into the destination. `pool`, which may be null, shares the work. Errors, which name the key: DataLoss for damage;
+  // if there is none, NotFound or InvalidArgument for a checkpoint of another model. After an error the store is
+  // unusable until Initialize or another Restore.
   absl::Status Restore(const BundleReader& reader, ThreadPool* pool = nullptr);
-  // After Initialize: takes what the plan, which was made for the model and this checkpoint, loads. DataLoss names the
-  // key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
+  // Loads the values of the plan, which was made for the model and this checkpoint. Call it after Initialize. Errors:
+  // DataLoss names the key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
 
-  // Before the first update: optimizer state that begins with the variables' values begins with the present ones.
+  // Copies the variables' current values to optimizer state that starts at them. Call it before the first update.
   void StartStateAtValues();
 
-  // Between updates: a new version of step() with these values, in order. Errors: InvalidArgument names the key, and
-  // what is wrong with its type, its shape or an element, which must be finite; nothing has changed then.
+  // Creates a new version of step() with these values, applied in order. Call it between updates. Errors:
+  // InvalidArgument names the key and the wrong type, shape or element, which must be finite; nothing has changed then.
   absl::Status Assign(absl::Span<const AssignedValue> values);
-  // The errors of Assign.
+  // Returns the errors of Assign.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const;
 
-  // Between updates: the updates that follow are made with these settings, and the state that there is. InvalidArgument
-  // when it is not the state of such an optimizer (CheckSameState).
+  // Later updates use these settings and the existing state. Call it between updates. Returns InvalidArgument if the
+  // state is not that of such an optimizer (CheckSameState).
   absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer);
 
-  // The update from step() to step() + 1 starts. Its norms are gathered when they are wanted, which changes no bit.
+  // Begins the update from step() to step() + 1. `wants_norms` does not change a bit of the values.
   void BeginUpdate(float learning_rate, bool wants_norms = false);
-  // Where the update in progress writes the new values of a segment: scratch memory until ApplySegment.
+  // The memory for a segment's new values in the update in progress. May be used as scratch memory until ApplySegment.
   float* NextValues(int segment);
-  // Applies the optimizer to one trainable segment, once in each update. `sum`, which may lie in NextValues, is divided
-  // by `divisor`.
+  // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`; it may be in
+  // NextValues.
   void ApplySegment(int segment, const float* sum, float divisor);
-  // With top-k compression: a segment of the next estimate of a slot's gradient, which is the present one plus
-  // `differences`; returned, it is the gradient to be summed. Once for each trainable segment and slot in each update,
-  // from any thread.
+  // With top-k compression, computes a segment of the next estimate of a slot's gradient, the current one plus
+  // `differences`. Returns it: it is the gradient to add. Call it once for each trainable segment and slot in each
+  // update, on any thread.
   const float* AddToEstimate(int segment, int64_t slot, absl::string_view differences);
-  // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables
-  // and makes the new values current. Returns the update's norms if they were wanted.
+  // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables and
+  // makes the new values current. Returns the norms of the update if they were requested.
   absl::optional<UpdateNorms> CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
 
-  // In place of CommitUpdate: the step counts, and nothing else changes. What the update in progress has written is
-  // dropped; nobody may have next_published().
+  // Ends the update like CommitUpdate, but only the step advances: all new values are dropped. No thread may hold
+  // next_published().
   void SkipUpdate();
-  // In place of CommitUpdate: what the update in progress has written is dropped, and the step does not count.
+  // Drops the update in progress; the step does not advance.
   void DropUpdate();
 
   const ParameterLayout& layout() const { return *layout_; }
-  // Of the configuration that the updates are made with.
+  // The learning rate of the configuration for updates.
   const config::v1::LearningRate& learning_rate() const { return learning_rate_; }
   int64_t step() const { return step_; }
-  // The bound for whoever admits contributions to a step's sums (SumAdmission); nothing here enforces it.
+  // The limit for the code that admits contributions to a step's sums (SumAdmission). The store does not enforce it.
   int64_t max_partial_sums() const { return max_partial_sums_; }
   const Compression& compression() const { return compression_; }
   // The flat array of the current version.
   std::shared_ptr<const AlignedBuffer> values() const { return values_.current(); }
-  // The current version as workers get it.
+  // The current version as sent to workers.
   std::shared_ptr<const PublishedValues> published() const { return values_.published(); }
-  // With top-k compression: the estimates of the slots' gradients at step(), zeros at step 0. Else empty.
+  // With top-k compression, the estimates of the slots' gradients at step(), zeros at step 0. Otherwise empty.
   std::shared_ptr<const Estimates> estimates() const { return estimates_.current(); }
-  // The version that the update in progress writes: segments that were applied are final. Null when there is none.
+  // The version that the update in progress writes; applied segments are final. Null if there is none.
   std::shared_ptr<const PublishedValues> next_published() const { return values_.next_published(); }
 
-  // Gets the memory that updates need while snapshots are held, after Initialize or Restore, and returns it. Until it
-  // is provided (Prefault), the first update after the first snapshot would wait for the kernel to clear it.
+  // Allocates the memory that updates need while snapshots exist, and returns it. Call it after Initialize or Restore.
+  // Unless it is pre-faulted (Prefault), the first update after the first snapshot waits for the kernel to clear it.
   BufferPool::Buffers PrepareSnapshots();
-  // The state at step(), also while an update is in progress.
+  // Returns the state at step(). May be called during an update.
   Snapshot TakeSnapshot() const;
 
-  // Buffers of kSegmentElements floats, for the partial sums of a step. They are shared by all steps and threads: a
-  // thread's own part of the heap would keep those that it freed.
+  // Buffers of kSegmentElements floats for the partial sums of a step. Shared by all steps and threads, because a
+  // thread's own heap arena would keep freed buffers.
   BufferPool* segment_pool() { return &segment_pool_; }
 
  private:
   VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
                 int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
-  // What Assign may do: the variable, and the name of its optimizer state, empty for its value.
+  // A destination of Assign: the variable, and the name of its optimizer state, or empty for its value.
   struct Place {
     const ParameterLayout::Variable* variable = nullptr;
     std::string state;
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;
 
-  // Adds to `places` where everything is to be read, into memory that is not initialized, but for what is a number.
+  // Adds the destinations of all tensors except scalars to `places`. Their memory is not initialized.
   absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places);
   absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;

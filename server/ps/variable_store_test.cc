@@ -80,7 +80,7 @@ class VariableStoreTest : public ::testing::Test {
     Commit(store);
   }
 
-  // All variables and slots, as saved.
+  // Returns all variables and slots as saved.
   std::string Bytes(const VariableStore::Snapshot& snapshot) {
     EXPECT_TRUE(Save(snapshot, "d/bytes").ok());
     return ReadFile(&fs_, "d/bytes.data-00000-of-00001")
@@ -131,7 +131,7 @@ TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrde
   EXPECT_EQ(before->as<float>()[store->layout().variables()[1].flat_offset], 4) << "a reader of the old version";
 }
 
-// The published values of a store whose workers get bfloat16, against its own.
+// Compares the published values of a store whose workers get bfloat16 with the store's own values.
 void ExpectRounded(const VariableStore& store, const PublishedValues& published) {
   const auto& layout = store.layout();
   for (const auto& segment : layout.segments()) {
@@ -307,7 +307,7 @@ TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
 TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
   v1::ModelSpec model;
   *model.add_variables() = Model().variables(2);
-  model.mutable_variables(0)->set_shape(0, 4 << 20);  // memory of its own from the kernel
+  model.mutable_variables(0)->set_shape(0, 4 << 20);  // large enough for memory directly from the kernel
   for (const bool prepared : {false, true}) {
     const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
     store->Initialize(7);
@@ -398,14 +398,14 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
     const absl::Status status = restored->Restore(*reader);
     EXPECT_EQ(status.code(), test.code) << test.text << ": " << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(test.text));
-    // As after an error of the chief's: the same store may start over.
+    // After an error, the same store can start over.
     restored->Initialize(7);
     EXPECT_EQ(restored->step(), 0);
     EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(NewStore()->TakeSnapshot())) << test.text;
   }
 }
 
-// The chief takes an older checkpoint in place of a damaged one, and not in place of one of another model.
+// The chief uses an older checkpoint instead of a damaged one, but not instead of another model's.
 TEST_F(VariableStoreTest, DamageIsReportedBeforeWhatIsNotTheModels) {
   ASSERT_TRUE(Save(NewStore()->TakeSnapshot(), "d/model.ckpt-0").ok());
   v1::ModelSpec other = Model();
@@ -486,13 +486,14 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   const auto sgd = VariableStore::Create(Model(), Optimizer("sgd {}")).value();
   EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/false), 2 * array_bytes(*sgd));
   EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/true), 3 * array_bytes(*sgd));
-  // Two slots of state.
+  // Adam has two slots of state.
   const auto adam = VariableStore::Create(Model(), Optimizer(kAdam)).value();
   EXPECT_EQ(adam->MemoryNeeded(false), 6 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(true), 9 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(/*saves=*/false, /*reads=*/true), 9 * array_bytes(*adam));
   EXPECT_EQ(adam->MemoryNeeded(true, true), 12 * array_bytes(*adam));
-  // Partial sums in addition to the one in the next values: as many as any order of arrival needs, if they are small.
+  // The partial sums in addition to the one in the next values' memory. If they are small, there are as many as any
+  // order of arrival needs.
   for (const auto& [slots, sums] :
        std::vector<std::pair<int64_t, uint64_t>>{{1, 0}, {2, 0}, {3, 1}, {4, 1}, {64, 31}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
@@ -509,7 +510,7 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   compression.top_k = 0.5;
   const auto estimates = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
   EXPECT_EQ(estimates->MemoryNeeded(true), 3 * 5 * array_bytes(*estimates));
-  // Slots are summed one by one, in whatever order they come.
+  // Slots are summed one by one, in any order.
   const auto sparse = VariableStore::Create(Model(), Optimizer(kAdam), compression, 16, false, 4).value();
   EXPECT_EQ(sparse->max_partial_sums(), 8);
 }
@@ -537,7 +538,7 @@ TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the machine has"));
 }
 
-// Training would continue, and every save would fail.
+// Otherwise training would continue, and every save would fail.
 TEST_F(VariableStoreTest, RefusesAModelThatCannotBeSaved) {
   for (const char* name : {"global_step", "beta1_power", "w/Adam", "big/GradientEstimate_1"}) {
     v1::ModelSpec model = Model();

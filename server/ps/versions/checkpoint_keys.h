@@ -12,17 +12,17 @@
 
 namespace lockstep {
 
-// The keys under which a checkpoint keeps what belongs to a run, in addition to the variables under their own names and
-// the optimizer's scalars under theirs; kGlobalStepKey is in common/checkpoint.
+// The keys of a run's state in a checkpoint. Variables and the optimizer's scalars have their own names as keys;
+// kGlobalStepKey is in common/checkpoint.
 
-// An optimizer slot of a variable, as TensorFlow names it: "hidden1/kernel/Adam".
+// The key of an optimizer slot of a variable, as TensorFlow names it: "hidden1/kernel/Adam".
 std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot);
-// The estimate of the gradient of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
+// The key of the gradient estimate of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot);
 
-// InvalidArgument when a variable of the model has a name that a checkpoint cannot hold, or under which it keeps
-// something else: global_step, a scalar of the optimizer, or a slot or one of `estimates` estimates of another
-// variable, which the error names too.
+// Returns InvalidArgument if a checkpoint cannot hold the name of a variable, or if the name is already a key of the
+// checkpoint: global_step, a scalar of the optimizer, or a slot or one of `estimates` estimates of another variable,
+// which the error also names.
 absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer& optimizer, int64_t estimates);
 
 }  // namespace lockstep

@@ -15,33 +15,32 @@
 
 namespace lockstep {
 
-// The estimates of the slots' gradients that top-k compression adds differences to: the version at the last committed
-// step, shared by all who read it, and, during an update, the next one. Life: Clear or Restore, then for every step
+// The estimates of the slots' gradients, to which top-k compression adds differences: the version at the last committed
+// step, shared by all readers, and, during an update, the next one. Life cycle: Clear or Restore; then for every step
 // BeginUpdate, AddToEstimate for every trainable segment and slot, Commit. Thread-safety: AddToEstimate may run on
-// several threads for different segments or slots, current() at the same time; everything else is for one thread at a
-// time, and not during those.
+// several threads for different segments or slots, in parallel with current(). All other methods are for one thread at
+// a time, and not during those calls.
 class EstimateVersions {
  public:
-  // Takes no memory yet. `num_slots` is 0 without top-k compression.
+  // Does not allocate memory yet. `num_slots` is 0 without top-k compression.
   EstimateVersions(std::shared_ptr<const ParameterLayout> layout, int64_t num_slots);
 
-  // Estimates of zero.
+  // Sets all estimates to zero.
   void Clear();
-  // In place of Clear: adds to `places` where the estimates of every slot for every trainable variable are to be read.
-  // Errors: those of CheckStoredVariable.
+  // Alternative to Clear: adds the destinations of the estimates of every slot and trainable variable to `places`.
+  // Errors: as for CheckStoredVariable.
   absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
 
-  // Gets memory for the next version, not initialized.
+  // Allocates the next version, not initialized.
   void BeginUpdate();
-  // Writes a segment of the next estimate of a slot's gradient, which is the current one plus `differences`; returns
-  // it.
+  // Writes a segment of the next estimate of a slot's gradient, the current one plus `differences`, and returns it.
   const float* AddToEstimate(const ParameterLayout::Segment& segment, int64_t slot, absl::string_view differences);
-  // The next version becomes the current one.
+  // Makes the next version the current one.
   void Commit();
-  // In place of Commit: there is no next version any more.
+  // Drops the next version.
   void DropUpdate() { next_.clear(); }
 
-  // Takes memory for a spare version in advance, and adds it to `taken`.
+  // Allocates a spare version in advance, and adds it to `taken`.
   void TakeSpare(BufferPool::Buffers* taken) { pool_.Fill(taken); }
 
   std::shared_ptr<const GradientEstimates> current() const { return current_; }
@@ -52,7 +51,7 @@ class EstimateVersions {
   const int64_t num_slots_;
   BufferPool pool_;
   std::shared_ptr<const GradientEstimates> current_;
-  // The update in progress.
+  // The next version, during an update.
   std::vector<std::shared_ptr<AlignedBuffer>> next_;
 };
 

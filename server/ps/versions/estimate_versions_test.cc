@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// One variable "w" with two elements.
+// A layout with one variable, "w", of two elements.
 std::shared_ptr<const ParameterLayout> Layout() {
   v1::ModelSpec model;
   v1::VariableSpec* const variable = model.add_variables();
@@ -27,14 +27,14 @@ std::string BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// The differences of a segment of which one element differs.
+// Returns the differences of a segment in which one element differs.
 std::string Difference(uint16_t index, float difference) {
   return BytesOf<uint16_t>({index}) + BytesOf<float>({difference});
 }
 
 class EstimateVersionsTest : public ::testing::Test {
  protected:
-  // An update in which the second element of both slots differs by `difference`.
+  // Runs an update in which the second element of both slots differs by `difference`.
   void Update(float difference) {
     estimates_.BeginUpdate();
     for (int64_t slot : {0, 1}) estimates_.AddToEstimate(w(), slot, Difference(1, difference));

@@ -7,13 +7,13 @@
 namespace lockstep {
 namespace {
 
-// Less is provided in less than the time of a disk's access.
+// Less memory is pre-faulted in less time than one disk access takes.
 constexpr size_t kLittle = 16 << 20;
-// What is provided in one call: as long as it takes, threads that map memory wait, and those that are started.
+// The size of one call. During a call, threads that map memory wait, and so do threads that start.
 constexpr size_t kPiece = kHugePage;
 constexpr size_t kPage = 4096;
 
-// The kernel's own way is not there.
+// Used if the kernel does not support Populate.
 void Touch(const BufferPool::Buffers& buffers) {
   for (const auto& buffer : buffers) {
     for (size_t i = 0; i < buffer->size(); i += kPage) buffer->data()[i] = 0;
@@ -49,7 +49,7 @@ void Prefault::Await() {
 void Prefault::Run() {
   for (const auto& buffer : buffers_) {
     for (size_t at = 0; at < buffer->size() && !ending_.load(std::memory_order_relaxed); at += kPiece) {
-      // A hint: what is not provided now is when it is written to.
+      // Only a hint: the remaining pages are provided when they are written to.
       buffer->Populate(at, std::min(kPiece, buffer->size() - at));
     }
   }

@@ -10,24 +10,24 @@
 
 namespace lockstep {
 
-// Has the kernel provide the memory of fresh buffers, in their order, before anybody writes to it: in a thread of its
-// own where it is much, while they are in use. Destroying it ends that early. Not thread-safe.
+// Pre-faults fresh buffers, in order, so that writers do not wait for the kernel to provide memory. Large amounts are
+// pre-faulted on a separate thread while the buffers are in use. The destructor ends that early. Not thread-safe.
 class Prefault {
  public:
-  // Nobody uses `buffers` before this returns.
+  // No thread may use `buffers` before the constructor returns.
   Prefault(Executor* executor, BufferPool::Buffers buffers);
   ~Prefault();
 
-  // Blocks until all is provided.
+  // Blocks until all memory is provided.
   void Await();
 
  private:
-  // All of it, unless it is to end.
+  // Provides all memory, unless the destructor runs.
   void Run();
 
-  BufferPool::Buffers buffers_;  // until it has ended: whoever has no more use for one frees it then
+  BufferPool::Buffers buffers_;  // released when Run has ended
   std::atomic<bool> ending_{false};
-  std::unique_ptr<Thread> thread_;  // null where it is little
+  std::unique_ptr<Thread> thread_;  // null for small amounts
 };
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Memory of its own from the kernel.
+// Large enough for memory directly from the kernel.
 constexpr size_t kLarge = 24 << 20;
 
 class PrefaultTest : public ::testing::TestWithParam<bool> {};
@@ -42,7 +42,7 @@ TEST(PrefaultLifeTest, NothingToProvideIsNoThread) {
   none.Await();
 }
 
-// A buffer for which nobody has more use is freed, however long the Prefault lives.
+// An unused buffer is freed even if the Prefault still exists.
 TEST(PrefaultLifeTest, LetsGoOfWhatIsProvided) {
   for (const size_t bytes : {size_t{100}, kLarge}) {
     BufferPool pool(bytes, /*max_spare=*/1);
@@ -54,7 +54,7 @@ TEST(PrefaultLifeTest, LetsGoOfWhatIsProvided) {
   }
 }
 
-// Its end may come at any moment, and leaves the buffers to those who use them.
+// The Prefault may end at any time, while the buffers are still in use.
 TEST(PrefaultLifeTest, EndsWithItsOwner) {
   BufferPool pool(kLarge, /*max_spare=*/2);
   for (int i = 0; i < 20; ++i) {

@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-// The shape of a variable that ParameterLayout::Create accepted.
+// Returns the shape of a variable that ParameterLayout::Create accepted.
 Shape ShapeOf(const v1::VariableSpec& spec);
 
-// What `reader` holds under `key`, the variable's values or an array of its shape, to be read into `out`, which has
-// room for all its elements. Errors: those of CheckStoredVariable.
+// Returns the destination for reading `key`, the variable's values or an array of the same shape, into `out`, which has
+// room for all elements. Errors: as for CheckStoredVariable.
 absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
                                             const ParameterLayout::Variable& variable, float* out);
 

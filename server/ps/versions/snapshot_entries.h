@@ -13,28 +13,28 @@
 
 namespace lockstep {
 
-// One tensor of a snapshot, as a checkpoint keeps it and a reader gets it. A value type.
+// A tensor of a snapshot, as stored in a checkpoint and returned to readers. A value type.
 struct SnapshotEntry {
   enum class Source { kValues, kOptimizerState, kEstimates, kScalar, kGlobalStep };
 
-  // Its key in a checkpoint (checkpoint_keys.h).
+  // The key in a checkpoint (checkpoint_keys.h).
   std::string key;
   v1::DataType dtype = v1::DT_FLOAT;
   Shape shape;
   size_t bytes = 0;
   Source source = Source::kValues;
-  // Which array of the source, or which scalar.
+  // Index of the array within the source, or of the scalar.
   size_t index = 0;
-  // Where in the array, in elements.
+  // Offset in the array, in elements.
   int64_t flat_offset = 0;
 };
 
-// All of them, in the order in which they are written: each variable with its optimizer state ("<variable>/<state>")
-// and estimates ("<variable>/GradientEstimate_<slot>"), the optimizer's scalars, and global_step (int64). The same for
-// every snapshot of a VariableStore.
+// Returns all entries, in the order in which they are written: each variable with its optimizer state
+// ("<variable>/<state>") and estimates ("<variable>/GradientEstimate_<slot>"), the optimizer's scalars, and global_step
+// (int64). They are the same for every snapshot of a VariableStore.
 std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot);
 
-// The entry's elements, little-endian, in memory of the snapshot.
+// Returns the entry's elements, little-endian, in the snapshot's memory.
 absl::string_view BytesOf(const VariableSnapshot& snapshot, const SnapshotEntry& entry);
 
 }  // namespace lockstep

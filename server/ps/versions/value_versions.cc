@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// What a thread provides at a time.
+// The number of bytes that a thread pre-faults at a time.
 constexpr size_t kProvided = 8 * kHugePage;
 
 void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
@@ -22,13 +22,13 @@ void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* vari
       case v1::UpdateOpSpec::ASSIGN_ADD:
         variable[i] += value[i];
         break;
-      default:  // MOVING_AVERAGE; ParameterLayout::Create admits no other
+      default:  // MOVING_AVERAGE; ParameterLayout::Create accepts no other
         variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
     }
   }
 }
 
-// Before small pages are written to one by one.
+// Pre-faults the buffer in huge pages, before small pages are written one by one.
 void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
   const size_t pieces = (buffer->size() + kProvided - 1) / kProvided;
   const auto provide = [buffer](int64_t i) {
@@ -69,12 +69,12 @@ std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<co
 }
 
 void ValueVersions::Renew(ThreadPool* pool) {
-  // What there was serves again, unless somebody has it.
+  // Releases the old buffers first, so that the pool can reuse them unless another thread holds them.
   published_ = nullptr;
   values_ = nullptr;
   values_ = pool_.Get();
   if (values_->handle() != nullptr && values_->size() >= kHugeBuffer) Provide(values_.get(), pool);
-  // Who writes the variables writes nothing between them.
+  // Clears the gaps between variables, which no other code writes.
   int64_t end = 0;
   for (const auto& variable : layout_->variables()) {
     std::fill(Current(end), Current(variable.flat_offset), 0.0f);

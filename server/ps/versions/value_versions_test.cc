@@ -29,7 +29,7 @@ class ValueVersionsTest : public ::testing::Test {
  protected:
   static constexpr size_t kSpare = 2;
 
-  // Current values of 0.1, published.
+  // Sets the current values to 0.1 and publishes them.
   void Start(ValueVersions* values) {
     values->Renew(/*pool=*/nullptr);
     for (const auto& variable : layout_->variables()) {
@@ -37,7 +37,7 @@ class ValueVersionsTest : public ::testing::Test {
     }
     values->PublishCurrent();
   }
-  // An update that makes every element of "w" `value`.
+  // Runs an update that sets every element of "w" to `value`.
   void Update(ValueVersions* values, float value) {
     values->BeginUpdate();
     std::fill_n(values->Next(w().flat_offset), w().elements, value);
@@ -51,7 +51,7 @@ class ValueVersionsTest : public ::testing::Test {
   const std::shared_ptr<const ParameterLayout> layout_ = Layout();
 };
 
-// Also in memory that served before: what lies between the variables is the same in every run.
+// Also tests reused memory: the gaps between the variables are the same in every run.
 TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, /*shared=*/false);
   EXPECT_EQ(values.current(), nullptr);
@@ -99,7 +99,7 @@ TEST_F(ValueVersionsTest, UpdateOpsAreFoldedIntoTheCurrentValuesInSlotOrder) {
   const std::vector<std::vector<std::vector<float>>> updates = {{{8, 0}, {1}}, {{0, 4}, {2}}};
   values.FoldUpdates(updates);
   values.Commit();
-  // 4 -> 6 -> 3; 4 -> 2 -> 3.
+  // The first element goes 4, 6, 3; the second 4, 2, 3.
   EXPECT_EQ(values.Current(OffsetOf(1))[0], 3);
   EXPECT_EQ(values.Current(OffsetOf(1))[1], 3);
   EXPECT_EQ(values.Current(OffsetOf(2))[0], 3);

@@ -16,13 +16,13 @@ namespace lockstep {
 // The gradient estimates of top-k compression: one flat array for each slot of a step.
 using GradientEstimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
 
-// A value that is set from outside of an update, under its key in a checkpoint: a variable, or its optimizer state.
+// A value that is set outside of an update, under its key in a checkpoint: a variable, or its optimizer state.
 struct AssignedValue {
   std::string key;
   Tensor value;
 };
 
-// A consistent state of all variables, to be written in the background. Keeps its memory alive by itself.
+// A consistent state of all variables, for writing in the background. Owns its memory.
 struct VariableSnapshot {
   int64_t step = 0;
   std::shared_ptr<const ParameterLayout> layout;
@@ -31,7 +31,7 @@ struct VariableSnapshot {
   std::shared_ptr<const AlignedBuffer> values;
   std::vector<std::shared_ptr<const AlignedBuffer>> optimizer_state;
   std::shared_ptr<const GradientEstimates> estimates;
-  // A serialized v1::SessionState; empty when nobody keeps one.
+  // A serialized v1::SessionState; empty if no program keeps state.
   std::string session_state;
 };
 
