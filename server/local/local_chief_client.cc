@@ -45,7 +45,7 @@ class LocalChiefClient : public ChiefClient {
                                                                const v1::ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
     ASSIGN_OR_RETURN(std::unique_ptr<StepStream> stream, LocalStepStream::Open(chief_, options));
-    // Nothing travels, so nothing is encoded: what is rounded to 16 bits stays float32.
+    // Nothing is sent over a network, so nothing is encoded: values with 16-bit rounding stay float32.
     StepOptions local = options;
     local.compression.gradients = local.compression.values = v1::DT_FLOAT;
     local.chief_memory.reset();

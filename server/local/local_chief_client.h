@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// A chief in the same process, without a socket and without copies: gradients are taken where the worker
-// wrote them, and values are read where the chief keeps them. `chief` must outlive the
-// client and its channels.
+// Returns a client of a chief in the same process, without a socket and without copies: the chief reads gradients where
+// the worker wrote them, and the worker reads values in the chief's memory. `chief` must outlive the client and its
+// channels.
 std::unique_ptr<ChiefClient> NewLocalChiefClient(Chief* chief);
 
 }  // namespace lockstep

@@ -43,7 +43,7 @@ class LocalChiefClientTest : public ::testing::Test {
     chief_ = *std::move(chief);
     client_ = LocalConnector(chief_.get()).Connect(MasterAddress()).value();
   }
-  // The stream of a worker with one variable, w[2].
+  // Opens the stream of a worker with one variable, w[2].
   std::unique_ptr<StepChannel> Open(uint64_t incarnation = 1, std::function<bool()> idle = nullptr) {
     v1::OpenSessionRequest request;
     request.set_worker("worker");
@@ -132,7 +132,7 @@ TEST_F(LocalChiefClientTest, AnotherThreadCancelsTheWaitForAToken) {
   Start("");
   const auto first = Open(1), second = Open(2);
   ASSERT_TRUE(first->AwaitToken().ok());
-  // The only slot is taken; the second worker may get it again as a backup, and then waits.
+  // The only slot is taken. The second worker may get it again as a backup, and then waits.
   absl::Status waited;
   std::thread waiter([&] {
     auto assignment = second->AwaitToken();

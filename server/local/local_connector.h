@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// The chief of this process: the master ''. InvalidArgument for any other. Thread-safe.
+// Connects to the chief of this process, the master ''. Returns InvalidArgument for any other master. Thread-safe.
 class LocalConnector : public Connector {
  public:
   // `chief` must outlive this and its clients.

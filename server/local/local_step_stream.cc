@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Wakes the worker that waits for a reply.
+// Wakes the worker while it waits for a reply.
 class AutoResetEvent : public StepListener {
  public:
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -29,7 +29,7 @@ class AutoResetEvent : public StepListener {
     changed_.SignalAll();
   }
 
-  // Blocks until OnResume. Errors: why the connection was closed.
+  // Blocks until OnResume. Errors: the reason why the connection was closed.
   absl::Status AwaitResume() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!resumed_ && end_.ok()) changed_.Wait(&mutex_);
@@ -37,14 +37,15 @@ class AutoResetEvent : public StepListener {
     return end_;
   }
 
-  // Wait does not block any more.
+  // Makes Wait return without blocking.
   void CancelWait() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     wait_cancelled_ = true;
     changed_.SignalAll();
   }
 
-  // Blocks until a reply may be ready: true; false after CancelWait. Errors: why the connection was closed.
+  // Blocks until a reply may be ready, and returns true; returns false after CancelWait. Errors: the reason why the
+  // connection was closed.
   absl::StatusOr<bool> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!signaled_ && !wait_cancelled_ && end_.ok()) changed_.Wait(&mutex_);
@@ -109,7 +110,7 @@ void LocalStepStream::HandOver(StepReplyFrame* reply) const {
   values.flat = published->flat;
   values.type = published->type;
   if (published->encoded != nullptr) {
-    // `values.flat` keeps the version, not only its flat part.
+    // `values.flat` keeps the whole version alive, not only its flat part.
     values.flat = std::shared_ptr<const AlignedBuffer>(published, published->flat.get());
     values.encoded = published->encoded->as<uint16_t>();
   }

@@ -13,19 +13,19 @@ namespace lockstep {
 
 class AutoResetEvent;
 
-// A Step stream to a chief in the same process: frames are taken inside Send, in the worker's thread, with the
-// gradients where the worker wrote them, and replies hand over the values where the chief keeps them. For one thread,
-// but for CancelWait and Cancel.
+// A Step stream to a chief in the same process. Send delivers frames on the worker's thread, with the gradients where
+// the worker wrote them; replies refer to the values in the chief's memory. For one thread, except CancelWait and
+// Cancel.
 class LocalStepStream : public StepStream {
  public:
-  // `chief` must outlive the stream. Errors are those of Sessions::OpenStep.
+  // `chief` must outlive the stream. Errors: as for Sessions::OpenStep.
   static absl::StatusOr<std::unique_ptr<StepStream>> Open(Chief* chief, const ChiefClient::StepOptions& options);
   ~LocalStepStream() override;
 
-  // Gradients are summed as they come, whole.
+  // Gradients are summed as they arrive, whole.
   FrameSizes sizes() const override { return FrameSizes(); }
   absl::Status Send(const StepFrame& frame) override;
-  // Nothing waits.
+  // Does nothing: no frame is ever pending.
   absl::Status Poll(Receiver*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override {}
@@ -36,16 +36,16 @@ class LocalStepStream : public StepStream {
  private:
   LocalStepStream(bool sparse, std::shared_ptr<AutoResetEvent> event, std::shared_ptr<StepConnection> connection);
 
-  // Closes the connection for `why`.
+  // Closes the connection with the status `why`.
   absl::Status Break(absl::Status why);
-  // Adds what lies in the chief's memory to a reply with a token.
+  // Adds the values in the chief's memory to a reply with a token.
   void HandOver(StepReplyFrame* reply) const;
 
-  // Gradients are compressed as differences from estimates.
+  // True if gradients are compressed as differences from estimates.
   const bool sparse_;
   const std::shared_ptr<AutoResetEvent> event_;
   const std::shared_ptr<StepConnection> connection_;
-  absl::Status status_;  // why it was closed
+  absl::Status status_;  // the reason why it was closed
 };
 
 }  // namespace lockstep

@@ -42,8 +42,8 @@ class ChiefMethods {
   Chief* const chief_;
   Visitors visitors_;
   SessionOpener opener_;
-  // Draws the values of GetCanaryValues, some milliseconds for each reply. A worker with a large model asks a thousand
-  // times, and the threads of the Step streams must not be busy with it.
+  // Draws the values of GetCanaryValues, which takes some milliseconds for each reply. A worker with a large model
+  // calls it a thousand times, and these calls must not occupy the threads of the Step streams.
   ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
   PeriodicTask sweeps_;                             // the last member: it uses the visitors

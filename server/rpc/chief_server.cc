@@ -33,9 +33,10 @@ namespace {
 constexpr int kMaxCallsPerConnection = 128;
 // A connection without calls ends after this time: a worker has a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
-// Memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much again for
-// the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit gRPC reads
-// less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which reconnects.
+// Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much
+// again for the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit
+// gRPC reads less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which
+// reconnects.
 constexpr size_t kVisitorsBytes = 2 * ChiefMethods::kMaxVisitors * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 
@@ -91,8 +92,8 @@ absl::Status ChiefServer::Impl::Listen(const std::string& addresses) {
 }
 
 absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
-  // gRPC's own health service would bring threads that wait for events of all sockets, including those
-  // of the Step streams, and hand each event over to a thread of our queue: 150 us for the smallest step, not 80.
+  // gRPC's own health service would add threads that wait for events of all sockets, including those of the Step
+  // streams, and hand each event over to a thread of our queue: 150 us for the smallest step instead of 80.
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   connections = builder.experimental().AddExternalConnectionAcceptor(

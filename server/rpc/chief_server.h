@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Serves a Chief over gRPC, with health, on one completion queue. Its few threads are the pool that
-// sums gradients and applies updates: a frame is worked on where it was received, without crossing a
-// thread (docs/decisions/0001-step-stream.md). Life: Start, then destroying it shuts down. Thread-safe.
+// Serves a Chief over gRPC, with a health service, on one completion queue. The queue's few threads also sum gradients
+// and apply updates: a frame is processed on the thread that received it (docs/decisions/0001-step-stream.md). Life
+// cycle: Start; the destructor shuts down. Thread-safe.
 class ChiefServer {
  public:
   struct Options {

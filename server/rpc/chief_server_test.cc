@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Notes which threads ask for the time, as every call of a session does.
+// Records which threads read the time, as every call of a session does.
 class NotingClock : public Clock {
  public:
   absl::Time Now() override {

@@ -99,7 +99,7 @@ thread_local bool is_parsing = false;
 
 absl::Status PerformRead(void* connection, const void* bytes) __asm__(PERFORM_READ);
 
-// gRPC calls this for all that a connection receives.
+// gRPC calls this for all bytes that a connection receives.
 absl::Status PerformRead(void* connection, const void* bytes) {
   static auto* const original = Original<decltype(PerformRead)>(PERFORM_READ);
   is_parsing = true;
@@ -130,9 +130,9 @@ void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, u
   original(parser, headers, limit, boundary, priority, info);
 }
 
-// gRPC compares the number of streams with its limit. A connection that is full reports a number above any limit, so
-// that its next request is an error of the connection. Outside the parser the number stays true: where memory is short,
-// gRPC cancels one of the streams if there are any, and would take one from an empty map.
+// gRPC compares the number of streams with its limit. For a full connection this reports a number above any limit, so
+// that its next request is an error of the connection. Outside the parser it reports the true number: when memory is
+// short, gRPC cancels one of the streams if there are any, and would take one from an empty map.
 size_t StreamMapSize(void* map) {
   static auto* const original = Original<decltype(StreamMapSize)>(STREAM_MAP_SIZE);
   parsed_connection = map;
@@ -152,9 +152,9 @@ void DestroyStream(void* stream) {
   original(stream);
 }
 
-// gRPC calls this for each ping that comes too early. The third one closes the connection, but not before gRPC has
-// parsed what it has read, and each further one adds to the connection's error: 3 MB of pings take 64 MB. The address
-// of a connection may be a later one's, so some of the further ones count as well.
+// gRPC calls this for each ping that arrives too early. The third one closes the connection, but only after gRPC has
+// parsed the bytes it has read, and each further one adds to the connection's error: 3 MB of pings take 64 MB. A later
+// connection may have the same address, so some of the further ones count as well.
 void AddPingStrike(void* connection) {
   static auto* const original = Original<decltype(AddPingStrike)>(ADD_PING_STRIKE);
   thread_local const void* struck_connection = nullptr;

@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-// Answers OpenSession on a few threads of its own, since making or restoring a model takes time. The bytes of the
-// pending requests are bounded; beyond the bound a call is refused. The destructor answers all requests that were
-// accepted. Thread-safe.
+// Answers OpenSession on a few separate threads, since making or restoring a model takes time. The bytes of the pending
+// requests are bounded; beyond the bound a call is refused. The destructor answers all requests that were accepted.
+// Thread-safe.
 class SessionOpener {
  public:
   using Open = std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&)>;
@@ -44,7 +44,7 @@ class SessionOpener {
   const Options options_;
   const Open open_;
   Mutex mutex_;
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the requests that were taken and are not answered
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the accepted, unanswered requests
   ThreadPool pool_;                           // the last member: its threads use the others
 };
 

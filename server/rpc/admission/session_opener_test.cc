@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Sessions are opened when the test lets them.
+// Delays the opening of sessions until the test allows it.
 class Gate {
  public:
   absl::StatusOr<v1::OpenSessionReply> Open(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {

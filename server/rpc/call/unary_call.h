@@ -20,8 +20,8 @@
 
 namespace lockstep {
 
-// A unary call on the server's completion queue. Owns itself to the end of the answer.
-// Threads: one at a time, that of the operation which has ended or the handler's; OnEvicted on any.
+// A unary call on the server's completion queue. Owns itself until the answer is sent. Threads: one at a time, either
+// the thread of the operation that has ended or the handler's thread; OnEvicted on any thread.
 class UnaryCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<UnaryCall> {
  public:
   // Called with the bytes of the reply, or with an error.
@@ -33,7 +33,7 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
     std::function<void(std::string request, Done done)> handler;
     // done may be called late; meanwhile the call does not count as unauthenticated.
     bool lasting = false;
-    // The handler copies as much as a long message has: another thread waits for events meanwhile.
+    // The handler copies as much data as a long message has, so another thread waits for events meanwhile.
     bool long_reply = false;
   };
 

@@ -29,7 +29,7 @@ void RingStepWire::Read(grpc::ByteBuffer* message) {
     if (!fails) wanted_ = message;
     wakes = !looks_;
   }
-  // Most begin on the thread.
+  // Most operations begin on the ring's own thread.
   if (wakes && !fails) ring_.Wake();
   if (fails) options_.read->OnEvent(false);
 }

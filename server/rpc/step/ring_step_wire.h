@@ -15,20 +15,20 @@
 
 namespace lockstep {
 
-// Transports messages through a ring (RingEndpoint) that a worker of this machine shares. A read ends on the ring's own
-// thread; a write ends within Write if the ring has a place for it, otherwise on that thread. Stop must be called, and
-// ends the thread: the death of the worker must be noticed elsewhere. Thread-safe.
+// Transports messages through a ring (RingEndpoint) shared with a worker on this machine. A read ends on the ring's own
+// thread; a write ends within Write if the ring has room for it, otherwise on that thread. Stop must be called, and
+// ends the thread. Does not notice the death of the worker. Thread-safe.
 class RingStepWire : public StepWire {
  public:
   struct Options {
     std::unique_ptr<RingEndpoint> ring;  // attached
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // Called at most once, on any thread, if the worker's memory makes no sense; nothing is received or sent
+    // Called at most once, on any thread, if the worker's memory is inconsistent; nothing is received or sent
     // afterwards.
     std::function<void(const absl::Status&)> on_broken;
     Executor* executor = nullptr;
-    // The object that this is a part of; kept until Stop has ended the thread.
+    // The object that contains this one; kept until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
   // Errors: ResourceExhausted if there is no thread left.
@@ -45,23 +45,23 @@ class RingStepWire : public StepWire {
   // The body of the thread.
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Each returns whether there was anything to do.
+  // Each returns true if there was anything to do.
   bool TakeOne() ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendOn() ABSL_LOCKS_EXCLUDED(mutex_);
   void FailPending() ABSL_LOCKS_EXCLUDED(mutex_);
   void Break(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const Options options_;  // without the owner, which is the thread's
+  const Options options_;  // without `owner`, which the thread holds
   RingEndpoint& ring_;
 
   Mutex mutex_;
-  grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is under way
-  bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is
-  // The thread will look at wanted_ without being woken.
+  grpc::ByteBuffer* wanted_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a read is pending
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;                // a write is pending
+  // True if the thread will check wanted_ without being woken.
   bool looks_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has failed what was under way
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has failed the pending operations
 };
 
 }  // namespace lockstep

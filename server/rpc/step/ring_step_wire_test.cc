@@ -32,7 +32,7 @@ std::string Text(const grpc::ByteBuffer& message) {
   return text;
 }
 
-// Collects what happens, from any thread.
+// Collects events from any thread.
 class Events {
  public:
   void Add(std::string event) {
@@ -40,7 +40,7 @@ class Events {
     events_.push_back(std::move(event));
     changed_.SignalAll();
   }
-  // Blocks for the next.
+  // Blocks until the next event.
   std::string Next() {
     MutexLock lock(&mutex_);
     while (next_ == events_.size()) changed_.Wait(&mutex_);
@@ -128,7 +128,7 @@ TEST_F(RingStepWireTest, AReadEndsWhenAMessageComes) {
   Send("two");
   EXPECT_EQ(events_.Next(), "read");
   EXPECT_EQ(Text(received_), "one");
-  EXPECT_FALSE(events_.any());  // nobody reads
+  EXPECT_FALSE(events_.any());  // no read is pending
 }
 
 TEST_F(RingStepWireTest, AWriteIsOverAtOnceWhereThereIsAPlace) {
@@ -156,7 +156,7 @@ TEST_F(RingStepWireTest, StopFailsWhatIsUnderWayAndWhatFollows) {
   EXPECT_EQ(events_.Next(), "gone");
   wire_->Write(Message("late"));
   EXPECT_EQ(events_.Next(), "written failed");
-  events_.Add("gone");  // for the end of the test
+  events_.Add("gone");  // needed at the end of the test
 }
 
 TEST_F(RingStepWireTest, StopBeforeTheFirstReadFailsIt) {
@@ -164,7 +164,7 @@ TEST_F(RingStepWireTest, StopBeforeTheFirstReadFailsIt) {
   EXPECT_EQ(events_.Next(), "gone");
   wire_->Read(&received_);
   EXPECT_EQ(events_.Next(), "read failed");
-  events_.Add("gone");  // for the end of the test
+  events_.Add("gone");  // needed at the end of the test
 }
 
 TEST_F(RingStepWireTest, WithoutAThreadThereIsNone) {

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// Messages that stand for this many bytes are worked on while another thread waits for the next message; below it,
-// handing over the wait (about 5 us) costs more than it gains.
+// Messages of this size or more are processed while another thread waits for the next message. Below it, handing over
+// the wait (about 5 us) costs more than it gains.
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
@@ -89,7 +89,7 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
     case kRead:
       return Pump([ok](StepPump* pump) { return pump->OnRead(ok); });
     case kWrite:
-      sent_.Clear();  // it holds values of a step that may soon be over
+      sent_.Clear();  // it refers to values of a step that may soon be over
       route_.OnWritten();
       return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
     case kFinish:
@@ -105,7 +105,7 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
 }
 
 void StepCall::OnStreamRead(bool ok) {
-  const std::shared_ptr<StepCall> self = shared_from_this();  // the ring's thread lets go of it
+  const std::shared_ptr<StepCall> self = shared_from_this();  // the ring's thread releases it
   if (ok) {
     const absl::Status why = absl::InvalidArgumentError("a message over gRPC on a stream that has a ring");
     Pump([&why](StepPump* pump) { return pump->OnEnd(why, /*cancel=*/false); });
@@ -132,7 +132,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
-    // Set the timer with the lock held: otherwise another thread may end its purpose before this one has set it.
+    // Set the timer with the lock held: otherwise another thread may end its purpose before it is set.
     if (effects.start_timer) {
       timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
                  &tags_[kTimer]);
@@ -152,7 +152,7 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
   if (effects.start_write) route_.Write(sent_);
   if (effects.close_connection) connection->Close();
   if (effects.finish) {
-    sent_.Clear();  // a reply that was fetched when the stream had ended already
+    sent_.Clear();  // a reply that was fetched after the stream had ended
     route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
   }
   // A write that the worker does not take ends only in this way; the worker then learns nothing more.

@@ -28,10 +28,10 @@
 
 namespace lockstep {
 
-// The route of the messages of one Step stream: over gRPC at first, and through a ring when the worker's first frame
+// The route of the messages of one Step stream: over gRPC at first, and through a ring once the worker's first frame
 // has offered a ring that this process can map. The first message to the worker is then the answer, over gRPC; the
-// worker sends nothing before it receives the answer. The stream over gRPC stays, and a read of it waits for its end.
-// Thread-compatible, as a StepPump uses it; OnStreamRead is for any thread.
+// worker sends nothing before it receives the answer. The stream over gRPC remains, and a pending read of it detects
+// its end. Thread-compatible, as a StepPump uses it; OnStreamRead may be called on any thread.
 class StepRoute {
  public:
   struct Options {
@@ -53,7 +53,7 @@ class StepRoute {
   // Notes that a write is over; the first write was the answer.
   void OnWritten() { writer_ = reader_; }
 
-  // Called before the second read and the first write. `owner` is the object that this is a part of.
+  // Called before the second read and the first write. `owner` is the object that contains this one.
   void OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner);
   // Returns the answer to an offer, once: it names the ring, or nothing.
   absl::optional<v1::SharedMemoryHandle> TakeAnswer();
@@ -68,14 +68,13 @@ class StepRoute {
   StepWire* reader_ = &stream_;
   StepWire* writer_ = &stream_;
   absl::optional<v1::SharedMemoryHandle> answer_;
-  grpc::ByteBuffer beside_;  // what comes over gRPC beside the ring: nothing
+  grpc::ByteBuffer beside_;  // for the read next to the ring, which receives nothing
 };
 
 // A Step stream on the server: carries out the effects of its StepPump, with gRPC's operations on one side and a
 // StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
-// says that the stream is over.
-// Threads: any thread of the queue, one for each operation that ends, the thread of a ring, and the chief's as a
-// listener. Only the timer is called with the lock held.
+// reports that the stream is over. Threads: any thread of the queue, one for each operation that ends, the thread of a
+// ring, and the chief's threads as a listener. Only the timer is called with the lock held.
 class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
@@ -83,7 +82,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
     Visitors* visitors = nullptr;
-    // A stream whose first frame takes longer ends, and a call that has ended while a reply is not read is cancelled.
+    // A stream ends if its first frame takes longer, and an ended call is cancelled if a reply is not read for longer.
     absl::Duration silence_limit = absl::Seconds(10);
     // Limit for messages that do not arrive over gRPC.
     size_t max_message_bytes = 0;
@@ -99,10 +98,10 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // kStreamRead: of the stream over gRPC, when messages go another way.
+  // kStreamRead is the read of the stream over gRPC while messages use a ring.
   enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
 
-  // The end of an operation.
+  // The tag of an operation.
   class Tag final : public CompletionTag {
    public:
     Tag(StepCall* call, Operation operation) : call_(call), operation_(operation) {}
@@ -119,30 +118,30 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
 
   void OnOperationEnded(Operation operation, bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsLong(Operation operation) const;
-  // Lets the pump decide and carries out its effects.
+  // Passes the event to the pump and carries out its effects.
   void Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) ABSL_LOCKS_EXCLUDED(mutex_);
   void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
   void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waits` as StepConnection::OnFrame.
+  // `waits` as in StepConnection::OnFrame.
   absl::Status TakeFrame(bool* leave, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   std::array<Tag, kNumOperations> tags_;
-  // The pump decides which of the stream's operations are under way.
+  // The pump decides which of the stream's operations are pending.
   StepRoute route_;
-  grpc::Alarm wake_;            // for a frame that waits; set by whoever makes room for it
+  grpc::Alarm wake_;            // for a waiting frame; set by the thread that makes room
   StepFrameReceiver receiver_;  // accessed between a read and the next
   Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
-  grpc::ByteBuffer received_;   // accessed by the read that is under way, then by its handler
-  grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the write that is under way
+  grpc::ByteBuffer received_;   // accessed by the pending read, then by its handler
+  grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the pending write
 
   Mutex mutex_;
   StepPump pump_ ABSL_GUARDED_BY(mutex_);
   grpc::Alarm timer_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepConnection> connection_ ABSL_GUARDED_BY(mutex_);
-  // Until the stream is over.
+  // Set until the stream is over.
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -46,7 +46,7 @@ absl::Status StepFrameReceiver::Decode(const grpc::ByteBuffer& message, Decoded<
 
 absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const StepFrame& first,
                                                                            std::shared_ptr<StepListener> listener) {
-  // Check before anything that the frame asks for is done.
+  // Check the session before carrying out anything that the frame requests.
   RETURN_IF_ERROR(chief_->sessions()->CheckSession(first.session_id, first.generation));
   if (first.gradient_memory && chief_->sessions()->shares_memory()) {
     const absl::Status mapped = memory_.Map(*first.gradient_memory);

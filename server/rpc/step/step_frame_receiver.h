@@ -15,14 +15,15 @@
 
 namespace lockstep {
 
-// The memory that a worker of the same machine shares with the chief, in which its gradients lie; none at first. The
-// worker's statements about it are checked, as all of a peer's. Thread-compatible.
+// The memory that a worker on the same machine shares with the chief, and that holds its gradients. Empty at first.
+// Checks all data from the worker, like any peer's. Thread-compatible.
 class WorkerMemory {
  public:
-  // Errors: as SharedMemory::Map; there is no memory then.
+  // Errors: as for SharedMemory::Map, in which case there is no memory.
   absl::Status Map(const v1::SharedMemoryHandle& handle);
 
-  // Points the gradients of `frame` that lie in the memory to it. Errors: InvalidArgument when they lie outside.
+  // Sets the gradients of `frame` that are in this memory to point to it. Errors: InvalidArgument if they are outside
+  // of it.
   absl::Status FindGradients(StepFrame* frame) const;
 
   bool exists() const { return memory_ != nullptr; }
@@ -33,35 +34,34 @@ class WorkerMemory {
   std::unique_ptr<const SharedMemory> memory_;
 };
 
-// The receiving end of one Step stream: messages in, frames of its StepConnection out. Until Connect the sender is
-// unknown, and a message may hold little. Life: Decode and Connect the first message, then Decode and Deliver each, the
-// first included. An error ends the stream. For one thread at a time.
+// The receiving end of one Step stream: decodes messages and delivers frames to its StepConnection. The sender is
+// unknown until Connect, so the first message must be small. Life cycle: Decode and Connect the first message, then
+// Decode and Deliver each message, including the first. An error ends the stream. For one thread at a time.
 class StepFrameReceiver {
  public:
   // `chief` must outlive this.
   explicit StepFrameReceiver(Chief* chief) : chief_(chief) {}
 
-  // Errors: ResourceExhausted when the message is larger than the stream may send, InvalidArgument when it is
-  // malformed.
+  // Errors: ResourceExhausted if the message is larger than the stream may send, InvalidArgument if it is malformed.
   absl::Status Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const;
-  // Opens the connection of the session that the first frame names. Errors: as Sessions::OpenStep.
+  // Opens the connection of the session that the first frame names. Errors: as for Sessions::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,
                                                           std::shared_ptr<StepListener> listener);
-  // Hands a frame over. Errors: as StepConnection::OnFrame, and InvalidArgument for gradients outside the worker's
-  // memory. `waits` as there.
+  // Delivers a frame. `waits` as in StepConnection::OnFrame. Errors: as there, and InvalidArgument for gradients
+  // outside the worker's memory.
   absl::Status Deliver(StepFrame* frame, bool* waits);
 
   bool connected() const { return connection_ != nullptr; }
   // True if the worker's memory is mapped.
   bool shares_memory() const { return memory_.exists(); }
-  // Size of the data that `message` stands for: its bytes, and the worker's memory, which may contain the gradients of
+  // The amount of data to process for `message`: its bytes, and the worker's memory, which may contain the gradients of
   // a short message.
   size_t WorkBytes(const grpc::ByteBuffer& message) const;
 
  private:
   Chief* const chief_;
   std::shared_ptr<StepConnection> connection_;
-  StepFrameLimits limits_;  // those of a first frame, then the connection's
+  StepFrameLimits limits_;  // for the first frame, then the connection's
   WorkerMemory memory_;
 };
 

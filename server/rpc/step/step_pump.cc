@@ -112,7 +112,7 @@ StepPump::Effects StepPump::OnReplyReady() {
     writer_ = Writer::kFetching;
     effects.fetch_reply = true;
   } else if (writer_ == Writer::kFetching) {
-    writer_ = Writer::kRefetching;  // the fetch that is under way may have come too early for it
+    writer_ = Writer::kRefetching;  // the pending fetch may have missed the reply
   } else if (writer_ == Writer::kWritingToken) {
     writer_ = Writer::kWriting;
   }

@@ -57,19 +57,19 @@ class StepPump {
  public:
   // The effects, in the order in which the caller carries them out.
   struct Effects {
-    // The timer of the first frame, later of the write that the end waits for.
+    // Starts the timer of the first frame, or of the write that the end waits for.
     bool start_timer = false;
     bool cancel_timer = false;
     bool start_read = false;
-    // Handle the message that was read, perhaps again; then OnHandled, or OnWaits.
+    // Handle the message that was read, perhaps again; then call OnHandled or OnWaits.
     bool handle_frame = false;
-    // Have OnWoken called soon, from a thread of the stream's own.
+    // Have OnWoken called soon, on a thread of the queue.
     bool wake = false;
-    // Ask the connection for a reply; then OnFetched.
+    // Ask the connection for a reply; then call OnFetched.
     bool fetch_reply = false;
     bool start_write = false;
     bool close_connection = false;
-    // End the stream with this.
+    // End the stream with this status.
     absl::optional<absl::Status> finish;
     bool cancel_call = false;
     // No operation is pending and none will start.
@@ -80,17 +80,17 @@ class StepPump {
   Effects OnRead(bool ok);
   // The stream's first frame has opened a connection.
   Effects OnConnected();
-  // `leave`: the frame was the worker's last.
+  // `leave`: the frame was the worker's last one.
   Effects OnHandled(const absl::Status& status, bool leave);
-  // The frame is not taken yet (StepConnection::OnFrame); the caller must keep it.
+  // The frame is not accepted yet (StepConnection::OnFrame); the caller must keep it.
   Effects OnWaits();
   // StepListener.
   Effects OnResume();
   Effects OnWoken();
-  // Called once for each timer: `expired`, with the status that ends the stream, or cancelled.
+  // Called once for each timer. If it `expired`, `why` is the status that ends the stream; otherwise it was cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
-  enum class Fetched { kNothing, kReply, kToken };  // kToken: after it there is nothing more before OnReplyReady
+  enum class Fetched { kNothing, kReply, kToken };  // kToken: no other reply is ready before OnReplyReady
   Effects OnFetched(Fetched fetched);
   Effects OnWritten(bool ok);
   Effects OnEnd(const absl::Status& why, bool cancel);
@@ -113,7 +113,7 @@ class StepPump {
   End end_ = End::kOpen;
   bool timer_pending_ = false;
   bool connected_ = false;
-  absl::Status why_;  // the stream has ended
+  absl::Status why_;  // valid once the stream has ended
 };
 
 }  // namespace lockstep

@@ -103,7 +103,7 @@ StepPump WritingToken() {
   return pump;
 }
 
-// `pump` with an end that has not been finished yet.
+// Returns `pump` with an end that has not been finished yet.
 StepPump Ended(StepPump pump) {
   pump.OnEnd(Stop(), false);
   return pump;
@@ -342,7 +342,7 @@ TEST(StepPumpEndTest, CancelsAWriteThatOutlastsTheTimer) {
 
 TEST(StepPumpEndTest, TheTimerOfTheFirstFrameIsFollowedByThatOfTheWrite) {
   StepPump pump = First();
-  pump.OnRead(true);  // cancels the timer, whose end is still to come
+  pump.OnRead(true);  // cancels the timer, whose event is still pending
   pump.OnConnected();
   pump.OnReplyReady();
   pump.OnFetched(Fetched::kToken);
@@ -399,7 +399,7 @@ TEST(StepPumpEndTest, NothingHappensAfterIt) {
   EXPECT_EQ(Text(pump.OnEnd(Late(), true)), "");
 }
 
-// An event with the states in which it may come.
+// An event with the states in which it may occur.
 struct Event {
   std::string name;
   std::function<void(StepPump*)> happen;

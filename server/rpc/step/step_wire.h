@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Transports the messages of a Step stream, on the server. One read and one write at a time may be under way; each ends
-// with an event of its tag, which is not ok when there are no more.
+// Transports the messages of a Step stream, on the server. One read and one write may be pending at a time; each ends
+// with an event of its tag, which is not ok if the stream has ended.
 class StepWire {
  public:
   virtual ~StepWire() = default;
@@ -17,7 +17,7 @@ class StepWire {
   virtual void Write(const grpc::ByteBuffer& message) = 0;
 };
 
-// Over the gRPC stream itself; its completion queue has the events.
+// Transports messages over the gRPC stream itself. Its completion queue delivers the events.
 class GrpcStepWire : public StepWire {
  public:
   // `call` and the tags must outlive this.
