@@ -1,4 +1,4 @@
-// All benchmarks; `lockstep bench --help` says what they are.
+// All benchmarks; `lockstep bench --help` lists them.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,7 +197,7 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   return absl::OkStatus();
 }
 
-// Makes what a run needs on the disk, measures, and removes it.
+// Creates the files that a run needs, measures, and removes them.
 absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   char directory[] = "/tmp/lockstep-bench-XXXXXX";
   if (mkdtemp(directory) == nullptr) return absl::UnavailableError("cannot make a directory in /tmp");
@@ -210,7 +210,7 @@ absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   return status;
 }
 
-// The script makes it of the JSON.
+// The script draws the plot from the JSON.
 absl::Status DrawPlot(const Flags& flags) {
   std::vector<std::string> words = {flags.plot_script, flags.json};
   for (const auto& report : absl::StrSplit(flags.plot_with, ',', absl::SkipEmpty())) words.emplace_back(report);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmarks run, every group of them, with the programs and sockets that they always have. No time is judged.
+# Runs every group of benchmarks with the usual programs and sockets. Does not check any time.
 set -euo pipefail
 
 readonly folder="${TEST_SRCDIR}/${TEST_WORKSPACE}"
@@ -8,7 +8,7 @@ readonly peers="${TEST_TMPDIR}/peers.json" draw="${folder}/tests/benchmark/plot.
 export LOCKSTEP_CHIEF_BINARY="${folder}/server/chief_main" LOCKSTEP_WORKER_BINARY="${folder}/worker/worker_main" \
   LOCKSTEP_BINARY="${folder}/cli/lockstep_main"
 
-# The report of a run with --peers.
+# A report of a run with --peers.
 cat >"${peers}" <<'JSON'
 {"machine": "2 cores of another kind", "row": [
   {"group": "peers", "what": "softmax, batch 64, 2 workers", "unit": "steps/s", "against": "PyTorch DDP",
@@ -26,7 +26,7 @@ JSON
   --plot="${plot}" --plot_with="${peers}" --plot_script="${draw}" >"${table}"
 cat "${table}"
 
-# expect PATTERN FILE: fails when no line matches.
+# expect PATTERN FILE: fails if no line matches.
 expect() {
   grep -qE "$1" "$2" || {
     echo "no line of $2 matches: $1"
@@ -54,7 +54,7 @@ for what in "products of the MLP, batch 64" "convolutions of the CNN, batch 64" 
   expect "^kernels  *${what}, (AVX2 .*>=|AVX-512 .*>=|NEON) .*" "${table}"
 done
 
-# The picture has every part, and both reports.
+# The picture shows every part, and both reports.
 readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "[0-9,]+ \\([0-9,]+ steps/s\\)"
   "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
   "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16"
@@ -62,7 +62,7 @@ readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "
 for text in "${parts[@]}"; do
   expect ">${text}</text>" "${plot}"
 done
-# Peers alone have a picture, too.
+# A report with peers alone also makes a picture.
 "${draw}" --parts=rates,models "${peers}" "${plot}"
 expect ">Lockstep, 2 workers</text>" "${plot}"
 expect ">CNN, batch 64: PyTorch, NHWC</text>" "${plot}"

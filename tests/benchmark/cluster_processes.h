@@ -22,23 +22,23 @@ struct Programs {
   std::string worker;
 };
 
-// A chief and workers as a user starts them: the programs themselves, loopback TCP. They are killed with this.
-// Not thread-safe.
+// Runs a chief and workers as a user starts them: the programs themselves, over loopback TCP. The destructor kills
+// them. Not thread-safe.
 class ClusterProcesses {
  public:
   struct Options {
     Programs programs;
     config::v1::RunSpec config;
     int workers = 1;
-    // Exists; the configuration, the port file and the logs go there.
+    // An existing folder for the configuration, the port file and the logs.
     std::string directory;
-    // Empty: nothing is kept.
+    // If empty, nothing is saved.
     std::string logdir;
   };
 
   static absl::StatusOr<std::unique_ptr<ClusterProcesses>> Start(const Options& options);
 
-  // Blocks until what the chief says of the run is `enough`, or for two minutes. Asks every two milliseconds.
+  // Polls the chief's status every two milliseconds until `enough` returns true, for at most two minutes.
   absl::Status Await(const std::function<bool(const v1::RunStatus&)>& enough);
 
   const std::string& address() const { return address_; }
@@ -54,8 +54,8 @@ class ClusterProcesses {
   std::unique_ptr<ChiefClient> client_;
 };
 
-// Runs `measure` in a forked process, which may use gRPC, and returns its numbers. Killed after `limit`. The process
-// that calls it must not have used gRPC.
+// Runs `measure` in a forked process, which may use gRPC, and returns its numbers. Kills the process after `limit`. The
+// calling process must not have used gRPC.
 absl::StatusOr<std::vector<double>> MeasureApart(const std::function<absl::StatusOr<std::vector<double>>()>& measure,
                                                  absl::Duration limit);
 

@@ -34,7 +34,7 @@ absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, c
   RETURN_IF_ERROR(Named(name, processes.status()));
   contestant.processes = *std::move(processes);
   double seconds_per_step = 0;
-  // Until the turn is long enough to be a guide.
+  // Doubles the steps until the turn is long enough for an estimate.
   for (double turn = 0; turn < turn_seconds_ / 3; turn = seconds_per_step * contestant.steps_per_turn) {
     if (turn > 0) contestant.steps_per_turn *= 2;
     const auto timing = contestant.processes->Run(1, contestant.steps_per_turn);
@@ -48,8 +48,8 @@ absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, c
 
 absl::Status Contest::TakeTurns(double seconds) {
   double spent = 0;
-  // A turn begins slower behind one that left a processor asleep, its processes on the same one, or other data in the
-  // caches; a run sees none of that.
+  // A turn starts more slowly after a contestant that left a processor asleep, ran on the same processor, or left other
+  // data in the caches. Shuffling averages out these effects, which a real run does not have.
   std::vector<int> order(contestants_.size());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 random;
@@ -58,7 +58,7 @@ absl::Status Contest::TakeTurns(double seconds) {
     for (const int turn_of : order) {
       Contestant& contestant = contestants_[turn_of];
       if (round % contestant.every != 0) continue;
-      // A slow one needs no more than a step.
+      // A slow contestant needs only one warm-up step.
       const int warm_up = contestant.every > 1 ? 1 : std::max(1, contestant.steps_per_turn / 2);
       const auto timing = contestant.processes->Run(warm_up, contestant.steps_per_turn);
       RETURN_IF_ERROR(Named(contestant.name, timing.status()));

@@ -13,32 +13,33 @@
 namespace lockstep {
 namespace benchmark {
 
-// What one contestant needed for a step in one turn.
+// The measurements of a contestant in one turn, per step.
 struct Turn {
   int round = 0;
   double milliseconds = 0;
-  // Processor time, of all processes together and of the server.
+  // Processor time of all processes together, and of the server.
   double cpu_milliseconds = 0;
   double server_cpu_milliseconds = 0;
 };
 
-// Ways of doing a step that take turns, in another order in each round, so that all of them see the same machine. Each
-// has processes of its own, which sleep while the others run. Not thread-safe.
+// Compares ways of doing a step. They take turns, in another order in each round, so that all of them run under the
+// same conditions. Each has its own processes, which sleep while the others run. Not thread-safe.
 class Contest {
  public:
-  // A turn lasts about `turn_seconds`: long against a wake-up, short against what else the machine does.
+  // A turn lasts about `turn_seconds`: long compared with a wake-up, short compared with other activity on the machine.
   explicit Contest(double turn_seconds) : turn_seconds_(turn_seconds) {}
 
-  // Starts the processes and finds out how many steps make a turn. A slow one takes part in every n-th round only.
+  // Starts the processes and calibrates the number of steps in a turn. With `every` = n, a slow contestant takes part
+  // only in every n-th round.
   absl::Status Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every = 1);
-  // Rounds for about this long, five at least.
+  // Runs rounds for about this long, but at least five.
   absl::Status TakeTurns(double seconds);
 
   // Contestants are numbered in the order of Enter.
   int size() const { return static_cast<int>(contestants_.size()); }
   const std::string& name(int contestant) const { return contestants_[contestant].name; }
 
-  // Fills ours, theirs and ratio of `row` from the rounds in which both took part; each value of a turn is multiplied
+  // Fills ours, theirs and ratio of `row` from the rounds in which both took part. Each value of a turn is multiplied
   // by its side's factor.
   using Quantity = double (*)(const Turn&);
   struct Side {

@@ -24,13 +24,13 @@ namespace benchmark {
 namespace {
 
 constexpr int kLeastTurns = 5;
-// The bars: of the peak, and of a copy's bandwidth.
+// The bars (minimum ratios), relative to the peak and to the bandwidth of a copy.
 constexpr double kAvx2ProductsBar = 0.85;
 constexpr double kAvx512ProductsBar = 0.80;
 constexpr double kConvolutionsBar = 0.6;
 constexpr double kStreamsBar = 0.8;
 
-// Processor time of `work`.
+// Returns the processor time of `work`.
 double SecondsOf(const std::function<void()>& work) {
   const double begin = ProcessorSeconds();
   work();
@@ -57,7 +57,7 @@ class RandomMatrix {
   AlignedBuffer buffer_;
 };
 
-// Work that multiplies and adds, and what it reaches of the peak, turn by turn.
+// Measures work that consists of multiply-adds, as a fraction of the peak, turn by turn.
 class MultiplyAdds {
  public:
   void Add(std::string name, double multiply_adds, std::function<void()> run) {
@@ -65,7 +65,7 @@ class MultiplyAdds {
     multiply_adds_ += multiply_adds;
   }
 
-  // Returns the processor time that it took.
+  // Returns the processor time of the turn.
   double RunTurn() {
     const double begin = ProcessorSeconds();
     peaks_.push_back(Giga(MeasurePeak()));
@@ -79,7 +79,7 @@ class MultiplyAdds {
     return ProcessorSeconds() - begin;
   }
 
-  // All of it together has the bar, if there is one.
+  // Adds a row for all parts together, with the bar if it is positive.
   void Report(const std::string& what, double bar, bool parts, benchmark::Report* report) const {
     Row* const row = AddRow(what, kUnit, kAgainst, report);
     Compare(rates_, peaks_, row);
@@ -101,7 +101,7 @@ class MultiplyAdds {
     std::vector<double> rates;
   };
 
-  // Two operations for each multiply-add.
+  // Counts each multiply-add as two operations.
   static double Giga(double multiply_adds) { return 2e-9 * multiply_adds; }
 
   std::vector<Part> parts_;
@@ -109,7 +109,7 @@ class MultiplyAdds {
   std::vector<double> peaks_, rates_;
 };
 
-// The products of one step.
+// The matrix products of one step.
 class Products {
  public:
   explicit Products(int64_t batch) : step_(batch) {
@@ -131,8 +131,8 @@ class Products {
   MultiplyAdds work_;
 };
 
-// The convolutions of a CNN for images of 28 x 28: 3 x 3 x 1 x 32, and after pooling 3 x 3 x 32 x 64. With all that a
-// layer does: padding, packing, the bias.
+// The convolutions of a CNN for images of 28 x 28: 3 x 3 x 1 x 32, and 3 x 3 x 32 x 64 after pooling. Includes all work
+// of a layer: padding, packing, the bias.
 class Convolutions {
  public:
   explicit Convolutions(int64_t batch) {
@@ -146,7 +146,7 @@ class Convolutions {
 
  private:
   void Add(int number, const char* config, const Shape& shape, int64_t batch) {
-    // The images' gradient is nobody's.
+    // The first layer needs no gradient of the images.
     layers_.push_back(std::make_unique<LayerBench>(MakeConv2d, config, shape, batch, number > 1));
     LayerBench* const layer = layers_.back().get();
     work_.Add(absl::StrCat("forward", number), layer->multiply_adds(), [layer] { layer->Forward(); });
@@ -158,14 +158,14 @@ class Convolutions {
   MultiplyAdds work_;
 };
 
-// Kernels that do little with each number: the bytes that they read and write in a second, against those of a copy from
-// one array to another. An optimizer writes new arrays, as the chief has it do.
+// Kernels that do little arithmetic per number. Compares the bytes that they read and write per second with those of a
+// copy from one array to another. Optimizers write new arrays, as they do in the chief.
 class Streams {
  public:
   Streams() {
     for (int i = 0; i < kArrays; ++i) {
       arrays_.emplace_back(kRows, kColumns);
-      for (int64_t e = 0; i >= kFirstState && e < kSize; ++e) array(i)[e] = 1;  // Accumulators are positive.
+      for (int64_t e = 0; i >= kFirstState && e < kSize; ++e) array(i)[e] = 1;  // accumulators are positive
     }
     const ActivationKernel relu{ActivationType::kRelu, 0};
     Add("bias and ReLU", 2,
@@ -198,23 +198,23 @@ class Streams {
   }
 
  private:
-  // 16 MB each, more than a second-level cache.
+  // 16 MB each, larger than a second-level cache.
   static constexpr int64_t kRows = 8192;
   static constexpr int64_t kColumns = 512;
   static constexpr int64_t kSize = kRows * kColumns;
-  // The gradient, the value and the new value; then each state and the new one.
+  // The arrays: the gradient, the value, the new value; then each state and its new version.
   static constexpr int kFirstState = 3;
   static constexpr int kArrays = kFirstState + 4;
 
   struct Stream {
     std::string name;
-    // Each array that is read, and each that is written.
+    // The number of arrays that are read or written.
     double arrays;
     std::function<void()> run;
     std::vector<double> rates;
   };
 
-  // GB/s of passes over that many arrays.
+  // Returns the GB/s of passes over this number of arrays.
   static double Rate(double arrays, double seconds) { return 1e-9 * arrays * kSize * sizeof(float) / seconds; }
 
   float* array(int i) { return arrays_[i].data(); }
@@ -238,7 +238,7 @@ class Streams {
   std::vector<double> copies_;
 };
 
-// `work` has RunTurn.
+// `work` must have RunTurn.
 template <typename Work>
 void TakeTurns(double seconds, Work* work) {
   double spent = 0;

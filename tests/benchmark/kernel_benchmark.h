@@ -11,15 +11,16 @@ namespace benchmark {
 
 struct KernelBenchmarkOptions {
   std::vector<int64_t> batches = {64, 256};
-  // For each batch of products and of convolutions, and for the kernels that memory bounds; five turns at least.
+  // Seconds for each batch of products and of convolutions, and for the memory-bound kernels; at least five turns.
   double seconds = 5;
-  // Also a row for each product and convolution, without a bar.
+  // If true, also reports each product and convolution in a row without a bar.
   bool parts = false;
 };
 
-// The matrix products of the MLP and the convolutions of a CNN against the processor's peak of fused multiply-adds, and
-// the kernels that memory bounds against a plain copy: on one thread, for each target of this machine. Turns of the
-// peak (or the copy) and of every kernel alternate; processor time, so that other programs disturb it little.
+// Compares the matrix products of the MLP and the convolutions of a CNN with the processor's peak rate of fused
+// multiply-adds, and the memory-bound kernels with a plain copy. Runs on one thread, for each kernel target of this
+// machine. Turns of the peak (or the copy) and of every kernel alternate. Measures processor time, so that other
+// programs have little influence.
 void MeasureKernels(const KernelBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -31,21 +31,21 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Four times what saving takes, since a machine that is busy otherwise leaves a save little.
+// Four times the usual time of a save, since a busy machine leaves little time for it.
 constexpr absl::Duration kLimit = absl::Minutes(8);
 constexpr int kImages = 2048;
-// The steps before touch fresh memory, in all processes.
+// Earlier steps touch fresh memory, in all processes.
 constexpr int64_t kFirstUsualStep = 3;
-// Between two contributions, for the peak of memory: much more than one takes.
+// The time between two contributions when the peak memory is measured; a contribution takes much less.
 constexpr absl::Duration kStagger = absl::Milliseconds(400);
 constexpr int kContributors = 4;
-// Between two looks at a worker's memory.
+// The period at which a worker's memory is sampled.
 constexpr absl::Duration kMemoryPeriod = absl::Milliseconds(20);
-// Bytes of a plain program's read.
+// The size of a read by the plain program, in bytes.
 constexpr size_t kBareRead = 8 << 20;
-// The bars: steps a second while a checkpoint is written; the time to restore one; versions of parameters and optimizer
-// state, one more while saving, and contributions and bytes beyond them; a worker's arrays as large as the parameters
-// (two, the program, and the messages that gRPC has read ahead).
+// The bars (limits of the ratios): steps per second while a checkpoint is written; the time to restore one; versions of
+// parameters and optimizer state (one more while saving), plus contributions and fixed bytes; a worker's arrays of the
+// size of the parameters (two, the program, and messages that gRPC has read ahead).
 constexpr double kSavingBar = 0.965;
 constexpr double kRestoreBar = 2.5;
 constexpr double kVersions = 2;
@@ -66,12 +66,12 @@ struct Commit {
   int64_t step = 0;
 };
 
-// A checkpoint, from the commit that it holds until it is on the disk.
+// A checkpoint, from the commit of its step until it is on disk.
 struct Save {
   absl::Time begin, end;
 };
 
-// What was seen of a run that saves at its start and every LifecycleBenchmarkOptions::between_saves.
+// The observed commits and saves of a run that saves at its start and every LifecycleBenchmarkOptions::between_saves.
 struct Timeline {
   std::vector<Commit> commits;
   std::vector<Save> saves;
@@ -92,12 +92,12 @@ void Record(const v1::RunStatus& status, std::string* checkpoint, Timeline* time
   timeline->saves.push_back({commit->time, now});
 }
 
-// Runs until `saves` saves were seen. `worker_peak`: the most that the worker held of its own at any look.
+// Runs until `saves` saves were observed. Sets `worker_peak` to the maximum sampled memory of the worker.
 absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves, double* worker_peak) {
   Timeline timeline;
   std::string checkpoint;
   absl::Time next_look = absl::InfinitePast();
-  // One at a time: Await is patient for one save, not for all.
+  // Waits for one save at a time, because the time limit of Await is for one save.
   for (int i = 1; i <= saves; ++i) {
     RETURN_IF_ERROR(cluster->Await([&](const v1::RunStatus& status) {
       Record(status, &checkpoint, &timeline);
@@ -111,7 +111,7 @@ absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves, double* wor
   return timeline;
 }
 
-// Steps a second between the first and the last commit of that time; NaN when there are fewer than two.
+// Returns the steps per second between the first and the last commit in this time; NaN if there are fewer than two.
 double StepsPerSecond(const std::vector<Commit>& commits, absl::Time begin, absl::Time end) {
   const Commit *first = nullptr, *last = nullptr;
   for (const Commit& commit : commits) {
@@ -129,7 +129,7 @@ double SecondsOf(const std::function<void()>& work) {
   return absl::ToDoubleSeconds(absl::Now() - begin);
 }
 
-// What the disk takes by itself.
+// Measures how long a plain program takes to write and sync a file.
 double BareWriteSeconds(const std::string& path, size_t bytes) {
   const std::string piece(8 << 20, 'x');
   const double seconds = SecondsOf([&] {
@@ -146,8 +146,8 @@ double BareWriteSeconds(const std::string& path, size_t bytes) {
   return seconds;
 }
 
-// What a plain program takes to have the file in memory: fresh memory, in huge pages if the kernel grants them, and
-// large reads into it. Neither the chief nor this gives it back within the time.
+// Measures how long a plain program takes to read the file into fresh memory, in huge pages if the kernel grants them.
+// Like the chief's, the time does not include freeing the memory.
 double BareReadSeconds(const std::string& path, size_t bytes) {
   absl::optional<AlignedBuffer> memory;
   return SecondsOf([&] {
@@ -162,7 +162,8 @@ double BareReadSeconds(const std::string& path, size_t bytes) {
   });
 }
 
-// The same through one small buffer, again and again: what the page cache gives, without memory to hold it.
+// Measures how long a plain program takes to read the file through one small buffer, which is the speed of the page
+// cache.
 double BareScanSeconds(const std::string& path) {
   std::string piece(kBareRead, '\0');
   return SecondsOf([&] {
@@ -173,7 +174,7 @@ double BareScanSeconds(const std::string& path) {
   });
 }
 
-// The only data file in the logdir, as one checkpoint is kept.
+// Returns the only data file in the logdir, which keeps one checkpoint.
 absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
   ASSIGN_OR_RETURN(const auto names, FileSystem::Real()->ListDirectory(logdir));
   for (const std::string& name : names) {
@@ -183,13 +184,13 @@ absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
 }
 
 struct SavingResult {
-  // Seconds of a save: awaited by a caller, and during training. Steps a second while a save is written, and
-  // until the next one.
+  // Seconds of a save: with a waiting caller, and during training. Steps per second while a save is written, and until
+  // the next one.
   std::vector<double> save, bare_write, restore, bare_read, bare_scan, paced_save, steps, usual_steps;
   double checkpoint_bytes = 0, chief_peak = 0, worker_peak = 0;
 
-  // To and from the numbers that a process hands over: the first `kAwaited` of them have one for each repetition, the
-  // others one for each save during training.
+  // All series, for passing the numbers to another process. The first `kAwaited` have one number for each repetition,
+  // the others one for each save during training.
   static constexpr int kSeries = 8, kAwaited = 5;
   std::vector<double>* series(int i) {
     std::vector<double>* const all[] = {&save,      &bare_write, &restore, &bare_read,
@@ -210,7 +211,7 @@ ClusterProcesses::Options SavingCluster(const LifecycleBenchmarkOptions& options
   return cluster;
 }
 
-// Trains, and saves meanwhile. The steps between two saves are the usual ones, for the save before and the one after.
+// Trains, and saves meanwhile. Compares the steps during a save with those between two saves.
 absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   ASSIGN_OR_RETURN(auto cluster, ClusterProcesses::Start(SavingCluster(options)));
   ASSIGN_OR_RETURN(const Timeline timeline, Watch(cluster.get(), options.paced_saves, &result->worker_peak));
@@ -226,7 +227,7 @@ absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult*
   return absl::OkStatus();
 }
 
-// Saves that a caller waits for, in turns with bare writes of as many bytes.
+// Runs saves that a caller waits for, alternating with plain writes of the same size.
 absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   v1::ModelSpec model;
   v1::VariableSpec* const variable = model.add_variables();
@@ -271,7 +272,7 @@ absl::StatusOr<std::vector<double>> RunSaving(const LifecycleBenchmarkOptions& o
   ASSIGN_OR_RETURN(const auto file, FileSystem::Real()->NewRandomAccessFile(data));
   result.checkpoint_bytes = static_cast<double>(file->size());
   for (int i = 0; i < options.repetitions; ++i) {
-    // The chief listens when the checkpoint is restored.
+    // The chief starts to listen after the checkpoint is restored.
     absl::StatusOr<std::unique_ptr<ClusterProcesses>> chief;
     result.restore.push_back(SecondsOf([&] { chief = ClusterProcesses::Start(restored); }));
     RETURN_IF_ERROR(chief.status());
@@ -317,7 +318,7 @@ void ReportSaving(SavingResult result, Report* report) {
   Row* const scan = AddRow("saving", absl::StrCat("start chief and restore ", size), "s", report);
   scan->set_against("bare read into one small buffer");
   Compare(result.restore, result.bare_scan, scan);
-  // Adam: parameters and two slots are what the checkpoint holds.
+  // With Adam, the checkpoint holds the parameters and two slots.
   const double expected = result.checkpoint_bytes / 1e6;
   for (const bool chief : {true, false}) {
     Row* const row =
@@ -396,7 +397,7 @@ absl::Status MeasureMemory(const LifecycleBenchmarkOptions& options, Report* rep
   Row* const worker = AddRow("memory", absl::StrCat("worker, ", BytesText(options.memory_bytes)), "MB peak", report);
   worker->set_against("parameters");
   Compare({timing.worker_peak / 1e6}, {parameters / 1e6}, worker);
-  if (parameters > kFixedBytesBar) worker->set_at_most(kWorkerBar);  // else it is the program that is measured
+  if (parameters > kFixedBytesBar) worker->set_at_most(kWorkerBar);  // otherwise the program itself dominates
   return absl::OkStatus();
 }
 

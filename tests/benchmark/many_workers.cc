@@ -1,5 +1,5 @@
-// A thousand workers of one run in one process, over the product's own sessions and sockets: how long they take to
-// join, and to return to a chief that was killed, with how many calls, and what they were refused with.
+// Runs a thousand workers in one process, with the product's own sessions and sockets. Measures how long they take to
+// join, and to return to a chief that was killed, and counts their calls and the errors they get.
 //
 //   many_workers --chief=BINARY [--workers=1000] [--kills=1]
 //
@@ -51,7 +51,7 @@ constexpr absl::Duration kLimit = absl::Seconds(3);
 constexpr double kMostCalls = 1.5;
 constexpr absl::Duration kGivenUp = absl::Minutes(2);
 
-// What the workers have seen. Thread-safe.
+// Counts the calls and errors of all workers. Thread-safe.
 class Tally {
  public:
   void Count(const std::string& what) {
@@ -70,7 +70,7 @@ class Tally {
   std::map<std::string, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Counts OpenSession; all else is the client's.
+// Counts calls of OpenSession, and forwards all calls to the client.
 class CountingClient : public ChiefClient {
  public:
   CountingClient(std::unique_ptr<ChiefClient> client, Tally* tally) : client_(std::move(client)), tally_(tally) {}
@@ -107,7 +107,7 @@ class CountingClient : public ChiefClient {
   Tally* const tally_;
 };
 
-// One worker that joins, waits for tokens, computes none, and joins again. Its thread ends with the process.
+// Runs a worker that joins, waits for tokens without computing any, and joins again. Its thread ends with the process.
 void Work(const std::string& address, int index, Tally* tally) {
   CountingClient client(NewGrpcChiefClient(address), tally);
   WorkerSession::Options options;
@@ -136,7 +136,7 @@ void Work(const std::string& address, int index, Tally* tally) {
       ++tally->open_sessions;
       answered = true;
       status = session.channel()->AwaitToken().status();
-      // The one that has the token keeps it.
+      // A worker that has a token keeps it.
       while (status.ok() && answered) absl::SleepFor(absl::Milliseconds(100));
       if (status.ok()) status = absl::UnavailableError("the chief is gone");
       --tally->open_sessions;
@@ -172,7 +172,7 @@ class ManyWorkers {
     began_ = absl::Now();
     return absl::OkStatus();
   }
-  // Waits until the chief has a stream of every worker; true if that was within the limits.
+  // Waits until the chief has a stream of every worker. Returns true if the limits were met.
   bool AwaitAll(const std::string& what) {
     const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_));
     int joined = 0;
@@ -235,8 +235,8 @@ int Main(int argc, char** argv) {
   command_line.AddFlag("kills", "N", "how often the chief is killed", &kills);
   command_line.AddFlag("absence", "TIME", "how long it is away then", &absence);
   if (const auto code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *code;
-  FLAGS_minloglevel = google::GLOG_ERROR;  // a thousand workers have much to say
-  // Their threads use both to the end of the process.
+  FLAGS_minloglevel = google::GLOG_ERROR;  // a thousand workers log a lot
+  // Not destroyed, because the workers' threads use both until the process ends.
   auto* const many = new ManyWorkers(chief, workers, directory);
   absl::Status status = many->Start();
   if (status.ok()) many->AwaitAll("the first time");

@@ -22,7 +22,7 @@ ExchangeSpec OneWorker(const ModelBenchmarkOptions& options) {
   return spec;
 }
 
-// Contestant 0 against the one of the others with which the ratio is least.
+// Compares contestant 0 with the fastest of the others, the one with the smallest ratio.
 Row AgainstTheBest(const Contest& contest, const std::string& group, const std::string& what, double bar) {
   Row best;
   for (int other = 1; other < contest.size(); ++other) {

@@ -14,17 +14,17 @@ namespace benchmark {
 
 struct ModelBenchmarkOptions {
   std::vector<int64_t> batches = {64, 256};
-  // For each model and batch.
+  // Seconds for each model and batch.
   double seconds = 8;
-  // For logs; exists.
+  // An existing folder for logs.
   std::string directory;
 };
 
-// Forward and backward passes of the models of model_exchange.h on one thread against PyTorch's, in whichever memory
-// format it is faster with.
+// Compares forward and backward passes of the models of model_exchange.h on one thread with PyTorch's, in its faster
+// memory format.
 absl::Status MeasureModels(const ModelBenchmarkOptions& options, const Peers& peers, Report* report);
 
-// The matrix products of the perceptron on one thread against oneDNN's sgemm.
+// Compares the matrix products of the perceptron on one thread with oneDNN's sgemm.
 absl::Status MeasureProducts(const ModelBenchmarkOptions& options, const Peers& peers, Report* report);
 
 }  // namespace benchmark

@@ -1,4 +1,4 @@
-// Time of the built-in layers and models on one thread, next to bare matrix products of the same sizes.
+// Measures the built-in layers and models on one thread, and plain matrix products of the same sizes.
 //   bazel run //tests/benchmark:nn_benchmark -- --benchmark_filter=Model
 // `./lockstep bench --peers --only=models` compares the models with PyTorch's.
 #include <memory>
@@ -52,7 +52,7 @@ void BM_LayerForward(::benchmark::State& state, LayerFactory factory, const std:
   ReportRates(state, layer.multiply_adds(), layer.bytes());
 }
 
-// Gradients of variables and input: twice the forward pass's multiply-adds.
+// The gradients of variables and input take twice the multiply-adds of the forward pass.
 void BM_LayerBackward(::benchmark::State& state, LayerFactory factory, const std::string& config, const Shape& shape) {
   LayerBench layer(factory, config, shape, state.range(0));
   layer.Forward();
@@ -77,7 +77,7 @@ LAYER_BENCHMARK(dropout, MakeDropout, "dropout { rate: 0.5 }", {4096});
 LAYER_BENCHMARK(gelu, MakeActivationLayer, "activation { kind: GELU }", {4096});
 LAYER_BENCHMARK(relu, MakeActivationLayer, "activation { kind: RELU }", {4096});
 
-// What the layers above cannot be faster than: c [m, n] = a [m, k] b [k, n] by itself.
+// Measures a plain matrix product, c [m, n] = a [m, k] b [k, n], an upper bound for the speed of the layers.
 void BM_MatrixProduct(::benchmark::State& state) {
   const int64_t m = state.range(0);
   const int64_t k = state.range(1);

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""Draws what ./lockstep bench has measured as an SVG: plot.py [--parts=PART,...] REPORT.json... PICTURE.svg
+"""Draws the results of ./lockstep bench as an SVG: plot.py [--parts=PART,...] REPORT.json... PICTURE.svg
 
-Several reports, such as that of a run with --peers and that of one without, make one picture. Its parts, from top to
-bottom, as far as the reports have their rows; all when --parts does not choose:
+Several reports, such as one of a run with --peers and one without, make one picture. The parts, from top to bottom,
+are drawn if the reports have their rows, and if --parts names them or is absent:
 
-  rates     examples and steps a second, one panel for each model and batch: one process, workers, lone processes, a
+  rates     examples and steps per second, one panel for each model and batch: one process, workers, lone processes, a
             bare loop; below them the run with PyTorch and TensorFlow (groups training and peers)
-  extras    what hooks, audits and digests leave of the same without them (group training)
+  extras    the speed with hooks, audits and digests, relative to the speed without them (group training)
   models    passes on one thread against PyTorch, products against oneDNN (groups models and products)
   step      a step's time over the size of the model, one panel for each wire (group step)
-  cost      the chief's processor time for each step and worker over the number of workers (group chief_cpu)
-  kernels   the processor's peak, and a copy's bandwidth, as far as kernels reach them (group kernels)
+  cost      the chief's processor time per step and worker over the number of workers (group chief_cpu)
+  kernels   the speed of kernels, relative to the processor's peak and to a copy's bandwidth (group kernels)
 
-Marks and bars are medians, thin lines reach from the least to the greatest turn. Colours are Okabe and Ito's, which
-colour-blind people tell apart.
+Marks and bars are medians; thin lines extend from the minimum to the maximum. The colours are those of Okabe and Ito,
+which colour-blind people can distinguish.
 """
 import argparse
 import json
@@ -23,10 +23,10 @@ import sys
 import matplotlib
 
 matplotlib.use('svg')
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of the format)
+import matplotlib.pyplot as plt  # noqa: E402  (the format must be chosen first)
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
-matplotlib.rcParams['svg.hashsalt'] = 'lockstep'  # ids are a function of what is drawn
+matplotlib.rcParams['svg.hashsalt'] = 'lockstep'  # ids depend only on the content
 matplotlib.rcParams['svg.fonttype'] = 'none'  # text stays text
 matplotlib.rcParams['font.size'] = 8
 matplotlib.rcParams['axes.spines.top'] = False
@@ -37,8 +37,8 @@ BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE, GREY = ('#0072B2', '#56B4E9', '#009
 UNITS = (('GB', 1e9), ('MB', 1e6), ('kB', 1e3), ('B', 1))
 WIDTH = 9.5  # inches
 STEP_HEIGHT = 3.8
-ROW = 0.19  # of a bar, with what lies between two
-PEERS_RUN = ' '  # ends the labels of the run with the peers, in which Lockstep has another bar
+ROW = 0.19  # height of a bar with its gap
+PEERS_RUN = ' '  # suffix of labels in the run with the peers, where Lockstep has a second bar
 LOCKSTEP_BESIDE_PEERS = 'Lockstep, 2 workers' + PEERS_RUN
 
 
@@ -59,7 +59,7 @@ def scaled(side, factor):
 
 
 def whiskers(sides):
-    """Distances of the least and the greatest from the medians."""
+    """Returns the distances of the minima and the maxima from the medians."""
     return [[side['median'] - side['minimum'] for side in sides], [side['maximum'] - side['median'] for side in sides]]
 
 
@@ -77,17 +77,17 @@ def color_of(label):
 
 
 def order_of(label):
-    """The run without peers first."""
+    """Sorts the run without peers first."""
     order = ('Lockstep, one process', 'bare', 'Lockstep, 2 lone', 'Lockstep, ', 'PyTorch DDP', 'TensorFlow', 'PyTorch')
     return label.endswith(PEERS_RUN), [label.startswith(start) for start in order].index(True), label
 
 
 def rates_of(rows):
-    """For each model with its batch: label -> (examples a second, steps of all workers a second)."""
+    """Returns, for each model and batch, label -> (examples per second, steps per second of all workers)."""
     panels = {}
 
     def put(workload, label, side, examples_per_step, steps=True):
-        """`steps`: what `side` counts."""
+        """If `steps`, `side` counts steps; otherwise examples."""
         rate = scaled(side, examples_per_step) if steps else side
         panels.setdefault(workload, {}).setdefault(label, (rate, rate['median'] / examples_per_step))
 
@@ -137,7 +137,7 @@ def draw_rates(figure, panels):
 def draw_panel(rates, labels, axes):
     heights, at = {}, 0
     for label in labels:
-        # What was measured in another run stands apart.
+        # Leaves a gap before the measurements of another run.
         at += 1.7 if label.endswith(PEERS_RUN) and heights and not list(heights)[-1].endswith(PEERS_RUN) else 1
         heights[label] = -at
     for label, (rate, steps) in rates.items():
@@ -166,7 +166,7 @@ def rates_height(panels):
 
 
 def draw_ratios(figure, rows, title, label_of):
-    """A mark for each row's ratio, and a tick where its bar is."""
+    """Draws a mark for each row's ratio, and a tick at its bar."""
     axes = figure.subplots()
     for at, row in enumerate(rows):
         ratio = row['ratio']
@@ -210,7 +210,7 @@ def against(row):
 
 
 def draw_step(figure, rows):
-    """A panel for each wire; a colour for each number of workers, a dash for each contestant."""
+    """Draws a panel for each wire, with a colour for each number of workers and a dash for each contestant."""
     lines, wires, counts, contestants = {}, [], [], ['Lockstep']
     for row in rows:
         size, workers, wire = row['what'].split(', ', 2)
@@ -254,7 +254,7 @@ def draw_step(figure, rows):
 
 
 def draw_cost(figure, rows):
-    """A panel for each size: they differ by orders of magnitude."""
+    """Draws a panel for each size, because the times differ by orders of magnitude."""
     lines = {}
     for row in rows:
         size, workers = row['what'].split(', ')
@@ -281,7 +281,7 @@ def draw_cost(figure, rows):
 
 
 def parts_of(rows):
-    """name -> (data, height in inches, how it is drawn), of what there is to draw."""
+    """Returns name -> (data, height in inches, drawing function) for all parts that have data."""
     rates = rates_of(rows)
     extras = [row for row in rows if is_extra(row)]
     models = [row for row in rows if row['group'] in ('models', 'products')]

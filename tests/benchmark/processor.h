@@ -6,15 +6,15 @@
 namespace lockstep {
 namespace benchmark {
 
-// Processor time of this thread.
+// Returns the processor time of this thread in seconds.
 double ProcessorSeconds();
 
-// Fused multiply-adds per second of one core, each lane counted, in the registers of the current target
-// (kernels/vectors/target.h): no kernel can be faster. Measured for about a millisecond of processor time.
+// Measures the fused multiply-adds per second of one core, counting each lane, in the registers of the current target
+// (kernels/vectors/target.h). This is an upper bound for every kernel. Takes about a millisecond of processor time.
 double MeasurePeak();
 
-// "2 cores, AMD EPYC, AVX2 of 51 GFLOP/s each": the processor, the kernels' target and the best of several peaks, two
-// operations for each multiply-add.
+// Returns text such as "2 cores, AMD EPYC, AVX2 of 51 GFLOP/s each": the processor, the kernels' target, and the best
+// of several measured peaks, counting each multiply-add as two operations.
 std::string MachineText();
 
 }  // namespace benchmark

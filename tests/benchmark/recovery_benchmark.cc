@@ -33,25 +33,25 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(2);
 constexpr int kImages = 2048;
 constexpr int kWorkers = 2;
-// Steps before the disturbance: connections are made and memory is touched.
+// Steps before the disturbance, so that connections are established and memory is touched.
 constexpr int64_t kStepsBefore = 50;
-// Between two questions to the chief.
+// The period at which the chief is polled.
 constexpr auto kPeriod = std::chrono::milliseconds(2);
-// The bars: beyond the lease, and beyond the start of a chief that restores.
+// The bars (maximum times): after the lease, and after the start of a chief that restores.
 constexpr double kWorkerBarSeconds = 0.5;
 constexpr double kChiefBarSeconds = 2;
 
-// When the chief at an address has made a step, as far as asking it tells. Not thread-safe.
+// Observes when the chief at an address commits steps, by polling its status. Not thread-safe.
 class CommitWatch {
  public:
   explicit CommitWatch(std::string address) : address_(std::move(address)) {}
 
-  // Until the run has made `steps` steps and, if it keeps any, has a checkpoint.
+  // Blocks until the run has committed `steps` steps and, if `checkpoint`, has a checkpoint.
   absl::Status AwaitSteps(int64_t steps, bool checkpoint) {
     return LookUntil([=] { return step_ >= steps && (!checkpoint || has_checkpoint_); });
   }
 
-  // The longest time without a commit from now on until the first commit after `end`.
+  // Returns the longest time without a commit, in seconds, from now until the first commit after `end`.
   absl::StatusOr<double> LongestGapUntil(absl::Time end) {
     longest_ = absl::ZeroDuration();
     RETURN_IF_ERROR(LookUntil([this, end] { return last_commit_ >= end; }));
@@ -73,13 +73,13 @@ class CommitWatch {
     if (client_ == nullptr) client_ = NewGrpcChiefClient(address_, ClientOptions());
     const auto status = client_->GetStatus();
     if (!status.ok()) {
-      client_ = nullptr;  // Another one connects at once; this one would wait.
+      client_ = nullptr;  // a new client connects immediately; this one would wait
       return;
     }
     has_checkpoint_ = !status->checkpoint().empty();
     const int64_t step = status->global_step();
     const bool committed = step > step_;
-    step_ = step;  // Less than before: a chief that was started again, and has not made a step.
+    step_ = step;  // lower than before if the chief was restarted
     if (!committed) return;
     const absl::Time now = absl::Now();
     longest_ = std::max(longest_, now - last_commit_);
@@ -100,10 +100,10 @@ class CommitWatch {
   absl::Duration longest_;
 };
 
-// `lockstep run`. Not thread-safe.
+// Runs `lockstep run`. Not thread-safe.
 class SupervisedRun {
  public:
-  // Waits until the chief listens. The logdir is empty.
+  // Starts the run in an empty logdir, and blocks until the chief listens.
   static absl::StatusOr<std::unique_ptr<SupervisedRun>> Start(const RecoveryBenchmarkOptions& options,
                                                               const config::v1::RunSpec& config,
                                                               const std::string& logdir) {
@@ -130,7 +130,7 @@ class SupervisedRun {
     return absl::DeadlineExceededError(absl::StrCat(options.supervisor, " starts no chief"));
   }
 
-  // Stops the processes, which outlive a supervisor that is killed.
+  // Stops the processes, which would survive if the supervisor were killed.
   ~SupervisedRun() {
     if (supervisor_ == nullptr) return;
     kill(supervisor_->pid(), SIGTERM);
@@ -154,7 +154,7 @@ class SupervisedRun {
  private:
   explicit SupervisedRun(std::string chief) : chief_(std::move(chief)) {}
 
-  // Whether this folder of /proc is that of a child of the supervisor that runs the chief's program.
+  // Returns true if this folder of /proc belongs to a child of the supervisor that runs the chief's program.
   bool IsChief(const std::filesystem::path& process) const {
     std::string command;
     std::getline(std::ifstream(process / "cmdline"), command, '\0');
@@ -182,10 +182,10 @@ config::v1::RunSpec RunOf(const RecoveryBenchmarkOptions& options) {
   return config;
 }
 
-// How long the watch continues after a disturbance; as long as it then takes to the next commit.
+// The minimum time to watch after a disturbance; the watch ends with the next commit.
 absl::Duration Watched(const RecoveryBenchmarkOptions& options) { return 2 * options.lease + absl::Seconds(1); }
 
-// SIGKILL or SIGSTOP to one of two workers.
+// Sends SIGKILL or SIGSTOP to one of two workers.
 absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions& options, int signal) {
   ClusterProcesses::Options cluster;
   cluster.programs = options.programs;
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions
   return std::vector<double>{gap};
 }
 
-// Also how long a chief takes to start and to restore such a checkpoint.
+// Also measures how long a chief takes to start and to restore such a checkpoint.
 absl::StatusOr<std::vector<double>> KillChief(const RecoveryBenchmarkOptions& options) {
   ClusterProcesses::Options cluster;
   cluster.programs = options.programs;

@@ -13,18 +13,19 @@ namespace benchmark {
 
 struct RecoveryBenchmarkOptions {
   Programs programs;
-  // `lockstep`, whose command `run` keeps the chief alive.
+  // The program `lockstep`, whose command `run` restarts the chief.
   std::string supervisor;
-  // Exists; checkpoints are written below it.
+  // An existing folder; checkpoints are written below it.
   std::string directory;
-  // Each with processes of its own: a supervisor waits longer before it starts a process again that died a moment ago.
+  // Each repetition starts new processes, because a supervisor waits longer before it restarts a process that has died
+  // recently.
   int repetitions = 5;
-  // Of a worker's token; a whole number of milliseconds.
+  // The lease of a worker's token, a whole number of milliseconds.
   absl::Duration lease = absl::Seconds(1);
 };
 
-// The longest time without a commit when one of two workers is killed (kill -9) or halted (SIGSTOP, as if its machine
-// had gone: no connection breaks), and when the chief is killed, which its supervisor starts again.
+// Measures the longest time without a commit when one of two workers is killed (kill -9) or halted (SIGSTOP, like a
+// lost machine: no connection breaks), and when the chief is killed and its supervisor restarts it.
 absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -9,22 +9,22 @@
 namespace lockstep {
 namespace benchmark {
 
-// Minimum, median and maximum of a non-empty series.
+// Returns minimum, median and maximum of a non-empty series.
 Spread SpreadOf(std::vector<double> series);
 
-// Fills ours, theirs and ratio from two series of one length, measured in turns.
+// Fills ours, theirs and ratio from two series of the same length, measured alternately.
 void Compare(const std::vector<double>& ours, const std::vector<double>& theirs, Row* row);
 
-// The report as a table for people: one line a row, with the verdict of its bar.
+// Returns the report as a text table with one line per row, including whether it meets its bar.
 std::string ReportText(const Report& report);
 
-// As the table of a Markdown page.
+// Returns the report as a Markdown table.
 std::string ReportMarkdown(const Report& report);
 
-// As JSON.
+// Returns the report as JSON.
 std::string ReportJson(const Report& report);
 
-// Whether every row with a bar is within it.
+// Returns true if every row with a bar meets it.
 bool AllBarsMet(const Report& report);
 
 }  // namespace benchmark

@@ -14,9 +14,9 @@ using Wire = StepBenchmarkOptions::Wire;
 
 constexpr int64_t kMlpBytes = 2678824;
 constexpr int64_t kMegabyte = 1000000;
-// A turn of one contestant lasts about this long: long against a wake-up, short against what else the machine does.
+// The duration of a contestant's turn: long compared with a wake-up, short compared with other activity on the machine.
 constexpr double kTurnSeconds = 0.03;
-// The bars of DESIGN: against raw sockets, against raw sockets at 100 MiB, against a bare round trip.
+// The bars (maximum ratios): against raw sockets, against raw sockets at 100 MiB, against a bare round trip.
 constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;

@@ -11,24 +11,26 @@ namespace benchmark {
 namespace {
 
 constexpr double kTurnSeconds = 0.1;
-// One step in fifty has an audited slot: a turn has some, and there are as many turns.
+// With an audited slot in one step of fifty, a turn must be long enough for several of them. The number of turns stays
+// the same.
 constexpr double kAuditTurnSeconds = 0.5;
 constexpr int kImages = 8192;
-// The bars: in process against a bare loop; two workers' examples against one process's, and against those of two lone
-// processes side by side, which is what two processors can give; against the better of the peers.
+// The bars (minimum ratios): in process against a bare loop; the examples of two workers against those of one process,
+// and against those of two independent processes running in parallel, the maximum for two processors; against the
+// better of the peers.
 constexpr double kBareLoopBar = 0.98;
 constexpr double kTwoWorkersBar = 1;
 constexpr double kSoftmaxSideBySideBar64 = 0.45;
 constexpr double kSoftmaxSideBySideBar256 = 0.75;
 constexpr double kMlpSideBySideBar64 = 0.80;
 constexpr double kMlpSideBySideBar256 = 0.95;
-// What a comparison may cost beyond the computing. An audited slot in a hundred has one step in fifty take twice as
-// long.
+// The allowed cost of digests and of audits. With one audited slot in a hundred, one step in fifty takes twice as long.
 constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
-// What hooks may cost that have nothing to do: those that gate each step, and those that only look.
+// The allowed cost of hooks that do nothing, both those that gate each step and those that only look.
 constexpr double kGateBar = 0.97;
-// Steps a second of hooks that change the learning rate, or set a bias, after each step, against those that only gate.
+// Steps per second with hooks that change the learning rate, or set a bias, after each step, against hooks that only
+// gate.
 constexpr double kRateBar = 0.9;
 constexpr double kAssignBar = 0.5;
 constexpr double kSoftmaxPeerBar64 = 8;
@@ -64,7 +66,7 @@ std::vector<Workload> Workloads(const TrainingBenchmarkOptions& options) {
 ExchangeSpec SpecOf(const TrainingBenchmarkOptions& options, int workers) {
   ExchangeSpec spec;
   spec.workers = workers;
-  // As `./lockstep run` starts its workers.
+  // As for workers started by `./lockstep run`.
   spec.share_memory = options.share_memory;
   spec.unix_socket = options.share_memory;
   spec.directory = options.directory;
@@ -121,7 +123,7 @@ absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Work
   return absl::OkStatus();
 }
 
-// What the digests of all gradients take.
+// Measures the cost of digests of all gradients.
 absl::Status MeasureDigests(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec digested = workload.training;
   digested.digests = true;
@@ -137,7 +139,7 @@ absl::Status MeasureDigests(const TrainingBenchmarkOptions& options, const Workl
   return absl::OkStatus();
 }
 
-// What it takes that slots are computed twice and compared.
+// Measures the cost of computing slots twice and comparing them.
 absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec audited = workload.training;
   audited.audit = 0.01;
@@ -152,7 +154,7 @@ absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workloa
   return absl::OkStatus();
 }
 
-// What it takes that a program follows the run.
+// Measures the cost of a program that follows the run.
 absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec looked_at = workload.training, gated = workload.training;
   looked_at.follower = Follower::kLooks;
@@ -172,7 +174,7 @@ absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Wor
   return absl::OkStatus();
 }
 
-// The cost of hooks that change the run at every step.
+// Measures the cost of hooks that change the run at every step.
 absl::Status MeasureChanges(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec gated = workload.training, rates = workload.training, assigns = workload.training;
   gated.follower = Follower::kGates;

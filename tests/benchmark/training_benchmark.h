@@ -13,23 +13,23 @@ namespace lockstep {
 namespace benchmark {
 
 struct TrainingBenchmarkOptions {
-  // Workers in processes of their own share memory with the chief, as they do by default.
+  // If true, worker processes share memory with the chief, which is their default.
   bool share_memory = true;
   // Examples in each worker's part of a step.
   std::vector<int64_t> batches = {64, 256};
-  // Processes.
+  // Numbers of worker processes.
   std::vector<int> workers = {1, 2, 4};
-  // For each model and batch.
+  // Seconds for each model and batch.
   double seconds = 8;
-  // For data and logs; exists.
+  // An existing folder for data and logs.
   std::string directory;
 };
 
-// The perceptron 784-512-512-10 and softmax regression 784-10: in one process against a bare Eigen loop, and examples a
-// second with worker processes against one process.
+// Measures the perceptron 784-512-512-10 and softmax regression 784-10: in one process against a bare Eigen loop, and
+// the examples per second of worker processes against one process.
 absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report);
 
-// The same with two workers against PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer.
+// Does the same with two workers against PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer.
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
 
 }  // namespace benchmark

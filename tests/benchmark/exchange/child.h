@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace benchmark {
 
-// A program that was started with pipes for its input and output; its errors go to a file. It is killed with this, or
-// with the thread that started it. Not thread-safe.
+// A program with pipes for its input and output, and a file for its errors. It is killed by the destructor, and when
+// the thread that started it ends. Not thread-safe.
 class Child {
  public:
   static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& command,
@@ -23,11 +23,11 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // With a newline of its own.
+  // Writes the line and a newline.
   absl::Status Write(const std::string& line);
-  // The next line, without its newline. Errors: DeadlineExceeded; Unavailable when the output has ended.
+  // Returns the next line, without its newline. Errors: DeadlineExceeded; Unavailable if the output has ended.
   absl::StatusOr<std::string> ReadLine(absl::Duration limit);
-  // Kills it, as the destructor does.
+  // Kills the program, as the destructor does.
   void Kill();
 
  private:
@@ -40,10 +40,10 @@ class Child {
   std::string received_;
 };
 
-// The largest resident size of a process so far, bytes; 0 when it is gone.
+// Returns the peak resident size of a process in bytes; 0 if it has ended.
 double PeakBytesOf(pid_t pid);
-// What a process holds now of its own, bytes: private memory, and what it has made to be shared. Memory of others that
-// it maps is theirs. 0 when it is gone.
+// Returns the memory that a process owns now, in bytes: private memory, and shared memory that it has created. Memory
+// of other processes that it maps does not count. Returns 0 if the process has ended.
 double OwnBytesOf(pid_t pid);
 
 }  // namespace benchmark

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Gives layers memory for their gradients, and throws them away.
+// Provides memory for the gradients of layers, and discards them.
 class DiscardingSink : public GradientSink, public GradientWriter {
  public:
   explicit DiscardingSink(const v1::ModelSpec& spec);
@@ -31,20 +31,20 @@ class DiscardingSink : public GradientSink, public GradientWriter {
   std::vector<Tensor> gradients_;
 };
 
-// One layer by itself, on one thread, with made-up variables, inputs and gradients of its output.
+// A single layer on one thread, with synthetic variables, inputs and gradients of its output.
 class LayerBench {
  public:
-  // `config` is the text of a Layer without its name; `shape` is that of one input; without `input_gradient` Backward
-  // computes those of the variables alone, as in a model's first layer.
+  // `config` is the text of a Layer without its name; `shape` is the shape of one input. Without `input_gradient`,
+  // Backward computes only the gradients of the variables, as in a model's first layer.
   LayerBench(LayerFactory factory, const std::string& config, const Shape& shape, int64_t batch,
              bool input_gradient = true);
 
   void Forward();
   void Backward();
 
-  // Of Forward, for the whole batch.
+  // Multiply-adds of Forward for the whole batch.
   double multiply_adds() const { return static_cast<double>(op_->multiply_adds()) * pass_.batch; }
-  // Of the input and the output.
+  // Bytes of the input and the output.
   double bytes() const { return static_cast<double>(input_.bytes().size() + output_.bytes().size()); }
 
  private:

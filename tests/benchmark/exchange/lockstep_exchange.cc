@@ -29,7 +29,7 @@ class LockstepWorker : public ExchangeWorker {
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
     RETURN_IF_ERROR(worker->session_->AwaitTheOthers(worker->compute_));
-    // A stagger from the start would make a slow worker, which may never get a slot for itself.
+    // Not earlier: a stagger from the start would make a slow worker, which may never get a slot for itself.
     worker->stagger_ = stagger;
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
   }
@@ -49,8 +49,8 @@ class LockstepWorker : public ExchangeWorker {
     for (int i = static_cast<int>(gradients_.size()) - 1; i >= 0; --i) {
       Gradient& gradient = gradients_[static_cast<size_t>(i)];
       float* const buffer = session_->channel()->GradientBuffer(i);
-      // A gradient of zeros, and values of zeros: what comes back to lie there needs no writing, as it does not with
-      // the others.
+      // Gradients and values are all zeros. Replies in this buffer are zeros too, so it is cleared only once, and
+      // Lockstep writes no more than the other systems.
       if (gradient.buffers.insert(buffer).second) std::memset(buffer, 0, gradient.bytes);
       RETURN_IF_ERROR(session_->channel()->SendGradient(i));
     }
@@ -58,7 +58,7 @@ class LockstepWorker : public ExchangeWorker {
   }
 
   struct Gradient {
-    std::set<const float*> buffers;  // that have been written
+    std::set<const float*> buffers;  // buffers that have been cleared
     size_t bytes = 0;
   };
 

@@ -28,7 +28,7 @@ class LockstepServer : public ExchangeServer {
   }
   ~LockstepServer() override {
     chief_->ends()->RequestStop();
-    chief_->ends()->Wait().IgnoreError();  // ends the follower's wait
+    chief_->ends()->Wait().IgnoreError();  // wakes the follower
     if (thread_.joinable()) thread_.join();
   }
   std::string address() const override { return server_->address(); }
@@ -37,7 +37,7 @@ class LockstepServer : public ExchangeServer {
   void Follow(Follower follower) {
     if (!chief_->AwaitModel().ok()) return;
     Training* const training = chief_->training();
-    // As HookedSession lets steps through.
+    // Lets steps through as HookedSession does.
     const int64_t ahead = follower == Follower::kLooks ? 64 : 0;
     int64_t allowed = -1;
     for (int64_t step = 0;;) {
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
   ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
   ChiefServer::Options rpc;
   rpc.step_threads = spec.step_threads;
-  // Several may serve at once, each in a process of its own.
+  // Several servers may run at the same time, each in its own process.
   if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief-", getpid());
   ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));
   return std::unique_ptr<ExchangeServer>(
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::uniq
   request.set_incarnation(static_cast<uint64_t>(index) + 1);
   *request.mutable_model() = model;
   *request.mutable_build() = ThisBuildInfo();
-  // Workers that need no chief's leave to compute: the same canary for all.
+  // All workers declare the same canary, so none needs to compute it.
   for (const v1::VariableSpec& variable : model.variables()) {
     if (variable.trainable()) request.add_canary_digest(1);
   }

@@ -16,35 +16,37 @@
 namespace lockstep {
 namespace benchmark {
 
-// A configuration for a chief: SGD, as many slots as workers, no end, no lease that could run out between two turns.
+// Returns a configuration for a chief: SGD, as many slots as workers, no end, and a lease that does not expire between
+// two turns.
 config::v1::RunSpec EndlessRun(int slots);
 
-// Whether a program follows the run, as train::Session does: one whose hooks only look lets it run 64 steps ahead; one
-// whose hooks gate lets each step begin when it has seen the one before, and may change the learning rate or set the
-// variable "logits/bias" of TrainingConfig after each.
+// A program that follows the run, as train::Session does. With hooks that only look (kLooks), the run may be 64 steps
+// ahead. With hooks that gate, each step begins after the program has seen the previous one; the program may also
+// change the learning rate (kChangesRate) or set the variable "logits/bias" of TrainingConfig (kAssigns) after each
+// step.
 enum class Follower { kNone, kLooks, kGates, kChangesRate, kAssigns };
 
-// A chief and its gRPC server.
+// Starts a chief and its gRPC server.
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
                                                               const ExchangeSpec& spec,
                                                               Follower follower = Follower::kNone);
 
-// One worker's session with a chief, which takes the requested number of steps. For one thread.
+// A worker's session with a chief, which computes the requested number of steps. For one thread.
 class LockstepSession {
  public:
-  // Sends reports and gradients of the block.
+  // Sends the reports and gradients of the block.
   using Compute = std::function<absl::Status(const StepChannel::Assignment&)>;
 
-  // `idle`: ChiefClient::StepOptions.
+  // For `idle`, see ChiefClient::StepOptions.
   static absl::StatusOr<std::unique_ptr<LockstepSession>> Open(std::unique_ptr<ChiefClient> client,
                                                                const v1::ModelSpec& model, int index,
                                                                std::function<bool()> idle = nullptr);
 
   StepChannel* channel() { return channel_.get(); }
 
-  // The first worker gets tokens for several slots; it steps alone until there is one for each.
+  // The first worker gets tokens for several slots. It computes steps alone until each worker has one slot.
   absl::Status AwaitTheOthers(const Compute& compute);
-  // The next n steps.
+  // Computes the next n steps.
   absl::Status Step(int n, const Compute& compute);
   // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, and a
   // slow or late worker waits for these slots.
@@ -58,7 +60,7 @@ class LockstepSession {
   StepChannel::Assignment assignment_;
   int64_t target_ = 0;
   v1::HeartbeatRequest heartbeat_;
-  // As every worker: they also keep the connection alive between the turns.
+  // Sent like every worker's; they also keep the connection alive between the turns.
   std::unique_ptr<PeriodicTask> heartbeats_;
 };
 

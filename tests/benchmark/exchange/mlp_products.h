@@ -11,9 +11,9 @@
 namespace lockstep {
 namespace benchmark {
 
-// The matrix products of one step of the perceptron 784-512-512-10, in its order: those of the forward pass, then each
-// layer's for the gradients of its kernel and, but for the first layer, of its input. Owns the matrices. peers/sgemm.py
-// has the same.
+// The matrix products of one step of the perceptron 784-512-512-10, in order: first those of the forward pass, then for
+// each layer those for the gradients of its kernel and, except for the first layer, of its input. Owns the matrices.
+// peers/sgemm.py has the same products.
 class MlpProducts {
  public:
   struct Product {
@@ -32,7 +32,7 @@ class MlpProducts {
   const std::vector<Product>& products() const { return products_; }
 
  private:
-  // Normal numbers; returns where they are.
+  // Allocates a matrix of normal random numbers, and returns its data.
   float* NewMatrix(int64_t rows, int64_t columns);
 
   std::vector<AlignedBuffer> matrices_;

@@ -11,21 +11,22 @@
 namespace lockstep {
 namespace benchmark {
 
-// A model with softmax cross-entropy over 10 classes; peers/models.py has the same.
+// A model with softmax cross-entropy over 10 classes. peers/models.py has the same models.
 struct BenchmarkModel {
   config::v1::ModelConfig config;
   ExampleSpec examples;
 };
 
-// "softmax": 784-10; "mlp": 784-512-512-10 with ReLU; "cnn": 28 x 28 images, two convolutions of 3 x 3 with 32 and 64
-// filters, each with batch norm, ReLU and max pooling, then 128-10. Any other name ends the program.
+// Returns a model by name. "softmax": 784-10; "mlp": 784-512-512-10 with ReLU; "cnn": 28 x 28 images, two convolutions
+// of 3 x 3 with 32 and 64 filters, each with batch norm, ReLU and max pooling, then 128-10. Any other name ends the
+// program.
 BenchmarkModel BenchmarkModelOf(const std::string& name);
 
 // A step is a forward and a backward pass of a model on one thread, with the gradients of all variables and no
-// optimizer; nothing is exchanged.
+// optimizer. Nothing is exchanged.
 Exchange ModelExchange(const std::string& name, int64_t batch);
 
-// A step is the products of one step of the perceptron (mlp_products.h).
+// A step consists of the matrix products of one step of the perceptron (mlp_products.h).
 Exchange ProductExchange(int64_t batch);
 
 }  // namespace benchmark

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kStartLimit = absl::Seconds(90);
 constexpr absl::Duration kStepsLimit = absl::Seconds(60);
 
-// Ports of the loopback address that were free a moment ago.
+// Returns loopback ports that were free a moment ago, separated by commas.
 std::string FreePorts(int count) {
   std::vector<int> sockets;
   std::vector<std::string> ports;
@@ -38,7 +38,7 @@ std::string FreePorts(int count) {
   return absl::StrJoin(ports, ",");
 }
 
-// The ports, as the address, and the parameter server's process where there is one.
+// The ports, used as the address, and the process of the parameter server, if any.
 class PeerServer : public ExchangeServer {
  public:
   explicit PeerServer(std::string ports) : ports_(std::move(ports)) {}
@@ -86,7 +86,7 @@ std::vector<std::string> Command(const Peers& peers, const std::string& script, 
   return Command(peers, script, words);
 }
 
-// A worker by itself.
+// Runs a single worker.
 Exchange Alone(const std::vector<std::string>& command) {
   return {ServeNothing, [command](const ExchangeSpec& spec, const std::string&, int) {
             return PeerWorker::Start(command, spec.directory);

@@ -10,24 +10,24 @@
 namespace lockstep {
 namespace benchmark {
 
-// Where the other systems are found.
+// The locations of the other systems.
 struct Peers {
-  // A Python interpreter that has PyTorch and TensorFlow; oneDNN is the system's.
+  // A Python interpreter with PyTorch and TensorFlow. oneDNN is installed on the system.
   std::string python;
   // The folder tests/benchmark/peers.
   std::string scripts;
 };
 
-// PyTorch DistributedDataParallel over gloo, one process a worker; with one worker, PyTorch alone.
+// PyTorch DistributedDataParallel over gloo, with one process per worker. With one worker, PyTorch alone.
 Exchange DdpExchange(const Peers& peers, const TrainingSpec& training);
 
-// TensorFlow: a parameter server, and workers with SyncReplicasOptimizer.
+// TensorFlow with a parameter server, and workers with SyncReplicasOptimizer.
 Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training);
 
-// What ModelExchange does, in PyTorch; images lie in memory by channels (NCHW), or channels last.
+// The step of ModelExchange in PyTorch. Images are in NCHW format, or in NHWC format if `channels_last`.
 Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, bool channels_last);
 
-// What ProductExchange does, by oneDNN's sgemm.
+// The step of ProductExchange with oneDNN's sgemm.
 Exchange OneDnnExchange(const Peers& peers, int64_t batch);
 
 }  // namespace benchmark

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace benchmark {
 
-// A channel as gRPC makes it, with no limit on the size of messages. Without keepalive: nothing polls between the
-// turns.
+// Returns a gRPC channel without a limit on the size of messages. Without keepalive, because no thread polls between
+// the turns.
 inline std::shared_ptr<grpc::Channel> PlainChannel(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

@@ -27,7 +27,7 @@ constexpr int kReplyTimeoutMs = 120000;
 // The workers of a run finish their steps together. A worker that is later than this needs help.
 constexpr int kHelpAfterMs = 100;
 
-// With `steps` 0 it tells a worker that all workers have finished.
+// If `steps` is 0, all workers have finished.
 struct Command {
   int warm_up = 0;
   int steps = 0;
@@ -128,7 +128,7 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   Exit(absl::OkStatus());
 }
 
-// The threads that this one starts stay there, too.
+// Threads that this one starts later inherit the affinity.
 void StayOnOneProcessor() {
   cpu_set_t processors;
   if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return;
@@ -148,8 +148,8 @@ absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body
   if (*pid < 0) return absl::ResourceExhaustedError("cannot fork");
   if (*pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, spec.name.c_str());  // cut at 15 letters
-    // Only this end stays open, so that the others notice when their peer dies.
+    prctl(PR_SET_NAME, spec.name.c_str());  // truncated to 15 characters
+    // Close all other descriptors, so that the peers detect when one of them dies.
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != ends[1]) close(fd);
     }

@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace benchmark {
 
-// The server and the workers of one exchange, each a forked process that waits, without using the processor, to be told
-// how many steps to do. The process that makes it must not have used gRPC. Not thread-safe.
+// The server and the workers of one exchange. Each is a forked process that sleeps until it receives a number of steps.
+// The process that creates the group must not have used gRPC. Not thread-safe.
 class ProcessGroup {
  public:
   static absl::StatusOr<std::unique_ptr<ProcessGroup>> Start(const Exchange& exchange, const ExchangeSpec& spec);
@@ -23,17 +23,17 @@ class ProcessGroup {
   ~ProcessGroup();
 
   struct Timing {
-    // From the first worker's start to the last one's end, divided by the steps.
+    // The time from the first worker's start to the last worker's end, divided by the steps.
     double seconds_per_step = 0;
-    // Processor time of the server for each step.
+    // Processor time of the server per step.
     double server_cpu_per_step = 0;
-    // Of one worker, the mean.
+    // Processor time of a worker per step, the mean over the workers.
     double worker_cpu_per_step = 0;
-    // The largest resident sizes so far, bytes.
+    // Peak resident sizes so far, in bytes.
     double server_peak = 0;
     double worker_peak = 0;
   };
-  // Every worker does `warm_up` steps and then `steps` that are measured.
+  // Every worker runs `warm_up` steps and then `steps` measured steps.
   absl::StatusOr<Timing> Run(int warm_up, int steps);
 
  private:

@@ -44,7 +44,7 @@ bool WriteAll(int fd, const char* data, size_t n) {
   return true;
 }
 
-// A socket and the address that `text` stands for.
+// Returns a socket, and the address that `text` stands for.
 absl::StatusOr<int> NewSocket(const std::string& text, sockaddr_storage* address, socklen_t* size) {
   std::memset(address, 0, sizeof(*address));
   if (absl::StartsWith(text, "unix:")) {
@@ -87,7 +87,7 @@ class RawServer : public ExchangeServer {
     sockaddr_storage address;
     socklen_t size = 0;
     ASSIGN_OR_RETURN(listener_, NewSocket(address_, &address, &size));
-    if (spec.unix_socket) unlink(address_.c_str() + 5);  // that of a run before
+    if (spec.unix_socket) unlink(address_.c_str() + 5);  // left by an earlier run
     if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(listener_, spec.workers) != 0) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", address_));
     }
@@ -115,7 +115,7 @@ class RawServer : public ExchangeServer {
       for (size_t at = 0; at < bytes_; at += kPieceBytes) {
         const size_t n = std::min(kPieceBytes, bytes_ - at);
         if (!ReadAll(fd, gradients_[index].data() + at, n)) return;
-        // The thread that brings the last gradient of a piece sums it.
+        // The thread that adds the last gradient of a piece sums the piece.
         if (arrived_[at / kPieceBytes].fetch_add(1) + 1 == workers_) {
           arrived_[at / kPieceBytes] = 0;
           Sum(at, n);
@@ -138,7 +138,7 @@ class RawServer : public ExchangeServer {
     for (size_t i = 0; i < n; ++i) values[i] -= sum[i] / divisor * 0.01f;
   }
 
-  // Blocks until every worker's gradient is in.
+  // Blocks until every worker's gradient has arrived.
   void AwaitOthers() {
     if (workers_ == 1) return;
     MutexLock lock(&mutex_);

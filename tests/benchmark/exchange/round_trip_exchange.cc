@@ -20,7 +20,7 @@ grpc::ByteBuffer FewBytes() {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// One stream that sends back what it receives.
+// A stream that sends back every message.
 struct Echo {
   enum class State { kAccepting, kReading, kWriting };
   grpc::GenericServerContext context;
@@ -61,7 +61,7 @@ class RoundTripServer : public ExchangeServer {
     bool ok;
     while (queue_->Next(&tag, &ok)) {
       auto* const echo = static_cast<Echo*>(tag);
-      if (!ok) continue;  // its process is about to end
+      if (!ok) continue;  // the process is about to end
       if (echo->state == Echo::State::kAccepting) Accept();
       if (echo->state == Echo::State::kReading) {
         echo->state = Echo::State::kWriting;

@@ -24,7 +24,7 @@ constexpr size_t kPieceBytes = 256 << 10;
 
 size_t NumPieces(size_t bytes) { return (bytes + kPieceBytes - 1) / kPieceBytes; }
 
-// A message that refers to a piece of `memory`, which outlives it.
+// Returns a message that refers to a piece of `memory`, which must outlive it.
 grpc::ByteBuffer Piece(const AlignedBuffer& memory, size_t piece) {
   const size_t at = piece * kPieceBytes;
   const grpc::Slice slice(memory.data() + at, std::min(kPieceBytes, memory.size() - at), grpc::Slice::STATIC_SLICE);
@@ -47,7 +47,7 @@ void CopyTo(float* to, const grpc::ByteBuffer& message) {
   });
 }
 
-// to[i] += the numbers of a message, which may be cut anywhere.
+// Adds the numbers of a message to `to`. The message may be split anywhere.
 void AddTo(float* to, const grpc::ByteBuffer& message) {
   char cut[sizeof(float)];
   size_t held = 0;
@@ -73,7 +73,7 @@ void AddTo(float* to, const grpc::ByteBuffer& message) {
   });
 }
 
-// A worker's stream, with a queue and a thread of its own.
+// A worker's stream, with its own queue and thread.
 struct Connection {
   enum Tag : intptr_t { kAccepted = 1, kRead, kWritten };
 
@@ -127,9 +127,9 @@ class StreamServer : public ExchangeServer {
 
  private:
   struct PieceState {
-    // Contributions that wait for the last one.
+    // Contributions that wait until the last one arrives.
     std::vector<grpc::ByteBuffer> held;
-    // Steps.
+    // The number of applied steps.
     int64_t num_applied = 0;
   };
 
@@ -137,7 +137,7 @@ class StreamServer : public ExchangeServer {
     void* tag;
     bool ok;
     while (c->queue->Next(&tag, &ok)) {
-      if (!ok) return;  // its process is about to end
+      if (!ok) return;  // the process is about to end
       switch (reinterpret_cast<intptr_t>(tag)) {
         case Connection::kRead:
           OnPiece(c);
@@ -189,7 +189,7 @@ class StreamServer : public ExchangeServer {
     WriteNext(c);
   }
 
-  // The next piece goes out as soon as it is applied and nothing else is under way.
+  // Sends the next piece if it is applied and no other write is pending.
   void WriteNext(Connection* c) {
     size_t piece = 0;
     {
@@ -256,7 +256,7 @@ class StreamWorker : public ExchangeWorker {
     return true;
   }
 
-  // What happened; null when the stream is broken.
+  // Returns the tag of the next event; null if the stream is broken.
   const void* Next() {
     void* tag;
     bool ok = false;

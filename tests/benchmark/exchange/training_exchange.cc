@@ -26,12 +26,12 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// What a worker process does between a token and the gradients, by the same classes.
+// Computes a step like a worker process, from the token to the gradients, with the same classes.
 class TrainingExchangeWorker : public ExchangeWorker {
  public:
   explicit TrainingExchangeWorker(bool digests) : digests_(digests) {}
 
-  // Opens a session by `client`.
+  // Opens a session with `client`.
   absl::Status Start(const config::v1::RunSpec& config, std::unique_ptr<ChiefClient> client, int index) {
     ASSIGN_OR_RETURN(workload_, LoadWorkload(config, {}));
     ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(workload_.model->spec()));
@@ -75,7 +75,7 @@ class TrainingExchangeWorker : public ExchangeWorker {
   std::unique_ptr<LockstepSession> session_;
 };
 
-// A worker with a chief of its own.
+// A worker with a chief in the same process.
 class InProcessWorker : public ExchangeWorker {
  public:
   explicit InProcessWorker(bool digests) : worker_(digests) {}

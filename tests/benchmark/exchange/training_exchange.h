@@ -13,18 +13,18 @@
 namespace lockstep {
 namespace benchmark {
 
-// Training a network with ReLU layers on images of 784 pixels in 10 classes, with plain SGD and softmax cross-entropy.
+// Trains a network with ReLU layers on images of 784 pixels in 10 classes, with plain SGD and softmax cross-entropy.
 struct TrainingSpec {
-  // Units of the hidden layers; none: softmax regression.
+  // Units of the hidden layers. If empty, the model is softmax regression.
   std::vector<int64_t> hidden;
   // Examples in each worker's part of a step.
   int64_t batch = 64;
-  // IDX files, as WriteImages makes them.
+  // IDX files written by WriteImages.
   std::string images;
   std::string labels;
-  // The worker digests every gradient, as it does for tokens that ask for that.
+  // If true, the worker digests every gradient, as for tokens that request digests.
   bool digests = false;
-  // AuditConfig.fraction; nothing is audited when absent.
+  // AuditConfig.fraction. If absent, nothing is audited.
   absl::optional<double> audit;
   Follower follower = Follower::kNone;
 };
@@ -32,22 +32,22 @@ struct TrainingSpec {
 constexpr int64_t kPixels = 784;
 constexpr int64_t kClasses = 10;
 
-// Writes `count` random images and labels, gzipped as MNIST's are, to directory/images and directory/labels.
+// Writes `count` random images and labels, gzipped like those of MNIST, to directory/images and directory/labels.
 void WriteImages(const std::string& directory, int count);
 
-// The run: SGD, no end, no checkpoints.
+// Returns the configuration of the run: SGD, no end, no checkpoints.
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 
-// Every ExchangeSpec::model is left empty by these.
-// The chief with a gRPC server, and workers that compute one slot each.
+// The following exchanges ignore ExchangeSpec::model.
+// A chief with a gRPC server, and workers that compute one slot each.
 Exchange TrainingExchange(const TrainingSpec& spec);
-// Chief and one worker in one process, without a socket.
+// A chief and one worker in one process, without a socket.
 Exchange InProcessExchange(const TrainingSpec& spec);
-// The same arithmetic as a plain loop over Eigen matrices: forward, cross-entropy, backward, SGD. Its batches are ready
-// in memory.
+// The arithmetic of InProcessExchange as a plain loop over Eigen matrices: forward, cross-entropy, backward, SGD. Its
+// batches are prepared in memory.
 Exchange EigenExchange(const TrainingSpec& spec);
 
-// A worker that needs no server.
+// Serves workers that need no server.
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeNothing(const ExchangeSpec& spec);
 
 }  // namespace benchmark

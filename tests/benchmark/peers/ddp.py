@@ -1,4 +1,4 @@
-"""One worker of PyTorch's DistributedDataParallel over gloo; with one worker, PyTorch alone.
+"""A worker of PyTorch's DistributedDataParallel over gloo; with one worker, PyTorch alone.
 
     ddp.py WORKER WORKERS PORT BATCH HIDDEN...
 """

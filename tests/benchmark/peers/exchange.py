@@ -1,4 +1,4 @@
-"""How a peer's worker is driven: a line with a number of steps comes in, "done" goes out after them."""
+"""Drives a peer's worker: reads a number of steps from each input line, runs them, and writes "done"."""
 import os
 import sys
 
@@ -9,7 +9,7 @@ LEARNING_RATE = 0.01
 
 
 def serve(step):
-    """Calls step as often as is asked, until the input ends."""
+    """Calls step as often as each input line requests, until the input ends."""
     def advance(steps):
         for _ in range(steps):
             step()
@@ -17,8 +17,8 @@ def serve(step):
 
 
 def serve_steps(advance):
-    """Answers until the input ends: advance does a number of steps. What libraries print must not reach the pipe: it
-    goes to stderr."""
+    """Calls advance with each number of steps until the input ends. Redirects the libraries' output to stderr, to keep
+    it out of the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     print("done", file=answers, flush=True)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# install.sh FOLDER: a virtual environment with PyTorch and TensorFlow for `lockstep bench --peers`.
+# install.sh FOLDER: creates a virtual environment with PyTorch and TensorFlow for `lockstep bench --peers`.
 #
-# PyPI has PyTorch for Linux with CUDA alone, whose libraries are 2 GB that a processor has no use for. Only the wheel
-# itself and the two small ones that it calls when it is loaded are installed; one library of our own that defines the
-# other libraries' symbols, each as a trap, takes their place.
+# PyPI only has PyTorch for Linux with CUDA, whose libraries take 2 GB that are useless without a GPU. Installs only the
+# wheel itself and the two small ones that it loads. Replaces the other libraries by one library of our own that defines
+# each of their symbols as a trap.
 set -euo pipefail
 
 TORCH=torch==2.15.0
@@ -12,7 +12,7 @@ DEPENDENCIES=(filelock typing-extensions sympy networkx jinja2 fsspec numpy)
 TENSORFLOW=tensorflow-cpu==2.21.0
 readonly venv="$1"
 
-# Puts the trap library where PyTorch looks for CUDA's.
+# Installs the trap library in place of CUDA's libraries.
 replace_cuda() {
   local lib="$1" name
   local -a needed

@@ -1,4 +1,4 @@
-"""A forward and a backward pass of one model in PyTorch on one thread: gradients of all variables, no optimizer.
+"""Runs forward and backward passes of a model in PyTorch on one thread: gradients of all variables, no optimizer.
 
     models.py softmax|mlp|cnn BATCH nchw|nhwc
 """

@@ -1,8 +1,8 @@
-"""The matrix products of one step of the perceptron 784-512-512-10 by oneDNN's sgemm on one thread.
+"""Runs the matrix products of one step of the perceptron 784-512-512-10 with oneDNN's sgemm on one thread.
 
     sgemm.py BATCH
 
-Those of mlp_products.cc, in its order. Needs Debian's libdnnl2.
+The products and their order are those of mlp_products.cc. Needs Debian's libdnnl2.
 """
 import ctypes
 import os
@@ -18,7 +18,7 @@ UNITS = (784, 512, 512, 10)
 
 
 def products(batch, random):
-    """(a, a is stored transposed, b, b is stored transposed, c); all arrays row-major."""
+    """Returns (a, whether a is stored transposed, b, whether b is stored transposed, c); all arrays are row-major."""
     def matrix(rows, columns):
         return random.standard_normal((rows, columns), np.float32)
 
@@ -36,7 +36,7 @@ def products(batch, random):
 
 
 def call(sgemm, a, a_transposed, b, b_transposed, c):
-    """The arguments of a call; ctypes has converted them."""
+    """Returns the arguments of a call, converted by ctypes."""
     inner = a.shape[0] if a_transposed else a.shape[1]
     size, number, pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
     flag = {False: ctypes.c_char(b"N"), True: ctypes.c_char(b"T")}

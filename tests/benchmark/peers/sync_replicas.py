@@ -1,9 +1,9 @@
-"""One task of TensorFlow's parameter server with SyncReplicasOptimizer, by tf.compat.v1.
+"""A task of TensorFlow's parameter server training with SyncReplicasOptimizer, using tf.compat.v1.
 
     sync_replicas.py ps 0 PORT,PORT,... 0
     sync_replicas.py worker WORKER PORT,PORT,... BATCH HIDDEN...
 
-The first port is the parameter server's, the others the workers'.
+The first port belongs to the parameter server, the others to the workers.
 """
 import os
 import sys
@@ -47,8 +47,9 @@ def work(server, cluster, worker, batch, hidden):
         run = session._tf_sess().make_callable(train)  # returns the token's global step
         step, end = run(), 0
 
-        # To a global step, as StopAtStepHook counts: of two contributions one may come too late and be dropped, and
-        # workers that each did so many would in the end wait for tokens that nobody earns any more.
+        # Steps count up to a global step, as in StopAtStepHook. One of two contributions may arrive too late and be
+        # dropped, so if each worker counted its own steps, workers would finally wait for tokens that no other worker
+        # produces.
         def advance(steps):
             nonlocal step, end
             end += steps
