@@ -1,5 +1,5 @@
-// Situations from public bug reports: data and weights as people have them. Each folder of data/ is one, with a
-// configuration that `check` and `local` either take or refuse with the same words and the same exit code.
+// Situations from public bug reports, with data and weights as users have them. Each folder of data/ is one case, with
+// a configuration that `check` and `local` either accept, or reject with the same message and exit code.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ constexpr int kRefused = 2;
 struct Case {
   const char* name;
   int exit_code;
-  // A part of what `check` prints, or of the error.
+  // A part of the output of `check`, or of the error.
   const char* says;
   const char* config = "c.textproto";
 };
@@ -88,7 +88,7 @@ const Case kCases[] = {
      "the example has no feature \"x\"; it is no tf.train.Example, perhaps a SequenceExample"},
 };
 
-// A copy of a case's folder, in which commands may write.
+// A writable copy of a case's folder.
 class DataCases : public ::testing::TestWithParam<Case> {
  protected:
   struct Result {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A real cluster in containers: a chief and three workers on a private network, of which one worker is killed, one loses
-# its network and the chief is killed, then gets another logdir, and all are stopped and started again, in mid-run. The
-# final checkpoint has to be that of one process without a socket, bit for bit. The last line is
-# "N passed, N failed". Everything made here is removed again.
-# Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image, whatever the host is
+# Runs a real cluster in containers: a chief and three workers on a private network. During the run, one worker is
+# killed, one loses its network, the chief is killed and then gets another logdir, and all are stopped and started
+# again. The final checkpoint must be identical to that of one process without a socket. The last line is "N passed, N
+# failed". Everything that the test creates is removed.
+# Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image on every host
 set -euo pipefail
 
 root="$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")"
@@ -45,7 +45,7 @@ trap 'exit 143' INT TERM
 
 say() { printf '%4ds %s\n' "${SECONDS}" "$*"; }
 
-# An obstacle that no check can pass ends the test.
+# give_up TEXT: ends the test, because no check can pass.
 give_up() {
   say "FAILED: $*"
   compose logs --no-color --tail=30 2>/dev/null | cut -c1-300 || true
@@ -53,7 +53,7 @@ give_up() {
   exit 1
 }
 
-# check WHAT COMMAND...: one test.
+# check WHAT COMMAND...: runs one test.
 check() {
   local what="$1"
   shift
@@ -66,7 +66,7 @@ check() {
   fi
 }
 
-# wait_for SECONDS COMMAND...: asks five times a second until it is true.
+# wait_for SECONDS COMMAND...: retries five times a second until the command succeeds.
 wait_for() {
   local end=$((SECONDS + $1))
   shift
@@ -79,7 +79,7 @@ wait_for() {
 build_image() {
   local -a build=(docker build --network=host -q -t "${LOCKSTEP_IMAGE}")
   if [[ "${1:-}" != --full ]] && grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
-    # The host's own binaries fit the image.
+    # The host's own binaries run in the image.
     prebuilt=1
     ./lockstep build
     mkdir -p "${work}/context/tools"
@@ -100,7 +100,7 @@ container() { compose ps -q "$1" | sed -n "${2:-1}p"; }
 state() { docker inspect --format "{{$2}}" "$1"; }
 status() { timeout 10 docker exec "${chief}" lockstep status --master=grpc://localhost:2222 --json 2>/dev/null; }
 
-# The global step; -1 while the chief does not answer.
+# Prints the global step; -1 while the chief does not answer.
 step() {
   local answer
   answer="$(status | tr -d ' \n' | grep -oE '"global_step":"?[0-9]+' | grep -oE '[0-9]+$')" || true
@@ -115,7 +115,8 @@ all_have_exited() {
   for id in "$@"; do has_state "${id}" exited || return 1; done
 }
 
-# Kills like a crash: where we may, from outside Docker, so that its restart policy acts; else docker starts it again.
+# Kills the container's process from outside Docker if permitted, so that the restart policy acts. Otherwise Docker
+# kills and restarts the container.
 crash() {
   if [[ "$(id -u)" == 0 ]] && kill -9 "$(state "$1" .State.Pid)" 2>/dev/null; then
     return
@@ -123,7 +124,7 @@ crash() {
   docker kill "$1" >/dev/null
   docker start "$1" >/dev/null
 }
-# Reads all: under pipefail it would be an error if the log's writer found its pipe closed.
+# Reads the whole log: under pipefail, closing the pipe early would be an error.
 restored() { docker logs "${chief}" 2>&1 | grep "restored step $1 " >/dev/null; }
 was_restarted() { [[ "$(state "$1" .State.StartedAt)" != "$2" ]] && has_state "$1" running; }
 
@@ -146,7 +147,7 @@ docker run -d --name "${project}-alone" --network=none -v "${LOCKSTEP_CONFIG}:/r
 compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
 chief="$(container chief)"
 workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
-# However fast this machine is, the run lasts as long as what is done to it.
+# Slows the workers down, so that the run outlasts the disturbances on a fast machine.
 docker update --cpus 0.1 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
@@ -173,8 +174,8 @@ check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}"
 
 check "all three workers are members again" wait_for 60 has_three_workers
 
-# A chief with another logdir, in which there is no run: its restart policy starts it again and again, and the workers,
-# which live on, do not let it train.
+# Starts a chief with another logdir that has no run. Its restart policy restarts it repeatedly, and the running workers
+# do not let it train.
 other_chief() {
   printf 'services:\n  chief:\n    command: [chief, /config/run.textproto, "--listen=0.0.0.0:2222", %s]\n' "$1" >"${work}/other.yml"
   compose -f "${work}/other.yml" up -d --no-build --no-deps chief >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
@@ -194,7 +195,7 @@ run="$(run_id)"
 before="$(for id in "${workers[@]}"; do restarts "${id}"; done)"
 other_chief '"--logdir=/tmp/empty"'
 check "a chief that finds no run ends, and is started again" wait_for 60 has_restarted "${chief}" 3
-# While it runs it has none.
+# A running container has no exit code.
 check "with exit code 2" wait_for 30 ended_with "${chief}" 2
 check "it names the run of its workers, ${run:-none}" says "${chief}" "has served run ${run} up to step"
 check "it has trained nothing" [ "$(docker logs "${chief}" 2>&1 | grep -c 'saved ')" == 0 ]
@@ -210,7 +211,7 @@ own_chief
 check "and back" wait_for 90 step_is_at_least $((now + 20))
 check "all three workers are members of it" wait_for 60 has_three_workers
 
-# The workers are stopped first, then the chief.
+# Docker stops the workers first, then the chief.
 now="$(step)"
 compose stop >/dev/null 2>&1
 check "the stopped chief ends with 143" [ "$(state "${chief}" .State.ExitCode)" == 143 ]
@@ -237,8 +238,8 @@ alone=""
 say "cluster ${cluster:-none}, one process ${alone:-none}"
 check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
 
-# A program of one's own, as it is built here: its chief, which computes as well, and two workers, one of which is killed
-# and started again.
+# Runs a user's program, built on this host: its chief, which also computes, and two workers, one of which is killed and
+# restarted.
 run_program() {
   local name="$1"
   shift

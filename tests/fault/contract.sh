@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Real processes that compute something else than their run: a worker that is refused, one that the audit finds, and a
-# chief whose logdir is of another arithmetic.
-# Usage: contract.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, WORKER being erring_worker, and a run's configuration)
+# Tests real processes that compute different results than their run: a worker that is refused, one that an audit
+# detects, and a chief whose logdir has another arithmetic version.
+# Usage: contract.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, WORKER being erring_worker, and a run's
+# configuration)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"

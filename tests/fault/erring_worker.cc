@@ -1,5 +1,5 @@
-// A worker with a model of its own, "perceptron", which errs as $ERRING_WORKER says: "last_bit" in every slot,
-// "activation" by another formula of which its parts say nothing, a path: in every slot once there is such a file.
+// A worker with its own model, "perceptron", which computes wrong results as $ERRING_WORKER says. "last_bit": in every
+// slot. "activation": with another formula that its parts do not reveal. A path: in every slot once the file exists.
 #include <unistd.h>
 
 #include <cstdlib>

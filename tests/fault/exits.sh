@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How real processes wait, fail and end: exit codes and what they say.
+# Tests how real processes wait, fail and end: exit codes and messages.
 # Usage: exits.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and a run's configuration)
 set -uo pipefail
 
@@ -7,7 +7,7 @@ readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
 
-# start_chief LOG FLAGS...: on a port that it writes to ${WORK}/port; sets PID and MASTER.
+# start_chief LOG FLAGS...: starts a chief that writes its port to ${WORK}/port; sets PID and MASTER.
 start_chief() {
   rm -f "${WORK}/port"
   start "$1" "${CHIEF}" "${CONFIG}" --listen=127.0.0.1:0 --port_file="${WORK}/port" "${@:2}"
@@ -62,7 +62,7 @@ kill -CONT "${PID}"
 ends "one stop that comes as three signals" 143 "${PID}"
 expect_said "it is not a signal that ends it" "chief: terminating; Ctrl-C once more ends at once" "${WORK}/chief.log"
 
-# The newest one is damaged: the previous one is restored.
+# The newest checkpoint is damaged: the previous one is restored.
 cp -r "${logdir}" "${WORK}/damaged"
 printf 'X' | dd of="${WORK}/damaged/model.ckpt-${saved}.data-00000-of-00001" bs=1 seek=1000 conv=notrunc status=none
 truncate -s -1 "$(find "${WORK}/damaged" -name '*.index' ! -name "model.ckpt-${saved}.index" | sort -V | tail -n 1)"
@@ -73,7 +73,7 @@ expect_said "an older one is restored" "restored step" "${WORK}/damaged.log"
 kill -TERM "${PID}"
 ends "a chief that restored" 143 "${PID}"
 
-# A worker that goes in the middle of a step leaves one that can be saved.
+# After a worker leaves in the middle of a step, the last step can be saved.
 for round in 1 2 3; do
   log="${WORK}/round${round}.log"
   start_chief "${log}" --logdir="${logdir}" --steps=1000000
@@ -94,7 +94,7 @@ for round in 1 2 3; do
 done
 
 echo "cannot see"
-# A link to itself cannot be opened, and is not absent: nothing begins again, nothing is removed.
+# A symbolic link to itself cannot be opened, but is not absent: no run begins again, and no file is removed.
 cp -r "${logdir}" "${WORK}/unseen"
 for file in generation lockstep.textproto checkpoint "model.ckpt-${saved}.index"; do
   mv "${WORK}/unseen/${file}" "${WORK}/aside"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tests of real processes: a folder for their files, their end, and what was expected of them. Sets WORK, pids (those to
-# be ended) and failures.
+# Sourced by tests of real processes. Creates a folder for their files, kills the processes at exit, and checks
+# expectations. Sets WORK, pids (the processes to kill) and failures.
 WORK="$(mktemp -d)"
 readonly WORK
 pids=()
@@ -27,14 +27,14 @@ start() {
   pids+=("${PID}")
 }
 
-# ends WHAT CODE PID
+# ends WHAT CODE PID: waits for the process and expects its exit code.
 ends() {
   local code=0
   wait "$3" || code=$?
   expect "$1" "$2" "${code}"
 }
 
-# expect_said WHAT TEXT LOG
+# expect_said WHAT TEXT LOG: expects the text in the log.
 expect_said() {
   grep -qF -- "$2" "$3" && return
   printf 'FAILED: %s\n  expected: %s\n  in the log:\n' "$1" "$2"
@@ -42,7 +42,7 @@ expect_said() {
   failures=$((failures + 1))
 }
 
-# await_said TEXT LOG PROCESS: until the log has the text, or the process has ended.
+# await_said TEXT LOG PROCESS: waits until the log has the text, or the process has ended.
 await_said() {
   until grep -qF -- "$1" "$2"; do
     kill -0 "$3" 2>/dev/null || break

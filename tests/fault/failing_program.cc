@@ -1,4 +1,4 @@
-// A program whose chief fails as --fail says, once the global step is 20 and there is a file --when, in one of the
+// A program whose chief fails as --fail says, once the global step is 20 and the file --when exists, in one of the
 // loops of the library. Workers, parameter servers and evaluators do not fail.
 //   --loop: session, supervisor, monitored, slim, graph_actions
 //   --fail: body, exception: the loop itself; hook, hook_exception, begin, end: a hook or a monitor; thread; service: a
@@ -48,11 +48,11 @@ struct Flags {
   std::string loop = "supervisor";
   std::string fail = "none";
   std::string when;
-  // A worker waits this long for a chief that has gone; 0: the default.
+  // The time that a worker waits for a missing chief; 0 for the default.
   int64_t wait_seconds = 0;
 };
 
-// Its loss is not a number once `diverges` says so.
+// A model whose loss is not a number once `diverges` is true.
 class DivergingModel : public Model {
  public:
   DivergingModel(std::unique_ptr<Model> model, std::function<bool(int64_t step)> diverges)
@@ -92,7 +92,7 @@ class DivergingModel : public Model {
   const std::function<bool(int64_t step)> diverges_;
 };
 
-// Has no room for so many of the next checkpoints.
+// Fails the number of next checkpoints that FillFor sets, like a full disk.
 class FullDisk : public ForwardingFileSystem {
  public:
   FullDisk() : ForwardingFileSystem(FileSystem::Real()) {}
@@ -195,7 +195,7 @@ class FailingProgram {
     return v1::Summary();
   }
 
-  // After a run of the loop. `coordinator` is null where the loop has none.
+  // Called after a run of the loop. `coordinator` is null for loops without one.
   absl::Status AfterRun(int64_t step, Coordinator* coordinator) {
     if (failed_ || !IsDue(step)) return absl::OkStatus();
     failed_ = true;

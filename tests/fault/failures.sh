@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What becomes of a run when its chief's program fails: the table "Failures" of docs/library.md, with a chief, two workers, a
-# parameter server and an evaluator, which are real processes. After a failure the others wait; a chief that does not fail
-# continues the run, and all end well.
+# Tests what happens to a run when its chief's program fails (the table "Failures" of docs/library.md), with real
+# processes: a chief, two workers, a parameter server and an evaluator. After a failure the others wait; then a chief
+# that does not fail continues the run, and all processes succeed.
 # Usage: failures.sh PROGRAM PAGE   (failing_program, docs/library.md)
 set -uo pipefail
 
@@ -9,7 +9,7 @@ readonly PROGRAM="$1" PAGE="$2"
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
 
-# start NAME FLAGS...: sets PID. Its log is ${dir}/NAME.log, its chief that of ${dir}.
+# start NAME FLAGS...: starts a process of the run in ${dir} that logs to ${dir}/NAME.log; sets PID.
 start() {
   "${PROGRAM}" --loop="${loop}" --logdir="${dir}/run" "${@:2}" >>"${dir}/$1.log" 2>&1 &
   PID=$!
@@ -28,7 +28,7 @@ start_workers() {
   done
 }
 
-# ends WHAT CODE PID
+# ends WHAT CODE PID: waits for the process and expects its exit code.
 ends() {
   local code=0
   wait "$3" || code=$?
@@ -38,7 +38,7 @@ ends() {
 saved_step() { sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${dir}/run/checkpoint" 2>/dev/null; }
 expect_alive() { expect "${loop} ${fail}: $1 waits" alive "$(kill -0 "$2" 2>/dev/null && echo alive)"; }
 
-# begin LOOP FAIL: starts all processes, and lets the chief fail; sets dir, chief, workers, ps and evaluator.
+# begin LOOP FAIL: starts all processes and makes the chief fail; sets dir, chief, workers, ps and evaluator.
 begin() {
   local k
   loop="$1" fail="$2" dir="${WORK}/$1-$2"
@@ -57,14 +57,14 @@ begin() {
   touch "${dir}/when"
 }
 
-# expect_interrupted: the record has no end of the run, and the last step is saved.
+# expect_interrupted: the record has no end of the run. Sets saved to the newest saved step.
 expect_interrupted() {
   local record="${dir}/run/lockstep.textproto"
   [[ ! -e "${record}" ]] || expect "${loop} ${fail}: no end is on record" "" "$(grep -E '^(finished|end)\b' "${record}")"
   saved="$(saved_step)"
 }
 
-# succeed: a chief that does not fail continues the run, and all end well, 50 steps later.
+# succeed: a chief that does not fail continues the run for 50 steps, and all processes succeed.
 succeed() {
   local k last=$((${saved:-0} + 50))
   start_chief successor --steps="${last}"
@@ -76,7 +76,7 @@ succeed() {
   expect "${loop} ${fail}: the end is on record" 1 "$(grep -c '^finished: true' "${dir}/run/lockstep.textproto")"
 }
 
-# fails LOOP FAIL CODE TEXT LAST_STEP: the last two as the table has them.
+# fails LOOP FAIL CODE TEXT LAST_STEP: tests one failure; CODE and LAST_STEP are cells of the table.
 fails() {
   local k
   begin "$1" "$2"
@@ -100,7 +100,7 @@ stop_chief() {
   kill -TERM "${chief}"
 }
 
-# diverges LOOP: the loss of a step is not finite. The workers know that no successor would help.
+# diverges LOOP: the loss of a step is not finite. The workers end, because no successor would help.
 diverges() {
   local k
   begin "$1" nan
@@ -113,7 +113,7 @@ diverges() {
     expect_said "${loop} nan: ${k} says so" "the loss of step $((${saved:-0} + 1)) is not finite" "${dir}/${k}.log"
   done
   expect_alive "the evaluator" "${evaluator}"
-  # It has learned of the failure, or waits like the others.
+  # The parameter server has either learned of the failure or waits like the others.
   if ! kill -0 "${ps}" 2>/dev/null; then
     ends "the parameter server" 1 "${ps}"
     ps=""
@@ -138,7 +138,7 @@ gives_up() {
   done
 }
 
-# in_background COMMAND...: two at a time.
+# in_background COMMAND...: runs at most two commands at a time.
 jobs=()
 in_background() {
   if ((${#jobs[@]} >= 2)); then
@@ -154,10 +154,10 @@ in_background() {
   jobs+=("$!")
 }
 
-# cell NAME COLUMN: of the row in the page's table; 3 is the exit code, 4 the last step.
+# cell NAME COLUMN: prints a cell of the row NAME in the page's table. Column 3 is the exit code, 4 the last step.
 cell() { awk -F' *[|] *' -v name="$1" -v column="$2" '$2 == name { print $(column + 1); exit }' "${PAGE}"; }
 
-# What fails, the loops in which it can, its row in the page, and what the chief says.
+# Columns: the failure, the loops in which it can occur, its row in the page, the chief's message.
 while IFS='|' read -r what loops row text; do
   code="$(cell "${row}" 3)" last="$(cell "${row}" 4)"
   expect "the page has a row for ${what}" yes "${code:+yes}"

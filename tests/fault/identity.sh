@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A run and its id in real processes: what a chief with the wrong logdir does when workers of the run come back.
-# Usage: identity.sh CHIEF WORKER LOCKSTEP PROGRAM CONFIG   (the binaries, a program that trains, and a run's configuration)
+# Tests the id of a run with real processes: a chief with the wrong logdir when workers of the run return.
+# Usage: identity.sh CHIEF WORKER LOCKSTEP PROGRAM CONFIG   (the binaries, a program that trains, and a run's
+# configuration)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" PROGRAM="$4" CONFIG="$5"
@@ -10,7 +11,7 @@ source "$(dirname "$0")/expectations.sh"
 readonly ADDRESS="${WORK}/address"
 STEPS=0
 
-# start_chief LOG LOGDIR FLAGS...: returns when it listens or has ended; sets PID.
+# start_chief LOG LOGDIR FLAGS...: returns when the chief listens or has ended; sets PID.
 start_chief() {
   : >"$1"
   start "$1" "${CHIEF}" "${CONFIG}" --listen=127.0.0.1:0 --address_file="${ADDRESS}" --steps=1000000 --logdir="$2" "${@:3}"
@@ -18,7 +19,7 @@ start_chief() {
 }
 start_worker() { start "$1" "${WORKER}" --master="file:${ADDRESS}" --name="$2"; }
 
-# await_step N: until the run is beyond step N; sets STEPS.
+# await_step N: waits until the run is beyond step N; sets STEPS.
 await_step() {
   STEPS=-1
   while ((STEPS <= $1)); do
@@ -120,7 +121,7 @@ await_said "step 20000:" "${WORK}/program.log" "${chief}"
 for worker in 1 2; do await_said "session" "${WORK}/program${worker}.log" "${workers[worker]}"; done
 kill -KILL "${chief}"
 wait "${chief}"
-# It computes as well, and has begun before the workers find it.
+# The program's chief also computes, so it begins before the workers find it.
 program_chief "${WORK}/program.log" "${WORK}/q"
 ends "it ends, too" 2 "${PID}"
 expect_said "it says why" "has served run $(run_of "${WORK}/p") up to step" "${WORK}/program.log"

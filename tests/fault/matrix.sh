@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The fault matrix: trains one run under every disturbance, with real processes on loopback, and compares the digests
-# of the final checkpoints with the one that CONFIG's .digests file has for these flags. Prints a table; exits 1 when a
+# The fault matrix: trains one run under every disturbance, with real processes on loopback, and compares the digests of
+# the final checkpoints with the digest in CONFIG's .digests file for these flags. Prints a table. Exits with 1 if a
 # digest differs.
-# Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG [FLAG...]   (the binaries, the run's configuration, flags that change it)
+# Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG [FLAG...]   (the binaries, a run's configuration, flags to change it)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4"
@@ -24,7 +24,7 @@ end_all() {
 trap 'end_all; rm -rf "${WORK}"' EXIT
 trap 'exit 143' TERM INT
 
-# start_chief [flags]: in ${logdir}, on the port of the chief before it.
+# start_chief [flags]: starts a chief in ${logdir}, on the port of the previous chief.
 start_chief() {
   rm -f "${WORK}/port"
   "${CHIEF}" "${CONFIG}" "${FLAGS[@]}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$@" \
@@ -47,7 +47,7 @@ global_step() {
     sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p'
 }
 
-# Returns when the global step has reached $1, or 1 when the chief has ended before.
+# wait_for_step STEP: waits until the global step has reached STEP. Returns 1 if the chief ends first.
 wait_for_step() {
   local step
   while kill -0 "${chief_pid}" 2>/dev/null; do
@@ -57,14 +57,14 @@ wait_for_step() {
   return 1
 }
 
-# A disturbance that found nothing to disturb is a failure of this test, not a success of the run.
+# must_reach STEP: fails the test if the run ends before the disturbance.
 must_reach() {
   wait_for_step "$1" && return
   echo "the run ended before step $1 could be disturbed"
   exit 1
 }
 
-# The processes of the workers that have a token.
+# Prints the processes of the workers that have a token.
 busy_workers() {
   "${LOCKSTEP}" status --master="grpc://127.0.0.1:${port}" --json 2>/dev/null | awk -F'"' '
     $2 == "name" { split($4, part, "[-@]"); pid = part[2] }
@@ -106,14 +106,14 @@ worker_frozen() {
   start_worker
   must_reach 30
   kill -STOP "${worker_pids[0]}"
-  # The other one gets there only when the lease (1 s) of the frozen one is over.
+  # The other worker can only reach this step after the lease (1 s) of the frozen worker.
   must_reach 60
   kill -CONT "${worker_pids[0]}"
   wait "${chief_pid}"
 }
 
-# More workers than slots and backups need: the others wait, some for their startup delay too, until those that compute
-# are killed, or all frozen at once. Others join in the middle of a step.
+# Starts more workers than slots and backups need. The others wait, some of them also for their startup delay, until the
+# computing workers are killed, or all frozen at the same time. New workers join in the middle of a step.
 spare_workers() {
   local step pid i
   local -a frozen
@@ -124,7 +124,7 @@ spare_workers() {
   for step in 20 40 60 80 100 120 140 160 180; do
     must_reach "${step}"
     if ((step % 40 == 0)); then
-      # Between two steps nobody has a token: asked again, a few times.
+      # Between two steps no worker has a token, so ask several times.
       frozen=()
       for _ in 1 2 3 4 5 6 7 8; do
         [[ ${#frozen[@]} -gt 0 ]] || mapfile -t frozen < <(busy_workers)
@@ -144,7 +144,7 @@ spare_workers() {
       start_worker
     done
   done
-  # Those that start when the run is over are notified.
+  # Workers that start after the end of the run are notified.
   for pid in "${worker_pids[@]}"; do
     wait "${pid}" || { echo "a worker that was not killed ended with $?"; return 1; }
   done
@@ -185,7 +185,7 @@ chief_terminated() {
   wait "${chief_pid}"
 }
 
-# The digest for these flags; empty where none is on record.
+# Prints the recorded digest for these flags; nothing if there is none.
 digest_on_record() {
   local digest flags
   while read -r digest flags; do
@@ -193,7 +193,7 @@ digest_on_record() {
   done <"${CONFIG%.textproto}.digests"
 }
 
-# The kernels' targets that this processor has.
+# Prints the kernel targets that this processor supports.
 available_targets() {
   local target
   for target in avx2 avx512 neon; do
@@ -206,7 +206,8 @@ on_target() {  # target, command...
   "${@:2}"
 }
 
-# Two workers for each target, and a chief with the first one; one of the workers of each is killed on the way.
+# Runs two workers for each target, and a chief with the first target. One of the workers of each target is killed
+# during the run.
 mixed_targets() {
   local target i
   on_target "${targets[0]}" start_chief
@@ -228,7 +229,7 @@ readonly targets
 ((${#targets[@]} > 0)) || { echo "LOCKSTEP_TARGET names none that this processor has"; exit 1; }
 reference="$(digest_on_record)"
 against="the digest on record"
-[[ -n "${reference}" ]] || against="the first" # With these flags there is none.
+[[ -n "${reference}" ]] || against="the first" # no recorded digest
 readonly against
 scenarios=0
 scenario() {  # title, command...

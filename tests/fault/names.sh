@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# How real processes find a chief by its host's name: names that gRPC takes for a scheme, a chief that comes back at another
-# address, a name that does not exist, and the end of a run that a late process learns by name.
-# Usage: names.sh CHIEF WORKER LOCKSTEP SLIM_TRAIN CONFIG DATA   (the binaries, a run's configuration, a folder of examples)
-# Needs a mount namespace, for its own /etc/hosts: what cannot make one skips all.
+# Tests how real processes find a chief by its host name: names that gRPC would take for a scheme, a chief that returns
+# at another address, a name that does not exist, and a late process that finds the ended run by name.
+# Usage: names.sh CHIEF WORKER LOCKSTEP SLIM_TRAIN CONFIG DATA   (the binaries, a run's configuration, a folder of
+# examples)
+# Needs a mount namespace for its own /etc/hosts; skips everything if it cannot create one.
 set -uo pipefail
 
 if [[ "${NAMES_INSIDE:-}" != 1 ]]; then
@@ -20,10 +21,10 @@ readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" SLIM_TRAIN="$4" CONFIG="$5" DATA="
 source "$(dirname "$0")/expectations.sh"
 
 readonly HOSTS="${WORK}/hosts"
-# hosts LINE...: what /etc/hosts says from now on.
+# hosts LINE...: replaces the contents of /etc/hosts.
 hosts() { printf '%s\n' "127.0.0.1 localhost" "$@" >"${HOSTS}"; }
 hosts
-# No name service is asked.
+# No name service is queried.
 echo "hosts: files" >"${WORK}/nsswitch.conf"
 if ! mount --bind "${HOSTS}" /etc/hosts || ! mount --bind "${WORK}/nsswitch.conf" /etc/nsswitch.conf; then
   echo "skipped: /etc/hosts cannot be replaced"
@@ -69,19 +70,19 @@ start "${WORK}/worker.log" "${WORKER}" --master="grpc://chief.test:${PORT}"
 worker="${PID}"
 await_said "saved ${WORK}/moved/model.ckpt-20" "${WORK}/first.log" "${chief}"
 kill -KILL "${chief}"
-sleep 3 # until the worker's pauses are as long as they get
+sleep 3 # until the worker's retry delay has reached its maximum
 hosts "127.0.0.3 chief.test"
 start_chief "${WORK}/second.log" "127.0.0.3:${PORT}" --logdir="${WORK}/moved" --steps=1000000
 moved="$(now_ms)"
 await_said "opened session" "${WORK}/second.log" "${PID}"
 took=$(($(now_ms) - moved))
 echo "found after ${took} ms"
-# A second without load.
+# Takes a second without load.
 ((took < 5000)) || expect "the chief at its new address is found soon" "less than 5000 ms" "${took} ms"
 kill -KILL "${PID}" "${worker}"
 
 echo "the end of a short run"
-# Before its chief, and before its name.
+# Starts before its chief, and before the name exists.
 hosts
 start "${WORK}/ps.log" "${SLIM_TRAIN}" --job_name=ps --master="grpc://chief.test:${PORT}"
 ps="${PID}"
@@ -96,7 +97,7 @@ expect_said "slim's chief answers after the end" "workers that start within 2s s
 start "${WORK}/late.log" "${SLIM_TRAIN}" --data="${DATA}" --master="grpc://chief.test:${PORT}" --task_index=1
 late="${PID}"
 ends "slim's chief" 0 "${chief}"
-# Whoever missed the end would wait for minutes.
+# A process that missed the end would wait for minutes.
 sleep 2
 for who in ps ps_by_number late; do
   kill -TERM "${!who}" 2>/dev/null && echo "${who} has missed the end" >>"${WORK}/${who}.log"

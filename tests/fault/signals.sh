@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Sends every signal that there is to real processes, alone and followed by SIGTERM. What has to come of it stands in the table of
-# the page.
+# Sends every signal to real processes, alone and followed by SIGTERM. The expected results are in the table of the
+# page.
 # Usage: signals.sh CHIEF WORKER LOCKSTEP CONFIG PAGE   (the binaries, a run's configuration, docs/signals.md)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4" PAGE="$5"
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
-# Jobs in groups of their own, or they could not be paused.
+# Puts jobs into process groups of their own; otherwise they could not be paused.
 set -m
 ulimit -c 0
 
@@ -15,13 +15,13 @@ ulimit -c 0
 start() {
   local log="$1"
   shift
-  # A background job may inherit that SIGINT and SIGQUIT are ignored.
+  # A background job may inherit ignored SIGINT and SIGQUIT.
   env --default-signal "$@" >"${log}" 2>&1 &
   PID=$!
   pids+=("${PID}")
 }
 
-# await_end PROCESS: sets CODE, its exit code; a process that does not end within 20 s is killed, for 137.
+# await_end PROCESS: sets CODE, its exit code. Kills a process that does not end within 20 s, which makes it 137.
 await_end() {
   local end=$((SECONDS + 20))
   until ! kill -0 "$1" 2>/dev/null || is_in_state "$1" Z || ((SECONDS >= end)); do sleep 0.02; done
@@ -30,7 +30,7 @@ await_end() {
   wait -f "$1" 2>/dev/null || CODE=$?
 }
 
-# await WHAT SECONDS COMMAND...
+# await WHAT SECONDS COMMAND...: retries until the command succeeds.
 await() {
   local end=$((SECONDS + $2))
   until "${@:3}"; do
@@ -42,7 +42,7 @@ await() {
   done
 }
 
-# meaning SIGNAL COLUMN: the first word of the cell.
+# meaning SIGNAL COLUMN: prints the first word of the cell.
 meaning() {
   awk -F'|' -v signal="SIG$1" -v column="$2" '
     /^\| SIG/ {
@@ -60,7 +60,7 @@ saved_beyond() { (($(newest "$1" | grep . || echo -1) > $2)); }
 is_in_state() { [[ "$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)" == "$2" ]]; }
 has_said() { grep -qF -- "$1" "$2" 2>/dev/null; }
 
-# The step that the chief whose port is in file $1 reports; 0 when it does not answer.
+# Prints the step reported by the chief whose port is in file $1; 0 if it does not answer.
 step() {
   local step
   step="$("${LOCKSTEP}" status --master="grpc://127.0.0.1:$(cat "$1" 2>/dev/null)" --json 2>/dev/null |
@@ -69,7 +69,8 @@ step() {
 }
 trains_beyond() { (($(step "$1") > $2)); }
 
-# The begin_* set PID, the process that gets the signal, and `logdir`, `port` and `log`, of the run and of the process.
+# The begin_* functions set PID, the process that gets the signal, and the `logdir`, `port` and `log` of the run and the
+# process.
 begin_chief() {
   start "${log}" "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen=127.0.0.1:0 --port_file="${port}"
   local chief="${PID}"
@@ -86,7 +87,7 @@ begin_run() {
   port="${logdir}/log/chief.port"
   start "${log}" "${LOCKSTEP}" run "${CONFIG}" --logdir="${logdir}" --workers=1
   await "run trains" 20 trains_beyond "${port}" 3
-  # They outlive it for a moment.
+  # The children outlive it for a moment.
   local children
   read -r -a children <"/proc/${PID}/task/${PID}/children"
   pids+=("${children[@]}")
@@ -97,25 +98,26 @@ begin_worker() {
   await "a worker joins" 20 has_said ": session " "${log}"
 }
 
-# Asks for a save until there is one of a step that was computed since the start: local has no status to look at.
+# Requests a save, and succeeds if there is a checkpoint of a step computed since the start. Call it repeatedly: local
+# has no status that shows the step.
 ask_and_see() {
   kill "-$1" "${PID}"
   saved_beyond "${logdir}" 0
 }
 
-# stops_by_term WHAT: what every process can still do.
+# stops_by_term WHAT: expects that SIGTERM still stops the process.
 stops_by_term() {
   kill -TERM "${PID}"
   await_end "${PID}"
   expect "$1, then SIGTERM" 143 "${CODE}"
 }
 
-# live ROLE NUMBER SIGNAL MEANING: one life of a process that gets the signal.
+# live ROLE NUMBER SIGNAL MEANING: runs a process that gets the signal.
 live() {
   local role="$1" number="$2" signal="$3" meaning="$4" what="SIG$3 to $1" before
   logdir="${WORK}/$1-$2" port="${WORK}/$1-$2.port" log="${WORK}/$1-$2.log"
   "begin_${role}"
-  # The first one may still be under way.
+  # The first checkpoint may still be in progress.
   await "${role} has a checkpoint" 20 saved_beyond "${logdir}" -1
   before="$(newest "${logdir}")"
   case "${meaning}" in
@@ -176,10 +178,10 @@ live_all() {
   exit "${failures}"
 }
 
-# As where the process ids of a container are used up.
+# Tests a stop when no thread can be started, as when a container has used up its process ids.
 stop_without_threads() {
   local as=()
-  # The limit holds for users that are not root.
+  # The limit only applies to users other than root.
   ((EUID != 0)) || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   chmod 755 "${WORK}"
   cp "${CHIEF}" "${WORK}/chief_main"
@@ -203,7 +205,7 @@ stop_without_threads() {
 
 start "${WORK}/shared.log" "${CHIEF}" "${CONFIG}" --logdir="${WORK}/shared" --listen=127.0.0.1:0 \
   --port_file="${WORK}/shared.port"
-# The worker that the others are beside.
+# The worker next to which the others start.
 await "the shared chief listens" 20 test -s "${WORK}/shared.port"
 start "${WORK}/shared.worker.log" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${WORK}/shared.port")"
 jobs=()

@@ -1,4 +1,5 @@
-// A program of tests/fault/stopping_loops.sh: its own code ends the run, at a step that depends on what it has seen.
+// The program of tests/fault/stopping_loops.sh: its own code ends the run, at a step that depends on the values it has
+// seen.
 #include <any>
 #include <cstdint>
 #include <iostream>
@@ -29,7 +30,7 @@ constexpr char kTotalLoss[] = R"(
 constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 }";
 constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
 
-// Negates the bias at each hundredth step, counts that in `extra`, and stops at `last_step`.
+// Negates the bias at each hundredth step, counts these changes in `extra`, and stops at `last_step`.
 struct Negating {
   absl::StatusOr<slim::TrainStepResult> operator()(Session& session, const TrainOp& op,
                                                    slim::TrainStepKwargs& kwargs) const {
@@ -68,7 +69,7 @@ absl::Status PrintLoss(const absl::StatusOr<absl::optional<double>>& loss) {
   return absl::OkStatus();
 }
 
-// The best loss is the first one, so that the run ends at `last_step`.
+// Returns a hook whose best loss is the first one, so that the run ends at `last_step`.
 absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> NeverImproves(int64_t last_step) {
   EarlyStoppingOptions options;
   options.patience = last_step - 1;

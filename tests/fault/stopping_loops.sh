@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Loops whose own code ends the run, as real processes: alone, and as a chief and two workers of which the chief is
-# killed twice and a worker once. All end at the same step, with the same bits, and return the loss of that step.
+# Runs loops whose own code ends the run, as real processes: alone, and as a chief and two workers, with the chief
+# killed twice and a worker once. All must end at the same step with the same bits, and return the loss of that step.
 #   LOOPS_SEED=N in the environment draws the same kills again.
 set -uo pipefail
 

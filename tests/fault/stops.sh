@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Stops runs at random instants, in every way that a run can be stopped, and resumes where each stop left off. A stop has
-# to save the last committed step, to say so with exit code 143, and not to take long; the weights at the end have to be
-# those of an undisturbed run. Only stops save: what one loses is not made good by a timer.
+# Stops runs at random instants, in every way that a run can be stopped, and resumes each time. A stop must save the
+# last committed step, exit with code 143, and not take long; the final weights must be those of an undisturbed run.
+# Only stops save, so no timer can hide a lost step.
 # Usage: stops.sh STOPS CHIEF WORKER LOCKSTEP CONFIG...   (STOPS of each configuration)
 #   STOPS_SEED=N in the environment draws the same ways and delays again.
 set -uo pipefail
 
 readonly STOPS="$1" CHIEF="$2" WORKER="$3" LOCKSTEP="$4"
 readonly CONFIGS=("${@:5}")
-# A stop that waits for something else than the disk took 20 s once.
+# Stops that waited for anything but the disk have taken 20 s.
 readonly LIMIT_MS=10000
 readonly SIGNALS=(TERM INT HUP)
-# No run ends by itself; and only stops save.
+# No run ends by itself, and only stops save.
 readonly ENDLESS=(--steps=1000000000 --set=checkpoint.every_seconds=0)
 SEED="${STOPS_SEED:-$((EPOCHSECONDS % 32768))}"
 WORK="$(mktemp -d)"
@@ -26,7 +26,7 @@ end_all() {
 }
 trap 'end_all; rm -rf "${WORK}"' EXIT
 trap 'exit 143' TERM INT
-# Jobs in groups of their own: a shell's other background jobs ignore SIGINT.
+# Puts jobs into process groups of their own, because a shell's other background jobs ignore SIGINT.
 set -m
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -38,10 +38,10 @@ fail() {
   failures=$((failures + 1))
 }
 
-# The step of the checkpoint that the next start restores; empty when there is none.
+# Prints the step of the checkpoint that the next start restores; nothing if there is none.
 step_on_disk() { sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${logdir}/checkpoint" 2>/dev/null; }
 
-# The step that the chief at port $1 reports; empty when it does not answer.
+# Prints the step reported by the chief at port $1; nothing if it does not answer.
 reported_step() {
   [[ -n "$1" ]] || return 0
   timeout 5 "${LOCKSTEP}" status --master="grpc://127.0.0.1:$1" --json 2>/dev/null |
@@ -73,8 +73,8 @@ start_by_hand() {
   done
 }
 
-# check_stop WHAT SIGNAL PID CHIEF_LOG REPORTED BEGAN: waits for the process that was asked to stop, at BEGAN, after it
-# had reported a step, and checks what its end leaves.
+# check_stop WHAT SIGNAL PID CHIEF_LOG REPORTED BEGAN: waits for the process that was stopped at time BEGAN, after it
+# had reported step REPORTED, and checks the results.
 check_stop() {
   local what="$1" signal="$2" pid="$3" chief_log="$4" reported="$5" began="$6"
   local code=0 took disk said
@@ -91,7 +91,7 @@ check_stop() {
   elif [[ -n "${reported}" ]] && ((reported > saved)); then
     fail "${what}: exit code ${code}, and step ${reported} was not saved"
   elif [[ "${code}" != 143 && "${code}" != $((128 + $(kill -l "${signal}"))) ]]; then
-    # It had not begun to train: it may not even have begun to listen to signals.
+    # The run had not begun to train; the process may not even have installed its signal handlers.
     fail "${what}: exit code ${code}"
   fi
   ((${disk:-0} >= saved)) || fail "${what}: back from step ${saved} to ${disk:-none}"
@@ -99,7 +99,7 @@ check_stop() {
   saved="${disk:-${saved}}"
 }
 
-# stop_run WORKERS DELAY SIGNAL FLAGS...: `lockstep run`, stopped by its terminal or its user.
+# stop_run WORKERS DELAY SIGNAL FLAGS...: runs `lockstep run`, and stops it as its terminal or its user would.
 stop_run() {
   local workers="$1" delay="$2" signal="$3" reported began
   rm -f "${logdir}/log/chief.log" "${logdir}/log/chief.port"
@@ -114,7 +114,7 @@ stop_run() {
     "${logdir}/log/chief.log" "${reported}" "${began}"
 }
 
-# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: a chief and workers; ORDER says which are signalled first.
+# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: runs a chief and workers; ORDER says which get the signal first.
 stop_by_hand() {
   local order="$1" workers="$2" delay="$3" signal="$4" reported began
   rm -f "${logdir}".*.log
@@ -138,11 +138,11 @@ stop_by_hand() {
   wait "${WORKER_PIDS[@]}" 2>/dev/null
 }
 
-# train_to STEPS: by hand and undisturbed, into ${logdir}.
+# train_to STEPS: runs a chief and workers in ${logdir} without disturbance.
 train_to() {
   start_by_hand 2 --steps="$1"
   wait "${CHIEF_PID}" || fail "training to step $1: exit code $?"
-  # One that came after the end would look for the chief.
+  # A worker that started after the end would look for the chief.
   kill -TERM "${WORKER_PIDS[@]}" 2>/dev/null
   wait "${WORKER_PIDS[@]}" 2>/dev/null
 }
@@ -153,7 +153,7 @@ try_configuration() {
   name="$(basename "${config}" .textproto)"
   logdir="${WORK}/${name}"
   saved=0 slowest=0 in_training=0
-  # Delays are below `span` milliseconds, which grows to what the run takes to begin.
+  # Delays are below `span` milliseconds, which grows until the run has time to begin.
   local stop workers delay signal memory span=700 in_training_before
   for ((stop = 0; stop < STOPS; ++stop)); do
     workers=$((1 + RANDOM % 2)) delay=$((RANDOM % span)) signal="${SIGNALS[RANDOM % 3]}"
