@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// The text as a master string, and as what an address file says.
+// Parses the text as a master string, and as the contents of an address file.
 bool RunAddress(absl::string_view input) {
   const auto master = ParseMasterAddress(input);
   if (master.ok()) {
@@ -29,7 +29,7 @@ bool RunAddress(absl::string_view input) {
   return master.ok();
 }
 
-// Words, a line each.
+// Parses words, one per line.
 bool RunFlags(absl::string_view input) {
   std::string text, argument;
   int64_t number = 0;

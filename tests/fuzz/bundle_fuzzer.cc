@@ -16,7 +16,8 @@
 namespace lockstep {
 namespace {
 
-// The entry with the checksum of the bytes that it names, if it names any: no fuzzer guesses one.
+// Sets the checksum of an entry to that of the bytes it names, if it names any, because a fuzzer cannot guess a
+// checksum.
 std::string WithChecksum(absl::string_view value, absl::string_view data) {
   v1::BundleEntryProto entry;
   const bool parses = entry.ParseFromArray(value.data(), static_cast<int>(value.size()));
@@ -29,7 +30,7 @@ std::string WithChecksum(absl::string_view value, absl::string_view data) {
   return entry.SerializeAsString();
 }
 
-// Reads all there is, as a restore and ./lockstep inspect do.
+// Reads everything, as a restore and ./lockstep inspect do.
 bool ReadAll(const BundleReader& reader) {
   const bool intact = reader.Verify().ok();
   for (const std::string& name : reader.names()) {
@@ -42,7 +43,7 @@ bool ReadAll(const BundleReader& reader) {
   return intact;
 }
 
-// The data, which every data file has; then keys and values of the index, each with its length.
+// The input is the contents of every data file, then keys and values of the index, each with its length.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const absl::string_view data = in.TakeSized();

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// What is read is written so that the same is read again.
+// Writing the parsed state and reading it again must return the same state.
 bool RunState(absl::string_view input) {
   MemoryFileSystem fs;
   CHECK(fs.CreateDirectory("d").ok());

@@ -1,5 +1,5 @@
-// Runs every fuzz target over its seeds and over the inputs that fuzzing has found (corpus/TARGET), under each compiler
-// and sanitizer that the other tests know.
+// Runs every fuzz target on its seeds and on the inputs that fuzzing has found (corpus/TARGET), with each compiler and
+// sanitizer of the other tests.
 #include <string>
 
 #include "glog/logging.h"
@@ -29,7 +29,7 @@ TEST_P(CorpusTest, TakesItsSeeds) {
   }
 }
 
-// Every cut, and every byte changed, of what is right.
+// Truncates valid inputs at every length, and changes every byte.
 TEST_P(CorpusTest, SurvivesDamagedSeeds) {
   for (const std::string& seed : target_.Seeds()) {
     if (seed.size() > 600) continue;
@@ -47,7 +47,7 @@ TEST_P(CorpusTest, SurvivesDamagedSeeds) {
 TEST_P(CorpusTest, SurvivesWhatFuzzingHasFound) {
   const std::string folder = "tests/fuzz/corpus/" + GetParam();
   const auto names = FileSystem::Real()->ListDirectory(folder);
-  if (absl::IsNotFound(names.status())) return;  // nothing was found
+  if (absl::IsNotFound(names.status())) return;  // fuzzing has found nothing
   ASSERT_TRUE(names.ok()) << names.status();
   for (const std::string& name : *names) {
     const auto input = ReadFile(FileSystem::Real(), JoinPath(folder, name));

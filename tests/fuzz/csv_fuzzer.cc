@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-// A configuration of bits: damaged lines left out (1), no header line (2), a semicolon (4), targets in place of classes
-// (8), weights (16), a range (32), statistics and categories of the file (64), a part of the rows (128).
+// Returns a configuration from bits: skip damaged lines (1), no header line (2), semicolons (4), targets instead of
+// classes (8), weights (16), a range (32), statistics and categories from the file (64), a part of the rows (128).
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);

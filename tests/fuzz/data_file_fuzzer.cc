@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-// The largest file that is decoded; a small one may hold much more.
+// The maximum size of a file to decode; a small one may expand to much more.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
-// A byte that says whether the file is text, then the file.
+// The input is a byte that says whether the file is text, then the file.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const bool is_text = (in.TakeByte() & 1) != 0;
@@ -54,7 +54,7 @@ std::vector<std::string> Seeds() {
                                                                  18))};
 }
 
-// A decoder of zstd has a window of up to 8 MiB, and buffers as large.
+// A zstd decoder has a window of up to 8 MiB, and buffers of the same size.
 const FuzzTarget kTarget({"data_file", 24 << 20, 12, Run, Seeds, 2 << 10});
 
 }  // namespace

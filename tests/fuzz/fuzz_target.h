@@ -12,21 +12,21 @@
 
 namespace lockstep {
 
-// A reader of foreign bytes, and what must hold whatever the bytes are. One for each NAME_fuzzer.cc, which defines it
-// as a constant; it makes itself known under its name. docs/testing.md says how to add one and how to run it.
+// A parser of untrusted bytes, and the properties that must hold for all inputs. Each NAME_fuzzer.cc defines one as a
+// constant, which registers itself under its name. docs/testing.md explains how to add and run targets.
 class FuzzTarget {
  public:
   struct Options {
     const char* name = nullptr;
-    // What `run` may take of memory (operator new) beyond what it gives back: this much, and so much for each byte of
-    // the input.
+    // The limit of the memory (operator new) that `run` may use beyond what it releases: a fixed part, and a part per
+    // byte of the input.
     uint64_t fixed_bytes = 0;
     uint64_t bytes_per_byte = 0;
-    // Whether the reader took the whole input for good. Ends the process when something does not hold.
+    // Returns true if the parser accepted the whole input. Ends the process if a property does not hold.
     bool (*run)(absl::string_view input) = nullptr;
-    // Inputs that are taken, made with the product's own writers: fuzzing starts from them.
+    // Returns valid inputs, made with the product's own writers, from which fuzzing starts.
     std::vector<std::string> (*seeds)() = nullptr;
-    // Fuzzing makes no longer inputs, since they reach nothing more, and no seed is longer. In bytes.
+    // The maximum length of inputs and seeds in bytes. Longer inputs would not reach more code.
     size_t longest = 1024;
   };
 
@@ -34,12 +34,12 @@ class FuzzTarget {
   FuzzTarget(const FuzzTarget&) = delete;
   FuzzTarget& operator=(const FuzzTarget&) = delete;
 
-  // Null when there is none of that name.
+  // Returns null if there is no target of that name.
   static const FuzzTarget* Find(absl::string_view name);
-  // Sorted.
+  // Returns the sorted names of all targets.
   static std::vector<std::string> Names();
 
-  // Runs the target; ends the process when it took more memory than stated.
+  // Runs the target. Ends the process if it exceeds its memory limit.
   bool Run(absl::string_view input) const;
   std::vector<std::string> Seeds() const { return options_.seeds(); }
   size_t longest() const { return options_.longest; }
@@ -48,18 +48,18 @@ class FuzzTarget {
   const Options options_;
 };
 
-// protobuf reserves this much, for a moment, for a string whose length is wrong, however short the message is. Readers
-// of one message at a time may.
+// For a moment, protobuf reserves this much for a string with a wrong length, even in a short message. Added to the
+// limit of parsers that parse one message at a time.
 constexpr uint64_t kProtobufReserve = 50'000'000;
 
-// An input, taken apart. What is beyond the end is empty, or zeros.
+// Splits an input into parts. Beyond its end, returns empty strings and zeros.
 class FuzzInput {
  public:
   explicit FuzzInput(absl::string_view bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
   uint8_t TakeByte();
-  // A length of two bytes, little-endian, and so many bytes.
+  // Takes a length of two bytes, little-endian, and that number of bytes.
   absl::string_view TakeSized();
   absl::string_view rest() const { return rest_; }
 
@@ -67,7 +67,7 @@ class FuzzInput {
   absl::string_view rest_;
 };
 
-// make(byte), which is made when it is first wanted and then kept: many inputs share it. Not thread-safe.
+// Returns make(byte), which is called on first use and cached for later inputs. Not thread-safe.
 template <auto make>
 const auto& Kept(uint8_t byte) {
   using Made = decltype(make(byte));
@@ -77,10 +77,10 @@ const auto& Kept(uint8_t byte) {
   return *made;
 }
 
-// What TakeSized takes. `bytes` is shorter than 64 KiB.
+// Returns `bytes` in the form that TakeSized reads. `bytes` must be shorter than 64 KiB.
 std::string Sized(absl::string_view bytes);
 
-// A file of the tree, by its path from the root.
+// Returns a file of the source tree, by its path from the root.
 std::string FileOfTree(const std::string& path);
 
 }  // namespace lockstep

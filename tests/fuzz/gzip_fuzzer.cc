@@ -7,11 +7,12 @@
 namespace lockstep {
 namespace {
 
-// A small file may inflate to much; of it so much is read, which fills deflate's window twice, in so many pieces.
+// A small file may inflate to a large one. Reads this much, which fills deflate's window twice, in this number of
+// pieces.
 constexpr uint64_t kMostBytes = 64 << 10;
 constexpr int kMostPieces = 256;
 
-// How much is read at a time, then the file.
+// The input is the number of bytes per read, then the file.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const uint64_t piece = uint64_t{1} << in.TakeByte() % 18;

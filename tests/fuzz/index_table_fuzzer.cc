@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kFooterBytes = 48;
 constexpr size_t kTrailerBytes = 5;
 
-// Corrects the checksum of the block whose handle begins `handle`, if it lies in the table. No fuzzer guesses one.
+// Corrects the checksum of the block whose handle begins `handle`, if it is in the table, because a fuzzer cannot guess
+// a checksum.
 absl::string_view FixBlock(absl::string_view* handle, std::string* table) {
   uint64_t offset, size;
   const uint64_t room = table->size() - kFooterBytes;
@@ -24,7 +25,7 @@ absl::string_view FixBlock(absl::string_view* handle, std::string* table) {
   return absl::string_view(*table).substr(offset, size);
 }
 
-// The same for those that the footer names, and those that the index names.
+// Corrects the checksums of the blocks named in the footer and in the index.
 std::string WithChecksums(absl::string_view input) {
   std::string table(input);
   if (table.size() < kFooterBytes) return table;
@@ -43,7 +44,7 @@ std::string WithChecksums(absl::string_view input) {
   return table;
 }
 
-// Bits: the checksums are corrected (1); then the table.
+// The input is a byte (1: correct the checksums), then the table.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const std::string table = (in.TakeByte() & 1) ? WithChecksums(in.rest()) : std::string(in.rest());
@@ -67,8 +68,8 @@ std::vector<std::string> Seeds() {
           "\x01" + EncodeIndexTable(entries)};
 }
 
-// Keys share their beginnings: index_table.cc lets them have 64 times the bytes of the table. They are copied, twice,
-// and the encoder of the test makes blocks of 256 KiB.
+// Keys share prefixes: index_table.cc allows 64 times the bytes of the table. They are copied twice, and the test's
+// encoder makes blocks of 256 KiB.
 const FuzzTarget kTarget({"index_table", 2 << 20, 1000, Run, Seeds, 2 << 10});
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Examples that are read at a time.
+// The number of examples per read.
 constexpr int64_t kBatch = 64;
 
 void CheckTensor(const Tensor& tensor) {

@@ -9,20 +9,22 @@
 
 namespace lockstep {
 
-// Writes a file of a MemoryFileSystem.
+// Writes a file to a MemoryFileSystem.
 void PutFile(FileSystem* fs, const std::string& path, absl::string_view contents);
 
-// Opens the split "train" and reads all of its examples. False when it does not open. Ends the process when what opened
-// does not read, or an example is not what its dataset says: a number that is not finite, a class that there is not.
+// Opens the split "train" and reads all of its examples. Returns false if it cannot be opened. Ends the process if a
+// read fails after that, or if an example contradicts the dataset: a number that is not finite, or an unknown class.
 bool ReadWholeDataset(FileSystem* fs, const config::v1::InputConfig& config);
 
-// Corrects the two checksums of every record of a TFRecord file that has room for them: no fuzzer guesses one.
+// Corrects both checksums of every record of a TFRecord file that has room for them, because a fuzzer cannot guess a
+// checksum.
 std::string WithRecordChecksums(absl::string_view file);
 
-// One gzip member; level as zlib has it.
+// Returns a single gzip member. `level` is zlib's.
 std::string Gzipped(const std::string& data, int level);
 
-// Returns true for a file that OpenDataFile decompresses: the target data_file has these, and they may become large.
+// Returns true for a file that OpenDataFile decompresses. The target data_file covers these, and they may expand to a
+// large size.
 bool IsCompressed(absl::string_view file);
 
 }  // namespace lockstep

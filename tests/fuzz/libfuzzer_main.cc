@@ -1,6 +1,6 @@
-// The program under libFuzzer (./lockstep fuzz builds it). FUZZ_TARGET names the target; with FUZZ_SEEDS its seeds are
-// written to that folder instead; without FUZZ_TARGET the names of all are printed. Inputs are as long as the target
-// says, unless -max_len says otherwise.
+// The libFuzzer program, built by ./lockstep fuzz. FUZZ_TARGET names the target. With FUZZ_SEEDS, writes the target's
+// seeds to that folder instead of fuzzing. Without FUZZ_TARGET, prints the names of all targets. Inputs have the
+// target's maximum length, unless -max_len is given.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -26,7 +26,7 @@ void WriteSeeds(const std::string& folder) {
   }
 }
 
-// Puts a flag before those of the caller, which win.
+// Inserts a flag before those of the caller, which take precedence.
 void AddFlag(const std::string& flag, int* argc, char*** argv) {
   static std::vector<char*> arguments(*argv, *argv + *argc);
   static std::string text = flag;
@@ -41,7 +41,7 @@ void AddFlag(const std::string& flag, int* argc, char*** argv) {
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   FLAGS_minloglevel = google::GLOG_FATAL;
   FLAGS_logtostderr = true;
-  setenv("TZ", "UTC", /*overwrite=*/0);  // Without one each message of the log, written or not, asks for a file.
+  setenv("TZ", "UTC", /*overwrite=*/0);  // otherwise each log message reads a file
   google::protobuf::SetLogHandler(nullptr);
   const char* const name = std::getenv("FUZZ_TARGET");
   if (name == nullptr) {

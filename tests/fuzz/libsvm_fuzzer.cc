@@ -5,7 +5,8 @@
 namespace lockstep {
 namespace {
 
-// Bits: damaged lines are left out (1), targets (2) or binary labels (4) in place of classes, indices from 0 (8).
+// Returns a configuration from bits: skip damaged lines (1), targets (2) or binary labels (4) instead of classes,
+// indices from 0 (8).
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);

@@ -5,13 +5,13 @@
 
 namespace lockstep {
 
-// Measures what operator new gives out, in all threads, from its construction on. A program that links this has its own
-// operator new. One at a time.
+// Measures the memory from operator new in all threads, from its construction on. Replaces operator new in a program
+// that links it. Only one may exist at a time.
 class MemoryMeter {
  public:
   MemoryMeter();
 
-  // The most bytes so far that were given out and not given back, beyond those at the start.
+  // Returns the maximum so far of the allocated bytes, beyond those at the start.
   uint64_t peak() const;
 
  private:

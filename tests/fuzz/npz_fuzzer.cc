@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Corrects the checksums of members that are stored as the directory says: no fuzzer guesses one.
+// Corrects the checksums of stored members according to the directory, because a fuzzer cannot guess a checksum.
 std::string WithMemberChecksums(absl::string_view input) {
   std::string file(input);
   std::string signature;
@@ -51,8 +51,8 @@ bool Run(absl::string_view input) {
   return (*reader)->Verify().ok();
 }
 
-// A member that is deflated, in an archive of numpy.savez_compressed. The checksum is of the inflated array, which
-// WithMemberChecksums leaves as it is unless the lengths are equal.
+// Returns an archive of numpy.savez_compressed with a deflated member. Its checksum is that of the inflated array,
+// which WithMemberChecksums does not change unless the lengths are equal.
 std::string Compressed() {
   const std::string array = EncodeNpyHeader(v1::DT_UINT8, {300}).value() + std::string(300, 'a');
   std::string stored(1000, '\0');
@@ -101,7 +101,7 @@ std::vector<std::string> Seeds() {
   return {ReadFile(&fs, "w.npz").value(), Compressed()};
 }
 
-// Deflate shrinks by 1032 at most; an array is held beside the pieces that it is inflated in.
+// Deflate compresses by a factor of 1032 at most; memory holds an array and the pieces that it is inflated in.
 const FuzzTarget kTarget({"npz", 4 << 20, 4096, Run, Seeds});
 
 }  // namespace

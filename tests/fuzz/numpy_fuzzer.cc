@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// With weights or without.
+// Returns a configuration with or without weights.
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);
@@ -19,7 +19,8 @@ config::v1::InputConfig Configuration(uint8_t bits) {
   return config;
 }
 
-// A byte of the configuration; the files of labels and weights, with their lengths, then that of features.
+// The input is a byte for the configuration, the files of labels and weights, each with its length, then the file of
+// features.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const config::v1::InputConfig& config = Kept<Configuration>(in.TakeByte() & 1);

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// The header, with a length of two bytes, then the tensors' bytes.
+// The input is the header with a length of two bytes, then the bytes of the tensors.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const absl::string_view header = in.TakeSized();

@@ -53,7 +53,7 @@ const v1::ModelSpec& Model() {
   return *model;
 }
 
-// Bits: the number of slots (3), 16 bits (4), top-k (8).
+// Returns a configuration from bits: the number of slots (3), 16-bit values (4), top-k (8).
 config::v1::RunSpec Configuration(uint8_t bits) {
   auto config = Parse<config::v1::RunSpec>(
       "input { batch_size: 8 } optimizer { sgd {} learning_rate { initial: 0.1 } } training { steps: 1000 }");
@@ -64,7 +64,7 @@ config::v1::RunSpec Configuration(uint8_t bits) {
   return config;
 }
 
-// Of a worker whose session is opened at once.
+// Returns the request of a worker whose session is opened immediately.
 v1::OpenSessionRequest Declaration(uint8_t worker) {
   v1::OpenSessionRequest request;
   request.set_worker(absl::StrCat("worker-", worker));
@@ -81,7 +81,7 @@ class SilentListener : public StepListener {
   void OnClosed(const absl::Status&, bool) override {}
 };
 
-// A chief without a logdir, whose sessions have the ids 1, 2, ...
+// A chief without a logdir, with session ids 1, 2, ...
 class FuzzedChief {
  public:
   explicit FuzzedChief(uint8_t bits) : config_(Kept<Configuration>(bits)) {
@@ -103,7 +103,7 @@ class FuzzedChief {
     return opened->session_id();
   }
 
-  // Every lease ends that was not renewed.
+  // Lets every lease expire that was not renewed.
   void LetTimePass() {
     clock_.Advance(kMoreThanALease);
     chief_->Housekeep();
@@ -117,7 +117,7 @@ class FuzzedChief {
   std::unique_ptr<Chief> chief_;
 };
 
-// A stream to the chief, as StepCall serves it.
+// A stream to the chief, handled like a StepCall.
 class Stream {
  public:
   explicit Stream(Chief* chief) : receiver_(chief) {}
@@ -125,7 +125,7 @@ class Stream {
     if (connection_ != nullptr) connection_->Close();
   }
 
-  // An error ends the stream.
+  // Sends a message. An error ends the stream.
   absl::Status Send(const grpc::ByteBuffer& message) {
     Decoded<StepFrame> decoded;
     absl::Status status = receiver_.Decode(message, &decoded);
@@ -138,7 +138,7 @@ class Stream {
     return status;
   }
 
-  // The token, if a reply has one; all replies are encoded.
+  // Returns the token, if a reply has one. Encodes all replies.
   absl::optional<v1::Token> TakeReplies(bool* finished) {
     absl::optional<v1::Token> token;
     for (StepReplyFrame reply; connection_ != nullptr && connection_->NextReply(&reply); reply = StepReplyFrame()) {
@@ -154,7 +154,7 @@ class Stream {
   std::shared_ptr<StepConnection> connection_;
 };
 
-// The contribution of zeros for a token, in one frame; without a token, a frame that asks for one.
+// Returns the contribution of zeros for a token in one frame or, without a token, a frame that requests one.
 StepFrame ContributionFor(const absl::optional<v1::Token>& token, const config::v1::RunSpec& config) {
   static const float zeros[3] = {};
   StepFrame frame;
@@ -182,7 +182,7 @@ StepFrame ContributionFor(const absl::optional<v1::Token>& token, const config::
   return frame;
 }
 
-// Whatever came before: a worker that does what it should still brings the run forward, unless it is over.
+// Checks that after any input an honest worker advances the run, unless it is over.
 void CheckStepsGoOn(FuzzedChief* fuzzed) {
   Chief* const chief = fuzzed->chief();
   const auto is_over = [](const v1::RunStatus& status) {
@@ -207,8 +207,8 @@ void CheckStepsGoOn(FuzzedChief* fuzzed) {
   LOG(FATAL) << "no step in " << chief->GetStatus().ShortDebugString();
 }
 
-// Bits of the configuration; then messages of hostile workers, each with the number of its stream and its length. The
-// number 255 lets time pass.
+// The input is a byte for the configuration, then messages of hostile workers, each with the number of its stream and
+// its length. The number 255 advances the time.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   FuzzedChief fuzzed(in.TakeByte());
@@ -247,8 +247,8 @@ std::string Message(int number, const StepFrame& frame) {
   return std::string(1, static_cast<char>(number)) + Sized(bytes);
 }
 
-// Two honest workers over three steps, one of which hangs for a while. They are the same for every chief: a fuzzed one
-// starts at the same time.
+// Returns the messages of two honest workers over three steps, one of which hangs for a while. They are the same for
+// every chief, because a fuzzed chief starts at the same time.
 std::string SeedFor(uint8_t bits) {
   std::string seed(1, static_cast<char>(bits));
   FuzzedChief fuzzed(bits);
@@ -282,7 +282,7 @@ std::string SeedFor(uint8_t bits) {
 
 std::vector<std::string> Seeds() { return {SeedFor(0), SeedFor(1), SeedFor(3), SeedFor(5), SeedFor(9)}; }
 
-// A chief, with descriptors of messages that are made when they are first used.
+// Includes a chief, and descriptors of messages that are created on first use.
 const FuzzTarget kTarget({"step_frames", 4 << 20, 200, Run, Seeds});
 
 }  // namespace

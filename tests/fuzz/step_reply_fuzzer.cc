@@ -18,7 +18,7 @@ class InputStream : public StepStream {
 
   FrameSizes sizes() const override { return {}; }
   absl::Status Send(const StepFrame&) override { return absl::OkStatus(); }
-  // One may come while a contribution is sent.
+  // A reply may arrive while a contribution is sent.
   absl::Status Poll(Receiver* receiver) override { return input_.empty() ? absl::OkStatus() : Next(receiver).status(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override {
     while (!input_.empty()) {
@@ -58,13 +58,13 @@ const v1::ModelSpec& Model() {
   return *model;
 }
 
-// What a worker may read of an array that the channel hands out.
+// Reads everything that a worker may read of an array from the channel.
 void Touch(const float* values, int64_t elements) {
   std::vector<float> copy(static_cast<size_t>(elements));
   std::memcpy(copy.data(), values, copy.size() * sizeof(float));
 }
 
-// Bits: the values have 16 bits (1), gradients are compressed (2), a gradient is sent for each token (4); then the
+// The input is a byte (1: 16-bit values, 2: compressed gradients, 4: a gradient is sent for each token), then the
 // replies.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
@@ -88,7 +88,7 @@ bool Run(absl::string_view input) {
     if (bits & 2) CHECK_EQ(assignment->estimates.size(), static_cast<size_t>(assignment->token.slot_count()));
     for (const float* const estimate : assignment->estimates) Touch(estimate, layout.flat_elements());
     if (!(bits & 4)) continue;
-    // Whatever comes meanwhile, the values of the token stay where they are.
+    // The values of the token must stay unchanged whatever arrives meanwhile.
     std::vector<float> before(assignment->values[0], assignment->values[0] + layout.variables()[0].elements);
     std::memset(channel.GradientBuffer(0), 0xff, before.size() * sizeof(float));
     const absl::Status sent = channel.SendGradient(0);

@@ -24,8 +24,8 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// What protobuf reads in the same bytes. It merges what comes twice where we take the last, so only numbers are
-// compared.
+// Compares the frame with protobuf's result for the same bytes. Compares only numbers, because protobuf merges repeated
+// submessages, while we use the last one.
 void CheckAgainstProtobuf(absl::string_view message, const StepFrame& frame) {
   v1::StepRequest proto;
   if (!proto.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
@@ -41,7 +41,7 @@ void CheckAgainstProtobuf(absl::string_view message, const StepFrame& frame) {
   }
 }
 
-// Encoded again and decoded, it is the same.
+// Encoding and decoding the frame again must return the same frame.
 void CheckRoundTrip(const StepFrame& frame) {
   const std::string bytes = Bytes(EncodeStepRequest(frame));
   const grpc::Slice slice(bytes);
@@ -51,7 +51,7 @@ void CheckRoundTrip(const StepFrame& frame) {
   CHECK(Bytes(EncodeStepRequest(again.frame)) == bytes);
 }
 
-// Where the message is cut into two slices, then the message.
+// The input is the position at which the message is split into two slices, then the message.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const size_t cut = in.TakeByte();
@@ -68,7 +68,7 @@ bool Run(absl::string_view input) {
   CHECK_LE(decoded.frame.reports.size(), 4u);
   CHECK_LE(decoded.frame.gradients.size(), 6u);
   CheckAgainstProtobuf(message, decoded.frame);
-  if (cut == 0) CheckRoundTrip(decoded.frame);  // a tensor of two runs is not sent
+  if (cut == 0) CheckRoundTrip(decoded.frame);  // our encoder does not send a tensor of two slices
   return true;
 }
 

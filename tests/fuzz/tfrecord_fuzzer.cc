@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Bits: damage is left out (2).
+// Returns a configuration from bits: skip damage (2).
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);
@@ -41,14 +41,14 @@ bool ReadRecords(FileSystem* fs) {
   return true;
 }
 
-// The file's checksums are corrected.
+// Parses an event file with corrected checksums.
 bool RunEvents(absl::string_view input) {
   MemoryFileSystem fs;
   PutFile(&fs, "f", WithRecordChecksums(input));
   return ReadRecords(&fs);
 }
 
-// Bits, then the file: its checksums are corrected (1), damage is left out (2).
+// The input is a byte (1: correct the checksums, 2: skip damage), then the file.
 bool RunFile(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
@@ -59,7 +59,7 @@ bool RunFile(absl::string_view input) {
   return ReadWholeDataset(&fs, Kept<Configuration>(bits)) && whole;
 }
 
-// The payloads, each with its length.
+// The input is the payloads, each with its length.
 bool RunExamples(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = (in.TakeByte() & 1) << 1;
@@ -107,7 +107,7 @@ std::vector<std::string> ExampleSeeds() {
 
 std::vector<std::string> EventSeeds() { return {FileOfTree("tests/golden/events")}; }
 
-// protobuf makes an object of every feature and of every string of a list.
+// protobuf creates an object for every feature and for every string of a list.
 const FuzzTarget kFile({"tfrecord", kProtobufReserve + (4 << 20), 400, RunFile, FileSeeds});
 const FuzzTarget kEvents({"events", 64 << 10, 6, RunEvents, EventSeeds});
 const FuzzTarget kExamples({"example", kProtobufReserve + (4 << 20), 400, RunExamples, ExampleSeeds});
