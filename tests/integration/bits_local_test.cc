@@ -1,5 +1,5 @@
-// The weights depend on configuration, data and seed alone, in a cluster without a socket: all code that its threads
-// run through is ours, so that the thread sanitizer sees everything that they share.
+// The weights depend only on configuration, data and seed. Uses a cluster without sockets: its threads only run our own
+// code, so that the thread sanitizer sees all data that they share.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kSteps = 40;
 constexpr int64_t kSlots = 4;
 
-// How far the workers are.
+// The newest step of any worker.
 class Progress {
  public:
   void Reach(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -1,4 +1,4 @@
-// The weights depend on configuration, data and seed alone.
+// The weights depend only on configuration, data and seed.
 #include <string>
 
 #include "google/protobuf/text_format.h"
@@ -46,7 +46,8 @@ TEST(BitsTest, DoNotDependOnThreeLocalWorkers) {
   EXPECT_EQ(*digest, Reference());
 }
 
-// To the end with two workers, one with so many threads; kills the other one and the chief three times.
+// Trains to the end with two workers, one of which has this number of threads. Kills the other worker and the chief
+// three times.
 void TrainAndKill(TestCluster* cluster, int compute_threads = 1) {
   ASSERT_TRUE(cluster->StartChief().ok());
   int worker = cluster->StartWorker();
@@ -72,7 +73,7 @@ config::v1::RunSpec Compressed(const Kind& kind) {
   return config;
 }
 
-// Compression changes the weights; they still do not depend on anything else.
+// Compression changes the weights, but they still do not depend on anything else.
 class CompressedBitsTest : public testing::TestWithParam<Kind> {
  protected:
   CompressedBitsTest() { options_.config = Compressed(GetParam()); }

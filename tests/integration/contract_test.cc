@@ -1,5 +1,5 @@
-// Workers that compute something else than their run, over real servers: each is found, by name, when it joins or when
-// it is audited, and the weights are what they would be without it.
+// Workers that compute different results than their run, over real servers. Each is detected, by name, when it joins or
+// when it is audited, and the weights are those of a run without it.
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -30,7 +30,7 @@ class ContractTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(digest.ok()) << digest.status();
     return digest.value_or("none");
   }
-  // Has worker 1 join a run of worker 0, which waits at step 5 for that, and expects it to be refused. Returns why.
+  // Lets worker 1 join a run while worker 0 waits at step 5, and expects that it is refused. Returns the error message.
   std::string RefusalOfSecond() {
     const std::string expected = Undisturbed();
     std::atomic<bool> refused{false};
@@ -52,7 +52,7 @@ class ContractTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(cluster.Digest().value(), expected);
     return std::string(status.message());
   }
-  // How worker 1 ends that joins a run which worker 0 has begun and left.
+  // Returns the status of worker 1, which joins a run that worker 0 has begun and left.
   absl::Status JoinOfSecond(TestCluster* cluster) {
     EXPECT_TRUE(cluster->StartChief().ok());
     const int first = cluster->StartWorker();
@@ -85,7 +85,7 @@ TEST_P(ContractTest, AWorkerWithAnotherActivationIsRefusedByTheNameOfItsLayer) {
   EXPECT_THAT(RefusalOfSecond(), HasSubstr("layer norm of worker-1 on host-1 differs from that of worker-0 on host-0"));
 }
 
-// A model of somebody's own, which says nothing of what it computes.
+// A user's model without a fingerprint.
 class SilentModel : public ErringModel {
  public:
   explicit SilentModel(std::unique_ptr<Model> model)
@@ -122,7 +122,8 @@ TEST_P(ContractTest, TheCanaryOutlivesTheChief) {
   EXPECT_TRUE(absl::IsFailedPrecondition(cluster.JoinWorker(cluster.StartWorker())));
 }
 
-// From step `kFlip` on worker 1 errs in every slot but not in the canary, as a memory does that has gone bad.
+// The first step at which worker 1 computes wrong results, like a machine whose memory has become faulty. All its slots
+// are wrong from then on, but its canary is right.
 constexpr int64_t kFlip = 10;
 
 class AuditTest : public ContractTest {
@@ -177,7 +178,7 @@ TEST_P(AuditTest, NamesTheWorkerWhoseMemoryErrs) {
   EXPECT_GT(status.audit().differences(), 0);
   EXPECT_GE(status.audit().compared(), status.audit().differences());
   const int64_t step = status.global_step();
-  while (cluster.chief()->GetStatus().global_step() < step + 5) std::this_thread::yield();  // it is only logged
+  while (cluster.chief()->GetStatus().global_step() < step + 5) std::this_thread::yield();  // only logged
 }
 
 TEST_P(AuditTest, AFlippedBitFailsTheRunBeforeItsStepIsCommitted) {

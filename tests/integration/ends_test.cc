@@ -1,6 +1,6 @@
-// Ends before the last step, over real servers: a contribution that asks for one, the end of the input, somebody who
-// asks for it. With any number of workers, delays and kills the run ends at the same step, with the same weights, and
-// everyone ends well.
+// Runs that end before the last step, over real servers: because of a contribution that requests it, the end of the
+// input, or an explicit request. With any number of workers, delays and kills, the run ends at the same step with the
+// same weights, and all processes succeed.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kSteps = 60;
 constexpr int64_t kSlots = 4;
 
-// Asks for the end in one slot of one step, and reports a summary for every slot.
+// Requests the end in one slot of one step, and reports a summary for every slot.
 class EndingModel : public Model {
  public:
   EndingModel(std::unique_ptr<Model> model, int64_t step, int64_t slot)
@@ -58,7 +58,8 @@ class EndingModel : public Model {
   const int64_t step_, slot_;
 };
 
-// What is not finite: the loss of one slot, the gradients of another, an update value of a third, each at a step.
+// Produces values that are not finite, each at a different step: the loss of two slots, the gradients of a third, an
+// update value of a fourth.
 class DivergingModel : public Model {
  public:
   explicit DivergingModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
@@ -108,7 +109,7 @@ class EndsTest : public ::testing::Test {
  protected:
   EndsTest() { options_.config = SmallRunSpec(kSteps, kSlots); }
 
-  // Trains with so many workers; from time to time one is killed and another comes, and so is the chief. Returns the
+  // Trains with this number of workers. Repeatedly kills the chief, or a worker, and starts another one. Returns the
   // digest.
   std::string Train(int workers, uint64_t seed) {
     TestCluster cluster(options_);
@@ -134,8 +135,7 @@ class EndsTest : public ::testing::Test {
     steps_.insert(cluster.chief()->GetStatus().global_step());
     return cluster.Digest().value_or("none");
   }
-  // Of one worker, undisturbed, and of others; they must be equal, and end at `step`.
-  // Returns their digest.
+  // Trains with one to five workers, and expects that all runs end at `step` with the same digest. Returns the digest.
   std::string ExpectOneEnd(int64_t step) {
     std::set<std::string> digests;
     for (int workers = 1; workers <= 5; ++workers) digests.insert(Train(workers, workers));
@@ -144,7 +144,7 @@ class EndsTest : public ::testing::Test {
     return *digests.begin();
   }
 
-  // All that the checkpoint of a step has, but for the global step.
+  // Returns the contents of a step's checkpoint, without the global step.
   static std::map<std::string, std::string> Values(TestCluster* cluster, int64_t step) {
     const auto reader = BundleReader::Open(cluster->fs(), absl::StrCat(TestCluster::kLogdir, "/model.ckpt-", step));
     EXPECT_TRUE(reader.ok()) << reader.status();
@@ -187,8 +187,8 @@ TEST_F(EndsTest, StepsThatAreNotFiniteCountAndChangeNothingElse) {
   };
   options_.config.mutable_training()->set_skip_non_finite(true);
   const std::string digest = ExpectOneEnd(kSteps);
-  // Undisturbed, and with values that the worker maps: exactly those four are skipped, and each has a checkpoint like
-  // that of the step before.
+  // Also tests an undisturbed run with values that the worker maps: exactly these four steps are skipped, and each has
+  // the same checkpoint as the previous step.
   options_.share_memory = true;
   options_.config.mutable_checkpoint()->set_every_steps(1);
   options_.config.mutable_checkpoint()->set_keep(0);
@@ -211,7 +211,7 @@ TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
   ASSERT_TRUE(cluster.StartChief().ok());
   const int worker = cluster.StartWorker();
   while (cluster.chief()->GetStatus().global_step() < 10) std::this_thread::yield();
-  // Not with the session's secret: a stranger.
+  // A peer without the session's secret id is rejected.
   v1::RequestEndRequest request;
   request.set_session_id(12345);
   request.set_generation(cluster.chief()->generation());
@@ -225,7 +225,7 @@ TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
   ASSERT_TRUE(record.ok() && *record);
   EXPECT_EQ((*record)->end().step(), ended);
   EXPECT_EQ((*record)->end().reason(), "worker-0 on host-0 asked for it: enough");
-  // Started again it continues.
+  // When the chief is restarted, the run continues.
   cluster.KillChief();
   ASSERT_TRUE(cluster.StartChief().ok());
   const int other = cluster.StartWorker();

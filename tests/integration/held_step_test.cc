@@ -1,5 +1,5 @@
-// A worker that gets a second token in a step, when values of the next step have reached it already, computes with
-// the step's values.
+// A worker that gets a second token in a step, after it has received values of the next step, computes with the values
+// of its step.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ v1::ModelSpec TwoVariables() {
   return model;
 }
 
-// A worker whose gradients are all 1 for each slot.
+// A worker whose gradients are 1 in every element of each slot.
 class Hand {
  public:
   Hand(TestCluster* cluster, const std::string& name) : client_(cluster->NewClient()) {
@@ -64,7 +64,7 @@ class Hand {
     Send(0);
   }
   const v1::Token& token() const { return assignment_.token; }
-  // After n steps each value is -n.
+  // After n steps, each value is -n.
   void ExpectValuesOfTheStep() const {
     for (int variable : {0, 1}) {
       const float* const values = assignment_.values[variable];
@@ -81,7 +81,7 @@ class Hand {
   StepChannel::Assignment assignment_;
 };
 
-// To "a": the status lists workers by name.
+// Returns the bytes sent to "a": the status lists workers by name.
 int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
 
 TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
@@ -90,14 +90,14 @@ TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }",
                                                             options.config.mutable_optimizer()));
   options.with_logdir = false;
-  SimulatedClock clock;  // it stands: no slot is given out again because its worker is slow
+  SimulatedClock clock;  // stands still, so that no slot is reissued because its worker is slow
   options.clock = &clock;
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
   Hand a(&cluster, "a"), b(&cluster, "b");
   a.AwaitToken();
   std::thread second([&] { b.AwaitToken(); });
-  // Until each has one slot of a step.
+  // Repeats until each worker has one slot of a step.
   while (a.token().slot_count() == 2) {
     a.Push();
     ASSERT_NO_FATAL_FAILURE(a.AwaitToken());
@@ -107,7 +107,7 @@ TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
   const int64_t step = a.token().step();
   a.ExpectValuesOfTheStep();
 
-  // The large variable gets complete and its next values go to the first worker. Then the second one dies.
+  // The large variable becomes complete, and its next values go to the first worker. Then the second worker dies.
   b.Report();
   b.Send(1);
   const int64_t sent = BytesSentToTheFirst(cluster);

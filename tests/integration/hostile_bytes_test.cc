@@ -1,5 +1,4 @@
-// Strangers that do not speak the protocol at all: bytes, connections and calls that mean nothing. The run continues
-// unchanged.
+// Clients that do not speak the protocol: random bytes, connections and calls. The run continues unchanged.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -67,7 +66,7 @@ class RawCall {
     call_->Write(message, this);
     Next();
   }
-  // The status with which the server ends the call.
+  // Returns the status with which the server ends the call.
   grpc::Status Finish(bool writes_done = false) {
     if (writes_done) {
       call_->WritesDone(this);
@@ -114,14 +113,14 @@ class Socket {
   Socket(const Socket&) = delete;
   ~Socket() { close(fd_); }
   void Send(const std::string& bytes) {
-    // The other end may have hung up in the middle.
+    // The server may hang up in the middle.
     for (size_t at = 0; at < bytes.size();) {
       const ssize_t sent = send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) return;
       at += static_cast<size_t>(sent);
     }
   }
-  // Until the other end hangs up.
+  // Reads until the server hangs up.
   void ReadToTheEnd() {
     char buffer[4096];
     while (recv(fd_, buffer, sizeof(buffer), 0) > 0) {
@@ -138,7 +137,8 @@ std::string RandomBytes(std::mt19937* random, size_t n) {
   return bytes;
 }
 
-// As many as fit into the limit on open files, two of which each takes in this process; at most 1000.
+// Returns the number of connections that the limit on open files allows, with two descriptors each in this process; at
+// most 1000.
 int ManyConnections() {
   rlimit files;
   EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -181,7 +181,7 @@ TEST(HostileBytesTest, RandomMessagesAreAnswered) {
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     const std::string bytes = RandomBytes(&random, random() % 300);
-    // What happens to parse names no session.
+    // Even if the bytes can be parsed, they do not name a session.
     EXPECT_THAT(
         SendRaw(channel, kStep, bytes).error_code(),
         AnyOf(grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::ABORTED));
@@ -195,7 +195,7 @@ TEST(HostileBytesTest, RandomMessagesAreAnswered) {
 
 TEST(HostileBytesTest, AMessageOverTheLimitIsRefused) {
   FaultInjectedRun run;
-  // One mebibyte, many times.
+  // Nine parts of 1 MiB exceed the limit of 8 MiB.
   const grpc::Slice part(std::string(1 << 20, 'x'));
   const std::vector<grpc::Slice> parts(9, part);
   RawCall call(NewConnection(run.address()), "/lockstep.v1.ChiefService/OpenSession");
@@ -206,14 +206,14 @@ TEST(HostileBytesTest, AMessageOverTheLimitIsRefused) {
   run.ExpectSameWeights();
 }
 
-// A message that is nothing but empty elements, two bytes each.
+// Returns a message of empty elements, two bytes each.
 std::string EmptyElements(char tag, size_t bytes) {
   std::string message;
   for (size_t i = 0; i < bytes / 2; ++i) message.append({tag, '\0'});
   return message;
 }
 
-// The most memory that this process has had since the last call of ForgetPeak, in bytes.
+// Returns the peak memory of this process since the last call of ForgetPeak, in bytes.
 int64_t Peak() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -236,7 +236,7 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
       {kStep, EmptyElements('\x3a', kBytes)},  // pieces
       {kStep, EmptyElements('\x58', kBytes)},  // a message as a number
       {kStep, session + EmptyElements('\x58', kBytes)},
-      {kStep, session + EmptyElements('\x32', kBytes)},                          // of a session
+      {kStep, session + EmptyElements('\x32', kBytes)},                          // reports in a session
       {"/lockstep.v1.ChiefService/OpenSession", EmptyElements('\x7a', kBytes)},  // unknown fields
       {"/lockstep.v1.ChiefService/GetStatus", EmptyElements('\x7a', kBytes)},
       {"/lockstep.v1.ChiefService/ReadVariables", EmptyElements('\x0a', kBytes)},  // names
@@ -247,7 +247,7 @@ TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
     const int64_t before = Peak();
     EXPECT_EQ(SendRaw(channel, message.first, message.second).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
         << message.first;
-    // The message itself lies here several times, on its way.
+    // Several copies of the message itself are in transit in this process.
     EXPECT_LT(Peak() - before, 100 << 20) << message.first;
   }
   run.ExpectSameWeights();
@@ -270,7 +270,7 @@ TEST(HostileBytesTest, CompressedMessagesAreRefused) {
 
 TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
   FaultInjectedRun run;
-  // HTTP/2 that begins a call of Step, and a message of 8 MiB of which one byte comes.
+  // Bytes that begin an HTTP/2 call of Step, and one byte of a message of 8 MiB.
   const std::string begin("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 33);
   std::string headers;
   const auto add = [&headers](const std::string& name, const std::string& value) {
@@ -302,7 +302,7 @@ TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
       sockets.back()->Send(frame(1, 4, stream, headers) + frame(0, 0, stream, std::string("\0\0\x80\0\0x", 6)));
     }
   }
-  // While the good worker is stuck: once it goes on, the run may be over before this one has asked.
+  // Must happen while the good worker is stuck; otherwise the run may be over before this worker gets a token.
   ProtoOnlyWorker stranger(run.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   grpc::ClientContext context;
@@ -321,11 +321,12 @@ TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
   std::mt19937 random(2);
   std::vector<std::string> greetings = {
       "GET / HTTP/1.1\r\nHost: chief\r\n\r\n",
-      // A TLS client hello, as far as anybody reads it.
+      // The beginning of a TLS client hello.
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + RandomBytes(&random, 506),
       "SSH-2.0-OpenSSH_9.2p1\r\n",
       std::string(1 << 16, '\0'),
-      // HTTP/2's preface, and a frame of 16 MiB that does not come; a frame of no kind; a call on stream 0.
+      // HTTP/2's preface, and then the header of a frame of 16 MiB without its contents, a frame of unknown type, or a
+      // call on stream 0.
       std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01", 33),
       std::string(
           "PRI * "
@@ -367,7 +368,7 @@ TEST(HostileBytesTest, SilentConnectionsEnd) {
 
 TEST(HostileBytesTest, SilentStreamsEnd) {
   ChiefServer::Options server;
-  // Not shorter: the connection itself must stay, however busy the machine is.
+  // Not shorter, because the connection itself must stay open even on a busy machine.
   server.silence_limit = absl::Seconds(8);
   FaultInjectedRun run(server);
   const auto channel = NewConnection(run.address());
@@ -390,7 +391,7 @@ TEST(HostileBytesTest, AFloodOfCallsHoldsNobodyUp) {
     flooders.emplace_back([&, flooder] {
       const auto stub = v1::ChiefService::NewStub(NewConnection(run.address()));
       v1::OpenSessionRequest open = stranger.open_request();
-      // More sessions than the chief keeps.
+      // Opens more sessions than the chief keeps.
       for (uint64_t i = 0; i < 1100; ++i) {
         grpc::ClientContext open_context, run_context;
         open.set_incarnation(flooder << 32 | i);

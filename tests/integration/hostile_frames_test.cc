@@ -1,4 +1,4 @@
-// Workers that break a rule of proto/lockstep/v1/chief.proto, one rule each: the answer names it, and the run continues
+// Workers that each break one rule of proto/lockstep/v1/chief.proto. The error names the rule, and the run continues
 // unchanged.
 #include <functional>
 #include <limits>
@@ -20,11 +20,11 @@ using Frames = std::vector<v1::StepRequest>;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-// The pieces of a contribution begin with the two of hidden/kernel. What a fault sends must not be all of them: the
-// step would be over.
+// The pieces of a contribution begin with the two of hidden/kernel. A fault must not send all pieces, because that
+// would complete the step.
 struct Fault {
   std::string name;
-  // What is sent instead of a whole contribution.
+  // Returns the frames to send instead of a whole contribution.
   std::function<Frames(const v1::StepRequest& whole)> frames;
   grpc::StatusCode code;
   std::string text;
@@ -39,7 +39,7 @@ Fault Changed(const std::string& name, std::function<void(v1::StepRequest*)> cha
   return {name, frames, code, text};
 }
 
-// The wrong piece comes first, alone with the reports.
+// Sends only the reports and the wrong piece.
 Fault WrongPiece(const std::string& name, std::function<void(v1::TensorPiece*)> change, const std::string& text) {
   const auto frames = [change](v1::StepRequest whole) {
     const v1::TensorPiece piece = whole.gradient(0);
@@ -51,7 +51,7 @@ Fault WrongPiece(const std::string& name, std::function<void(v1::TensorPiece*)> 
   return {name, frames, grpc::StatusCode::INVALID_ARGUMENT, text};
 }
 
-// The first part of a contribution, then another.
+// Sends the first part of a contribution, then a second one.
 Fault Twice(const std::string& name, std::function<void(v1::StepRequest* second)> change, grpc::StatusCode code,
             const std::string& text) {
   const auto frames = [change](v1::StepRequest whole) {
@@ -168,7 +168,7 @@ std::vector<Fault> Pieces() {
       Changed(
           "PiecesThatOverlap",
           [](v1::StepRequest* f) {
-            // The whole variable, one part of which has come.
+            // Sends the whole variable after one of its parts.
             const std::string whole = f->gradient(0).content() + f->gradient(1).content();
             f->mutable_gradient(0)->set_content(whole);
             f->mutable_gradient()->RemoveLast();
@@ -207,7 +207,7 @@ void ExpectNamed(ProtoOnlyWorker* stranger, const Fault& fault) {
   grpc::ClientContext context;
   const auto stream = stranger->NewStream(&context);
   ASSERT_TRUE(stream->Write(stranger->AskForToken()));
-  // Every slot is the good worker's, which is stuck: this one gets a second copy.
+  // The stuck good worker has every slot, so this worker gets a second copy.
   v1::Token token;
   ASSERT_TRUE(stranger->ReadToken(stream.get(), &token));
   ASSERT_EQ(token.slot_count(), 4);
@@ -297,7 +297,7 @@ TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
   half.mutable_gradient()->DeleteSubrange(1, half.gradient_size() - 1);
   rest.clear_report();
   rest.mutable_gradient()->DeleteSubrange(0, 1);
-  // Before "worker-0".
+  // "half" is listed before "worker-0".
   const auto received = [&run] { return run.chief()->GetStatus().worker(0).bytes_received(); };
   ASSERT_EQ(run.chief()->GetStatus().worker(0).name(), "half");
   const int64_t asked = received();
@@ -305,7 +305,7 @@ TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
   while (received() == asked) std::this_thread::yield();
   run.Release();
   while (run.chief()->GetStatus().global_step() < FaultInjectedRun::kHeldStep + 2) std::this_thread::yield();
-  // What arrives too late is dropped, and is no fault.
+  // A late contribution is dropped, and is not an error.
   ASSERT_TRUE(stream->Write(rest));
   while (stranger.fates().empty() && stranger.ReadToken(stream.get(), &token)) {
   }

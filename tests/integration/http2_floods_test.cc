@@ -1,4 +1,4 @@
-// Peers without a session that speak HTTP/2 by hand, to make gRPC hold memory. docs/security.md lists the advisories.
+// Peers without a session that use raw HTTP/2 frames to make gRPC hold memory. docs/security.md lists the advisories.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,9 +14,9 @@
 namespace lockstep {
 namespace {
 
-// The most that a hundred connections may make the chief grow by.
+// The maximum memory that a hundred connections may cost the chief.
 constexpr int64_t kMostBytes = 16 << 20;
-// The same if they begin as many calls as they may: 1024, and 16 on each connection. A call takes 6 to 12 KiB.
+// The maximum if they begin as many calls as possible: 1024, with 16 on each connection. A call takes 6 to 12 KiB.
 constexpr int64_t kMostBytesOfCalls = 64 << 20;
 
 constexpr uint8_t kSettings = 4, kPing = 6, kContinuation = 9;
@@ -29,7 +29,7 @@ std::string Headers(uint32_t stream, const std::string& headers) {
   return Encode(Http2Peer::kHeaders, Http2Peer::kEndHeaders, stream, headers);
 }
 
-// HPACK's integer of 7 bits, then the bytes.
+// Returns HPACK's integer of 7 bits, then the bytes.
 std::string HpackString(const std::string& text) {
   std::string length;
   if (text.size() < 127) return static_cast<char>(text.size()) + text;
@@ -38,7 +38,7 @@ std::string HpackString(const std::string& text) {
   return '\x7f' + length + static_cast<char>(rest) + text;
 }
 
-// A literal header, which `indexed` adds to the table of the connection.
+// Returns a literal header. If `indexed`, it is added to the table of the connection.
 std::string Header(const std::string& name, const std::string& value, bool indexed = false) {
   return (indexed ? '\x40' : '\0') + HpackString(name) + HpackString(value);
 }
@@ -48,15 +48,15 @@ std::string RequestHeaders(const std::string& te = "trailers") {
          Header(":authority", "chief") + Header("te", te) + Header("content-type", "application/grpc");
 }
 
-// Returns when the server has closed the connection.
+// Reads until the server closes the connection.
 void ReadToTheEnd(Http2Peer* peer) {
   while (peer->Read().has_value()) {
   }
 }
 
-// Sends `flood` on a hundred connections, which stay open on this side; every second one confirms the server's
-// settings. Expects that the server closes each, that its memory stays, and that the worker next to them trains the
-// same weights.
+// Sends `flood` on a hundred connections, which stay open on this side; every second one acknowledges the server's
+// settings. Expects that the server closes each connection and that its memory stays bounded, and that the worker next
+// to them trains the same weights.
 void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
   FaultInjectedRun run;
   const MemoryGrowth growth;
@@ -72,7 +72,7 @@ void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
   run.ExpectSameWeights();
 }
 
-// Headers that begin in one frame and continue in `frames` others of the same content, with no end.
+// Returns headers that begin in one frame and continue in `frames` others with the same contents, without an end.
 std::string Endless(const std::string& beginning, const std::string& more, int frames) {
   std::string flood = Encode(Http2Peer::kHeaders, kNone, 1, beginning);
   for (int i = 0; i < frames; ++i) flood += Encode(kContinuation, kNone, 1, more);
@@ -84,18 +84,18 @@ TEST(Http2FloodsTest, EndlessHeadersEndTheConnection) {
   ExpectRefused(Endless(RequestHeaders(), Header("name", std::string(8000, 'a')), 256));
 }
 
-// A string of 4 GiB: gRPC keeps the bytes that have arrived.
+// A header of 4 GiB: gRPC keeps the bytes that have arrived.
 TEST(Http2FloodsTest, AnEndlessHeaderEndsTheConnection) {
   const std::string beginning("\0\4name\x7f\x80\x80\x80\x80\x0f", 12);
   ExpectRefused(Endless(RequestHeaders() + beginning, std::string(16384, 'a'), 64));
 }
 
-// A number may begin with any count of zeros.
+// An integer may be padded with any number of zero bytes.
 TEST(Http2FloodsTest, AnEndlessNumberEndsTheConnection) {
   ExpectRefused(Endless(RequestHeaders() + std::string("\0\x7f", 2), std::string(16384, '\x80'), 64));
 }
 
-// One byte stands for four kilobytes, four thousand times.
+// Four thousand bytes, each of which stands for a header of four kilobytes.
 TEST(Http2FloodsTest, RepeatedHeadersEndTheConnection) {
   const std::string header = Header(std::string(3900, 'k'), "v", /*indexed=*/true);
   ExpectRefused(Headers(1, RequestHeaders() + header + std::string(4000, '\xbe')));
@@ -130,7 +130,7 @@ TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
   ExpectRefused(Headers(1, Header("grpclb_client_stats", "x") + RequestHeaders() + more));
 }
 
-// CVE-2023-32732 and CVE-2024-7246: the peer loses its own connection, which it shares with no other.
+// CVE-2023-32732 and CVE-2024-7246: the peer only loses its own connection, which no other peer uses.
 TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
   FaultInjectedRun run;
   Http2Peer peer(run.address());

@@ -1,4 +1,4 @@
-// A variable larger than gRPC's and protobuf's own limits goes over the wire, into a checkpoint and back.
+// Sends a variable larger than the limits of gRPC and protobuf over the wire, and saves and restores it.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -25,10 +25,10 @@ namespace {
 
 constexpr int64_t kElements = LOCKSTEP_TEST_ELEMENTS;
 constexpr int64_t kBytes = kElements * int64_t{sizeof(float)};
-// What a frame carries: more than 4 MiB, gRPC's limit unless one is set.
+// Elements in a frame: more than 4 MiB, gRPC's default limit.
 constexpr int64_t kFrameElements = 20 * 65536;
 
-// Values and one gradient of a step, and as much again.
+// The values and one gradient of a step, twice.
 constexpr int64_t kNeededBytes = 4 * kBytes;
 
 int64_t AvailableBytes() {
@@ -40,8 +40,8 @@ int64_t AvailableBytes() {
   return 0;
 }
 
-// A chief and a client that computes nothing: the gradient of the elements in frame f is f + 1, as is the decrease of
-// their values in each step.
+// A chief and a client that does not compute: the gradient of the elements in frame f is f + 1, and so is the decrease
+// of their values in each step.
 class LargeRun {
  public:
   LargeRun(const std::string& logdir, int64_t steps) {
@@ -66,7 +66,8 @@ class LargeRun {
         grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  // Gets the values of `first`, the chief's step. Computes all steps to the run's end, unless `only_look`.
+  // Gets the values of step `first`, the chief's step. Then contributes to all steps to the run's end, unless
+  // `only_look`.
   void Train(int64_t first, bool only_look) {
     v1::OpenSessionRequest open;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -136,7 +137,7 @@ class LargeRun {
   std::unique_ptr<ChiefServer> server_;
   std::unique_ptr<v1::ChiefService::Stub> stub_;
   v1::OpenSessionReply session_;
-  std::map<int64_t, int64_t> received_;  // elements of each step
+  std::map<int64_t, int64_t> received_;  // elements by step
 };
 
 TEST(LargeVariableTest, GoesOverTheWireIntoACheckpointAndBack) {

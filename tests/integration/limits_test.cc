@@ -1,6 +1,6 @@
-// The table of limits in docs/wire.md, row by row: a peer sends one unit more than a row allows, over a real socket.
-// The answer is the one that the row names, the memory of this process, which is the chief's and the peer's, stays
-// bounded, and the run continues. A row without a probe fails, and so does a probe without a row.
+// Tests the table of limits in docs/wire.md, row by row: a peer exceeds the limit of a row by one unit, over a real
+// socket. It must get the answer that the row states, the memory of this process (the chief's and the peer's) must stay
+// bounded, and the run must continue. Every row needs a probe, and every probe a row.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -36,10 +36,10 @@ using ::testing::HasSubstr;
 constexpr grpc::StatusCode kExhausted = grpc::StatusCode::RESOURCE_EXHAUSTED;
 constexpr char kName[] = "stranger";
 constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
-// Of this process, so that connections reach their limit: chief and peers have the descriptors of both ends.
+// The limit of this process, so that connections can reach their limit: it holds the descriptors of both ends.
 constexpr rlim_t kDescriptors = 700;
 
-// A run, and a stranger that has a session.
+// A run, and a foreign worker with a session.
 class Target {
  public:
   explicit Target(int64_t version_bytes)
@@ -49,7 +49,7 @@ class Target {
   ProtoOnlyWorker* stranger() { return &stranger_; }
   v1::ChiefService::Stub* stub() { return stub_; }
 
-  // The code of a call of `method` with `request`.
+  // Returns the status code of a call of `method` with `request`.
   template <typename Request, typename Reply>
   grpc::StatusCode Call(grpc::Status (v1::ChiefService::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                         const Request& request, Reply* reply = nullptr) {
@@ -59,13 +59,13 @@ class Target {
     message_ = status.error_message();
     return status.error_code();
   }
-  // The text of the last call's status.
+  // Returns the message of the last call's status.
   const std::string& message() const { return message_; }
 
  private:
   static ChiefServer::Options Server() {
     ChiefServer::Options server;
-    server.silence_limit = absl::Seconds(3);  // ten seconds would only take longer
+    server.silence_limit = absl::Seconds(3);  // the default of ten seconds would only take longer
     return server;
   }
 
@@ -75,7 +75,7 @@ class Target {
   std::string message_;
 };
 
-// The message with `bytes` bytes in a field that nobody knows.
+// Returns a message with `bytes` bytes in an unknown field.
 template <typename Message>
 Message Padded(size_t bytes) {
   Message message;
@@ -109,7 +109,7 @@ void ExceedSmallRequest(Target* target) {
 }
 
 void ExceedOpenSession(Target* target) {
-  // Two bytes each on the wire, and some 100 once they are parsed.
+  // Elements of two bytes each on the wire, and about 100 bytes once they are parsed.
   v1::OpenSessionRequest bomb;
   for (int i = 0; i < 3 << 20; ++i) bomb.mutable_model()->add_variables();
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, bomb), kExhausted) << target->message();
@@ -158,7 +158,7 @@ void ExceedNames(Target* target) {
   v1::RequestEndRequest end;
   end.set_reason(name);
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::RequestEnd, end), grpc::StatusCode::INVALID_ARGUMENT);
-  // What a session keeps of fields that nobody knows.
+  // A session must not keep unknown fields.
   for (uint64_t i = 0; i < 20; ++i) {
     v1::OpenSessionRequest open = target->stranger()->open_request();
     open.set_incarnation(i);
@@ -168,7 +168,7 @@ void ExceedNames(Target* target) {
   }
 }
 
-// The status with which a stream ends that sends these frames.
+// Sends the frames on a stream, and returns the status with which it ends.
 grpc::Status StepWith(Target* target, const std::vector<v1::StepRequest>& frames) {
   grpc::ClientContext context;
   const auto stream = target->stranger()->NewStream(&context);
@@ -185,7 +185,7 @@ void ExceedFirstFrame(Target* target) {
   EXPECT_EQ(StepWith(target, {first}).error_code(), kExhausted);
 }
 
-// The status with which a stream ends that sends a contribution after `change`.
+// Sends a contribution after `change` on a stream, and returns the status with which it ends.
 grpc::Status Contribute(Target* target, const std::function<void(v1::StepRequest*)>& change) {
   ProtoOnlyWorker* const stranger = target->stranger();
   grpc::ClientContext context;
@@ -266,7 +266,7 @@ void ExceedHeaders(Target* target) {
 }
 
 void ExceedConnections(Target* target) {
-  // The one that gets a descriptor above the limit is closed, which frees it for the next.
+  // A connection whose descriptor is above the limit is closed, which frees the descriptor for the next one.
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (rlim_t i = 0; i < kDescriptors / 2; ++i) {
     peers.push_back(std::make_unique<Http2Peer>(target->run()->address()));
@@ -276,15 +276,15 @@ void ExceedConnections(Target* target) {
 }
 
 void ExceedGrpcMemory(Target* target) {
-  // Messages of 8 MiB that do not end, from more calls than may be without a session, and as much of each as the server
-  // takes before it knows the call.
+  // Begins unfinished messages of 8 MiB in more calls than may be without a session, and sends as much of each as the
+  // server reads before it knows the call.
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (int i = 0; i < 72; ++i) {
     peers.push_back(std::make_unique<Http2Peer>(target->run()->address()));
     peers.back()->Begin(1, "/lockstep.v1.ChiefService/OpenSession");
     peers.back()->SendPart(1, 8 << 20, 60000);
   }
-  // The oldest call ends.
+  // The server ends the oldest call.
   auto frame = peers.front()->Read();
   while (frame && (frame->type != Http2Peer::kHeaders || frame->flags == Http2Peer::kEndHeaders)) {
     frame = peers.front()->Read();
@@ -318,7 +318,7 @@ void ExceedUnreadReply(Target* target) {
   v1::StepRequest leave = target->stranger()->NewRequest(v1::Token());
   leave.set_leave(true);
   peer.SendMessage(1, leave.SerializeAsString());
-  // The peer has given the chief no window for the rest of the reply.
+  // The peer has not given the chief a flow control window for the rest of the reply.
   auto frame = peer.Read();
   while (frame && frame->type != Http2Peer::kResetStream) frame = peer.Read();
   ASSERT_TRUE(frame) << "the connection ended first";
@@ -370,7 +370,8 @@ void ExceedSessions(Target* target) {
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::Heartbeat, beat), grpc::StatusCode::OK);
 }
 
-// To add a row: its first column, by how much this process may grow, and what exceeds it.
+// To add a row, add its first column, the growth in MiB that this process is allowed, and the function that exceeds the
+// limit.
 struct Probe {
   const char* row;
   int64_t growth_mib;
@@ -405,7 +406,7 @@ const Probe kProbes[] = {
     {"sessions", 32, ExceedSessions},
 };
 
-// Rows whose probe is a test of its own, and that test.
+// Rows that other tests cover.
 constexpr const char* kProbedElsewhere[][2] = {
     {"calls of GetCanaryValues that wait for the chief's one thread for them",
      "unary_call_test: needs a thread that stands still"},
@@ -413,7 +414,7 @@ constexpr const char* kProbedElsewhere[][2] = {
     {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
 };
 
-// The first column of the table of limits.
+// Returns the first column of the table of limits.
 std::vector<std::string> Rows() {
   std::ifstream page("docs/wire.md");
   std::vector<std::string> rows;
@@ -424,7 +425,7 @@ std::vector<std::string> Rows() {
     const std::vector<std::string> columns = absl::StrSplit(line, " | ");
     rows.emplace_back(absl::StripPrefix(columns[0], "| "));
   }
-  if (!rows.empty()) rows.erase(rows.begin());  // the head
+  if (!rows.empty()) rows.erase(rows.begin());  // the header
   return rows;
 }
 

@@ -1,5 +1,5 @@
-// Workers that read other data than their run, over real servers: they are refused, by name, and the run is as if they
-// had never come.
+// Workers that read different data than their run, over real servers. They are refused, by name, and do not affect the
+// run.
 #include <string>
 #include <thread>
 
@@ -40,7 +40,7 @@ config::v1::RunSpec CsvRunSpec() {
   return config;
 }
 
-// An input of a program's own: each byte of a file is an example.
+// A user's input: each byte of a file is an example.
 class ByteDataset : public Dataset {
  public:
   ByteDataset(const ExampleSpec& spec, const std::string& bytes)
@@ -77,7 +77,7 @@ class OtherDataTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(WriteFileAtomically(&data_, kFile, text).ok());
   }
 
-  // The digest of an undisturbed run.
+  // Returns the digest of an undisturbed run.
   std::string Undisturbed() {
     TestCluster cluster(options_);
     WriteRows(100);
@@ -175,7 +175,7 @@ TEST_P(OtherDataTest, AWorkerWhoseRegisteredInputIsAnotherIsRefused) {
   auto* source = options_.config.mutable_input()->mutable_split(0)->mutable_registered();
   source->set_name("bytes");
   source->add_file(kFile);
-  options_.config.mutable_training()->set_steps(1 << 30);  // not over before the first worker is killed
+  options_.config.mutable_training()->set_steps(1 << 30);  // must not end before the first worker is killed
   TestCluster cluster(options_);
   ASSERT_TRUE(WriteFileAtomically(&data_, kFile, "some bytes").ok());
   ASSERT_TRUE(cluster.StartChief().ok());

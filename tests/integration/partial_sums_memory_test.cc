@@ -1,4 +1,4 @@
-// The chief's peak of memory when contributions come in the worst order: the even slots before all others.
+// The chief's peak memory when contributions arrive in the worst order: the even slots before all others.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,10 +35,11 @@ constexpr int64_t kModelBytes = kElements * int64_t{sizeof(float)};
 constexpr int64_t kFrameElements = 65536;
 // docs/architecture.md, "Memory": two versions of the values, three contributions, and 64 MiB.
 constexpr int64_t kPromisedBytes = (2 + 3) * kModelBytes + (64 << 20);
-// What gRPC reads ahead of waiting streams varies by some MiB. Without the bound there are two contributions more.
+// The data that gRPC reads ahead of waiting streams vary by some MiB. Without the limit on partial sums, there would be
+// two more contributions.
 constexpr int64_t kVariation = kModelBytes / 2;
 
-// In a process of its own, which has the chief's memory and no other: serves until `end` is closed.
+// Serves until `end` is closed. Runs in its own process, whose memory is the chief's alone.
 void ServeChief(int address, int end) {
   InitializeProcess("chief");  // the heap of the product's chief
   config::v1::RunSpec config;
@@ -64,7 +65,7 @@ void ServeChief(int address, int end) {
 
 class ChiefInAProcess {
  public:
-  // Before this process has any other thread.
+  // Forks before this process has any other thread.
   ChiefInAProcess() {
     std::array<int, 2> address, end;
     CHECK(pipe(address.data()) == 0 && pipe(end.data()) == 0);
@@ -104,13 +105,13 @@ class ChiefInAProcess {
   std::string address_;
 };
 
-// A worker that computes nothing: its gradient is its slot and 1 in every element.
+// A worker that does not compute: each element of its gradient is its slot plus 1.
 class Worker {
  public:
   Worker(const std::string& address, int64_t index) : name_(absl::StrCat("worker-", index)) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // separate connection
     stub_ =
         v1::ChiefService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     v1::OpenSessionRequest open;
@@ -144,7 +145,7 @@ class Worker {
     CHECK(reply.has_token());
     token_ = reply.token();
   }
-  // Contributes, and reads to the end of the run, in a thread of its own. When it is given a copy to compute, it leaves
+  // Contributes, and reads to the end of the run, on a separate thread. If it is assigned a copy of a slot, it leaves
   // as soon as `over` is ready.
   void Start(std::shared_future<void> over) {
     thread_ = std::thread([this, over] {
@@ -169,7 +170,7 @@ class Worker {
     }
     return {};
   }
-  // Blocks until the chief has taken the contribution, or reads nothing more of it.
+  // Blocks until the chief has accepted the contribution, or reads no more of it.
   void AwaitTakenOrWaiting() {
     constexpr int kLooks = 300;
     int64_t received = -1;
@@ -216,7 +217,7 @@ TEST(PartialSumsMemoryTest, EvenSlotsFirstTakeNoMoreThanIsPromised) {
   {
     std::vector<std::unique_ptr<Worker>> workers;
     for (int64_t i = 0; i < kSlots; ++i) workers.push_back(std::make_unique<Worker>(chief.address(), i));
-    // Alone the first gets all slots; it gives them back when the others are there.
+    // At first the first worker gets all slots; it returns them when the others are there.
     workers[0]->Ask();
     workers[0]->ReadToken();
     for (int64_t i = 1; i < kSlots; ++i) workers[i]->Ask();

@@ -1,5 +1,5 @@
-// Readers beside workers, in a cluster without a socket: what each reads is the state of exactly one step, and the bits
-// of training are what they are without readers.
+// Clients that read variables during training, in a cluster without sockets. Each read returns the state of exactly one
+// step, and reads do not change the weights.
 #include <atomic>
 #include <map>
 #include <string>
@@ -30,7 +30,7 @@ TestCluster::Options LocalCluster(int64_t steps) {
   return options;
 }
 
-// As that of a checkpoint which holds what was read.
+// Returns the digest of a checkpoint with the variables that were read.
 std::string DigestOf(const VariablesAtStep& read) {
   MemoryFileSystem fs;
   auto writer = BundleWriter::Create(&fs, "read").value();
@@ -41,7 +41,7 @@ std::string DigestOf(const VariablesAtStep& read) {
   return CheckpointDigest(*BundleReader::Open(&fs, "read").value()).value();
 }
 
-// What was read, by step. Thread-safe.
+// The digests of reads, by step. Thread-safe.
 class ReadSteps {
  public:
   void Add(const VariablesAtStep& read) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -70,7 +70,7 @@ TEST(ReadLocalTest, EveryReadIsTheStateOfOneStepAndTrainingIsUndisturbed) {
   ReadSteps steps;
   std::atomic<bool> over{false};
   TestCluster::Options options = LocalCluster(kSteps);
-  // Some reads for every step on average, however fast the workers are.
+  // Workers wait, so that there are some reads for every step on average.
   options.before_batch = [&](int64_t step) {
     while (steps.count() < step && !over.load()) std::this_thread::yield();
   };

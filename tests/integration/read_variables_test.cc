@@ -1,4 +1,4 @@
-// Variables are read over gRPC while a run trains, and by the command line.
+// Reads variables during training, over gRPC and by the command line.
 #include <memory>
 #include <sstream>
 #include <string>
@@ -31,7 +31,7 @@ class ReadVariablesTest : public ::testing::Test {
     ASSERT_TRUE(cluster_->Wait().ok());
     cluster_->JoinWorkers();
   }
-  // Of the command line; its files are those of the cluster.
+  // Runs the command with the cluster's files.
   int Run(std::vector<std::string> words) {
     words.push_back(absl::StrCat("--master=grpc://", cluster_->address()));
     out_.str("");

@@ -1,4 +1,4 @@
-// A stranger's rings, at a chief that shares memory (docs/wire.md).
+// Rings of a foreign worker, at a chief that shares memory (docs/wire.md).
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -26,7 +26,7 @@ TestCluster::Options SharingCluster() {
   return options;
 }
 
-// A stranger's stream whose first frame offers a ring.
+// A stream of a foreign worker whose first frame offers a ring.
 class Offer {
  public:
   Offer(TestCluster* cluster, const v1::SharedMemoryHandle& ring, bool shares = true)
@@ -45,7 +45,7 @@ class Offer {
   const v1::StepReply& answer() const { return answer_; }
   ProtoOnlyWorker& stranger() { return stranger_; }
   ProtoOnlyWorker::Stream* stream() { return stream_.get(); }
-  // How the stream ends, with nothing more over gRPC.
+  // Returns the status with which the stream ends. Expects no more replies over gRPC.
   grpc::Status End() {
     v1::StepReply reply;
     EXPECT_FALSE(stream_->Read(&reply)) << reply.ShortDebugString();
@@ -66,7 +66,7 @@ class RingTest : public testing::Test {
     EXPECT_TRUE(cluster_.StartChief().ok());
   }
 
-  // The next reply through the ring.
+  // Returns the next reply through the ring.
   v1::StepReply Await() {
     for (std::string message;;) {
       const uint32_t ticket = ring_->Ticket();
@@ -83,7 +83,7 @@ class RingTest : public testing::Test {
     ring_->Append(message);
     return ring_->Flush().value();
   }
-  // The chief is as it was: honest workers finish the run.
+  // Expects that honest workers can still finish the run.
   void ExpectThatTheRunGoesOn() {
     const int worker = cluster_.StartWorker();
     EXPECT_TRUE(cluster_.Wait().ok());
@@ -170,7 +170,7 @@ TEST_F(RingTest, ATooLongMessageEndsTheStream) {
 
 TEST_F(RingTest, MemoryThatMakesNoSenseEndsTheStreamAlone) {
   const auto memory = SharedMemory::Create(ring_->handle().bytes()).value();
-  const uint64_t read = 1 << 30;  // of a ring in which less was written
+  const uint64_t read = 1 << 30;  // beyond what was written to the ring
   std::memcpy(memory->data() + 64, &read, sizeof(read));
   Offer offer(&cluster_, memory->handle());
   ASSERT_GT(offer.answer().ring().bytes(), 0);

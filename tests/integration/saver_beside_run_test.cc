@@ -1,4 +1,4 @@
-// A user's Saver in the logdir of a run: the run keeps its checkpoints and its bits.
+// A user's Saver in the logdir of a run does not affect the run's checkpoints and bits.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ class SaverBesideRunTest : public ::testing::Test {
   }
 
   std::string Reference() const { return TrainAndDigest(options_, 1).value_or("none"); }
-  // A worker waits in the middle of the run until it is released.
+  // Makes a worker wait in the middle of the run until Release.
   TestCluster::Options WithPause() {
     TestCluster::Options options = options_;
     options.before_batch = [this](int64_t step) {
@@ -77,7 +77,7 @@ TEST_F(SaverBesideRunTest, TheRunResumesFromItsOwnAndKeepsThem) {
   const std::vector<std::string> before = RunsCheckpoints(&cluster);
   ASSERT_FALSE(before.empty());
 
-  // A part of the variables, of later steps.
+  // Saves some variables, with later steps.
   train::SaverOptions options;
   options.fs = cluster.fs();
   options.max_to_keep = 1;
@@ -87,7 +87,7 @@ TEST_F(SaverBesideRunTest, TheRunResumesFromItsOwnAndKeepsThem) {
   const auto part = train::NamedFloats("part", {2}, {1, 2}).value();
   for (int64_t step : {1000, 1001}) ASSERT_TRUE(saver->Save(path, step, {part}).ok());
   EXPECT_EQ(RunsCheckpoints(&cluster), before);
-  // And as if it had the state file's name.
+  // The state file names the Saver's checkpoint.
   ASSERT_TRUE(WriteCheckpointState(cluster.fs(), TestCluster::kLogdir, path + "-1001", {}).ok());
 
   ASSERT_TRUE(cluster.StartChief().ok());

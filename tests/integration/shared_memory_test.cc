@@ -1,4 +1,4 @@
-// Chief and workers of one machine hand tensors over in memory that both have mapped.
+// A chief and workers on one machine exchange tensors in memory that both have mapped.
 #include "lockstep/common/memory/shared_memory.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(SharedMemoryTest, TheBitsAreThoseOfTheOtherWays) {
   }
 }
 
-// The report of slot 0, with zeros for the update ops.
+// Returns the report of slot 0, with zeros for the update ops.
 v1::SlotReport ReportOf(const ParameterLayout& layout) {
   v1::SlotReport report;
   for (const auto& op : layout.update_ops()) {
@@ -64,7 +64,7 @@ std::unique_ptr<StepChannel> OpenChannel(ProtoOnlyWorker* stranger, ChiefClient*
   return client->OpenStepChannel(options, stranger->model()).value();
 }
 
-// A contribution of gradients that are all 0.25, but its end.
+// Sends a contribution without its end; all elements of its gradients are 0.25.
 void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChannel* channel) {
   std::vector<v1::SlotReport> reports(static_cast<size_t>(token.slot_count()), ReportOf(layout));
   for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token.first_slot() + static_cast<int64_t>(i));
@@ -77,7 +77,7 @@ void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChann
   }
 }
 
-// What one worker's step stream has carried when it has its token for step 1.
+// The bytes on a worker's step stream until it has its token for step 1.
 struct Carried {
   int64_t received = 0, sent = 0;
 };
@@ -117,7 +117,7 @@ TEST(SharedMemoryTest, TensorsDoNotTravel) {
 
 TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
   TestCluster::Options options = SharingCluster(/*slots=*/2);
-  SimulatedClock clock;  // it stands: no slot is given out again because its worker is slow
+  SimulatedClock clock;  // stands still, so that no slot is reissued because its worker is slow
   options.clock = &clock;
   TestCluster cluster(options);
   ASSERT_TRUE(cluster.StartChief().ok());
@@ -130,7 +130,7 @@ TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
   int calls = 0;
   const auto work = [&] {
     if (++calls != 3) return calls < 3;
-    // Once the chief has taken the request of the one that waits, which then has its share of the next step.
+    // Waits until the chief has the request of the waiting worker, so that it gets its share of the next step.
     while (cluster.chief()->GetStatus().worker(1).bytes_received() == 0) std::this_thread::yield();
     Contribute(ParameterLayout::Create(busy.model()).value(), all->token, channel.get());
     EXPECT_TRUE(channel->AwaitToken().ok());
@@ -142,7 +142,7 @@ TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
   EXPECT_GE(calls, 3) << "as long as it has some";
 }
 
-// A stream of a stranger that has sent its first frame.
+// A stream of a foreign worker that has sent its first frame.
 class ProtoOnlyStream {
  public:
   ProtoOnlyStream(TestCluster* cluster, const v1::SharedMemoryHandle* gradient_memory)
@@ -156,7 +156,7 @@ class ProtoOnlyStream {
   }
 
   bool values_are_shared() const { return stranger_.reply().has_values_memory(); }
-  // A frame with reports and one piece that lies there.
+  // Returns a frame with reports and one piece at this place in the shared memory.
   v1::StepRequest Piece(uint64_t offset, uint64_t bytes) {
     v1::StepRequest request = stranger_.NewRequest(token_);
     *request.add_report() = ReportOf(ParameterLayout::Create(stranger_.model()).value());
@@ -165,7 +165,7 @@ class ProtoOnlyStream {
     piece->mutable_shared()->set_bytes(bytes);
     return request;
   }
-  // How the stream ends after the frame.
+  // Sends the frame, and returns the status with which the stream ends.
   grpc::Status EndAfter(const v1::StepRequest& request) {
     stream_->Write(request);
     v1::Token token;
@@ -255,7 +255,7 @@ TEST(SharedMemoryTest, AHandleIsLookedAtWhenTheSessionIsKnown) {
   const auto memory = SharedMemory::Create(1000).value();
   v1::StepRequest request = stranger.AskForToken();
   *request.mutable_gradient_memory() = memory->handle();
-  request.mutable_gradient_memory()->set_bytes(5);  // it has another size
+  request.mutable_gradient_memory()->set_bytes(5);  // the memory has another size
   for (const bool known : {false, true}) {
     const LogCounter refused("a worker's memory is not shared");
     if (!known) request.set_session_id(request.session_id() + 1);

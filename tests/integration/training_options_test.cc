@@ -1,5 +1,5 @@
-// What a configuration asks of gradients and losses reaches the weights: one step of gradient descent with rate 1 moves
-// them by the gradient itself.
+// Options for gradients and losses affect the weights: one step of gradient descent with rate 1 changes them by the
+// gradient itself.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -36,7 +36,7 @@ constexpr char kConfig[] = R"(
 
 using Variables = std::map<std::string, std::vector<float>>;
 
-// What is merged into kConfig.
+// Returns kConfig merged with `more`.
 config::v1::RunSpec Config(const std::string& more) {
   config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kConfig, &config));
@@ -44,7 +44,7 @@ config::v1::RunSpec Config(const std::string& more) {
   return config;
 }
 
-// The variables after the last step.
+// Returns the variables after the last step.
 Variables Train(config::v1::RunSpec config) {
   ApplyDefaults(&config);
   TestCluster::Options options;
@@ -67,13 +67,13 @@ Variables Train(config::v1::RunSpec config) {
   return variables;
 }
 
-// The variables before the first step: after one that is too small to change them.
+// Returns the variables before the first step, by making a step that is too small to change them.
 Variables Initial(config::v1::RunSpec config) {
   config.mutable_optimizer()->mutable_learning_rate()->set_initial(1e-30f);
   return Train(config);
 }
 
-// What the step subtracted, which is the gradient.
+// Returns the gradient, which is the decrease of the variables in one step.
 Variables GradientOf(const config::v1::RunSpec& config) {
   Variables before = Initial(config);
   for (auto& [name, values] : Train(config)) {
@@ -90,7 +90,7 @@ double Norm(const std::vector<float>& values) {
   return std::sqrt(sum);
 }
 
-// left + factor * right
+// Returns left + factor * right.
 Variables Plus(Variables left, double factor, const Variables& right) {
   for (auto& [name, values] : left) {
     for (size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(factor * right.at(name)[i]);
@@ -189,7 +189,7 @@ TEST(TrainingOptionsTest, AddSeveralLosses) {
   ExpectNear(GradientOf(both), Plus(Plus(alone(0), 1, alone(1)), 1, alone(2)), 1e-5);
 }
 
-// CSV examples of six features, a label and a weight, from a generator of its own.
+// Returns CSV examples of six features, a label and a weight, from a separate generator.
 std::string WeightedCsv(const std::string& name, const std::vector<float>& weights, int wrong_label = -1) {
   std::string text;
   uint32_t state = 1;
@@ -222,7 +222,7 @@ TEST(TrainingOptionsTest, WeighExamples) {
   const Variables last_ignored = GradientOfCsv(WeightedCsv("five", {1, 1, 1, 1, 1, 0}));
   EXPECT_EQ(GradientOfCsv(WeightedCsv("wrong", {1, 1, 1, 1, 1, 0}, 5)), last_ignored);
   EXPECT_NE(GradientOfCsv(WeightedCsv("heard", {1, 1, 1, 1, 1, 1}, 5)), ones);
-  // The mean is over the examples that have a weight: 6 * ones = 5 * last_ignored + the last one's gradient.
+  // The mean is over the examples with a weight: 6 * ones = 5 * last_ignored + the gradient of the last example.
   const Variables last_alone = GradientOfCsv(WeightedCsv("last", {0, 0, 0, 0, 0, 1}));
   ExpectNear(Plus(Plus(ones, 5, ones), -5, last_ignored), last_alone, 1e-5);
 }

@@ -1,5 +1,5 @@
-// Workers whose streams end, one after another, while they do not read what the chief sends: what the chief keeps for
-// all of them together stays bounded, and the run continues.
+// Workers whose streams end, one after another, while they do not read the chief's replies. The memory that the chief
+// keeps for all of them stays bounded, and the run continues.
 #include <memory>
 #include <vector>
 
@@ -12,9 +12,9 @@ namespace lockstep {
 namespace {
 
 constexpr int kStreams = 40;
-// Of one version of the values: much more than gRPC's window.
+// Size of one version of the values: much larger than gRPC's window.
 constexpr int64_t kVersionBytes = 16 << 20;
-// More than streams that are not read may keep, training needs, and is being cancelled; fewer than kStreams.
+// More versions than unread streams may keep, training needs, and cancelled streams still hold; fewer than kStreams.
 constexpr int64_t kMostVersions = 22;
 constexpr char kName[] = "stranger";
 
@@ -25,7 +25,7 @@ class UnreadStreamsTest : public testing::Test {
     run_.Train(2);
   }
 
-  // Opens streams that end by `frame`, or, if it is null, because the next one replaces them.
+  // Opens streams that end with `frame` or, if it is null, because the next stream replaces them.
   void ExpectBounded(const v1::StepRequest* frame) {
     std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
     std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;

@@ -1,4 +1,4 @@
-// A stranger's client, made from proto/lockstep/v1/chief.proto alone.
+// A foreign client, written only from proto/lockstep/v1/chief.proto.
 #include <unistd.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// To the end of the run.
+// Trains to the end of the run.
 void Train(TestCluster* cluster, ProtoOnlyWorker* stranger) {
   absl::Status waited;
   std::thread waiter([&] { waited = cluster->Wait(); });
@@ -47,7 +47,7 @@ TEST(WireTest, AStrangersClientSpeaksBfloat16) {
   ExpectTheSameBits(config);
 }
 
-// Another worker of the run is Lockstep's own: the canary and the digests of both are compared.
+// The run's other worker is Lockstep's own: the canary and the digests of both are compared.
 TEST(WireTest, AStrangersDigestsAreThoseOfOurWorkers) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/200, /*slots=*/2);
