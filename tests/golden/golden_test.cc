@@ -1,4 +1,4 @@
-// Files that TensorFlow wrote (make_golden.py) are read, and the same content is written in the same bytes.
+// Reads files that TensorFlow wrote (make_golden.py), and writes the same contents with identical bytes.
 
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ struct Variable {
   Shape shape;
 };
 
-// The list BUNDLE of make_golden.py.
+// Returns the list BUNDLE of make_golden.py.
 std::vector<Variable> Bundle() {
   return {
       {"bfloat16", v1::DT_BFLOAT16, {3}},
@@ -59,10 +59,10 @@ std::string BytesOf(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Element i is i % 100 + 1, or i % 2 == 0 for booleans.
+// Returns element i: i % 100 + 1, or i % 2 == 0 for booleans.
 std::string Element(v1::DataType dtype, int64_t i) {
   const int64_t value = i % 100 + 1;
-  // The patterns of 1, 2, 3, ... 5.
+  // The bit patterns of 1, 2, 3.
   const uint16_t kBfloat16[] = {0x3f80, 0x4000, 0x4040};
   const uint16_t kHalf[] = {0x3c00, 0x4000, 0x4200};
   switch (dtype) {
@@ -115,7 +115,7 @@ TEST(GoldenBundleTest, IsWrittenInTheSameBytes) {
   }
 }
 
-// Changes only with the definition in digest.h, and must not.
+// The digest must never change; it only could with the definition in digest.h.
 TEST(GoldenBundleTest, HasTheSameDigestForEver) {
   EXPECT_EQ(CheckpointDigest(*Open("bundle/model.ckpt-7")).value(),
             "2a258da4642b0564ef5870464e00e16d24e71a1023c0b686330dda81ee53be1d");

@@ -72,7 +72,7 @@ def write_partitioned():
     path = directory("partitioned")
     with tf.Graph().as_default(), tf1.Session() as session:
         with tf.device("/cpu:0"):
-            # Row offsets of one, two and three bytes in a slice's key.
+            # Creates keys with row offsets of one, two and three bytes in a slice.
             tf1.get_variable("rows", initializer=tf.constant(values(tf.int8, [9000, 1]), tf.int8), use_resource=False,
                              partitioner=lambda **_: [5, 1])
             tf1.get_variable("step", initializer=tf.constant(7, tf.int64))

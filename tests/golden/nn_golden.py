@@ -28,7 +28,7 @@ def write_tensor(kind, name, value):
 
 
 class Case:
-    """One model: `forward(v, x, training)` returns its output and its updates, `loss(output, labels, w)` a scalar."""
+    """Prints a case. `forward(v, x, training)` returns output and updates, `loss(output, labels, w)` a scalar."""
 
     def __init__(self, name, config, x, labels, variables, forward, loss=None, classes=0, weights=None, fixed=None,
                  regularizer=None):

@@ -23,7 +23,7 @@ import tensorflow as tf
 v1 = tf.compat.v1
 train = v1.train
 STEPS = 20
-N = 19  # two vectors of eight and a rest
+N = 19  # two vectors of eight and a remainder
 
 
 def bits(array):

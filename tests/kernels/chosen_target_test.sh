@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# LOCKSTEP_TARGET chooses what the kernels of real programs use: --version and `status` name it, and what is no target, or
-# none of this processor, is a sentence and exit code 2.
+# LOCKSTEP_TARGET selects the kernel target of real programs: --version and `status` show it. An unknown target, or one
+# that this processor does not support, causes an error message and exit code 2.
 # Usage: chosen_target_test.sh LOCKSTEP CHIEF WORKER PROGRAM...   (each has --version)
 set -euo pipefail
 lockstep="$1" chief="$2" worker="$3"
@@ -16,13 +16,13 @@ expect() {
   exit 1
 }
 
-# has FLAG...: whether /proc/cpuinfo has them all.
+# has FLAG...: succeeds if /proc/cpuinfo has all flags.
 has() {
   local flag
   for flag in "$@"; do grep -qm 1 "^flags.* ${flag}\( \|\$\)" /proc/cpuinfo || return 1; done
 }
 
-# version_of PROGRAM: the instruction set that --version names.
+# version_of PROGRAM: prints the instruction set in the output of --version.
 version_of() { "$1" --version | sed -nE '2s/.*, //p'; }
 
 # refused TARGET SENTENCE PROGRAM
@@ -53,7 +53,7 @@ for program in "$@"; do
   done
 done
 
-# await_line TEXT: reads ${log}, the chief's, up to the line with the text, which is ${said}.
+# await_line TEXT: reads ${log}, the chief's log, up to a line with the text; sets said to the line.
 await_line() {
   local before=""
   while read -r -u "${log}" said; do
@@ -64,7 +64,7 @@ await_line() {
   exit 1
 }
 
-# A chief with the slowest, a worker with the fastest.
+# Runs a chief with the slowest target and a worker with the fastest.
 cat >"${work}/config.textproto" <<'CONFIG'
 model {
   layer { name: "logits" dense { units: 2 } }

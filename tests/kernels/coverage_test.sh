@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What a header of kernels/ declares is in kernel_digests.cc: every function, and every enumerator and rule that a
-# function's bits depend on. Every function is in a test of random shapes (ForEachRandomCase) beside its source, too.
+# Checks that kernel_digests.cc covers everything that a header of kernels/ declares: every function, and every
+# enumerator and rule that affects a function's bits. Every function must also be in a test of random shapes
+# (ForEachRandomCase) next to its source.
 # Usage: coverage_test.sh DIGESTS FILE..., the headers and tests of kernels/.
 set -euo pipefail
 digests="$1"
 shift
 
-# Names that are not in kernel_digests.cc, and why.
+# Names that are not in kernel_digests.cc, with the reason.
 declare -A no_digest=(
   [PhiloxBlock]="of integers, without vectors; FillPhiloxBlocks is tested against it"
   [RunMultiplyAdds]="only measured"
@@ -15,13 +16,13 @@ declare -A no_digest=(
   [TargetNameError]="a text"
   [kAvx2]="names a target" [kAvx512]="names a target" [kNeon]="names a target"
 )
-# Functions that are in no test of random shapes, and why.
+# Functions that are in no test of random shapes, with the reason.
 declare -A no_random_case=(
   [PhiloxBlock]="what the random streams are compared with"
   [RunMultiplyAdds]="only measured"
   [RowMajor]="a description of memory" [Transposed]="a description of memory"
   [UseTarget]="" [AvailableTargets]="" [CurrentTarget]="" [TargetName]="" [TargetError]="" [TargetNameError]=""
-  # One number at a time, the same code on every target; portable_math_test.cc has random arguments.
+  # Scalar functions with the same code on every target; portable_math_test.cc has random arguments.
   [Exp]="" [Expm1]="" [Log]="" [Log1p]="" [Sin]="" [Cos]="" [Tanh]="" [Pow]=""
 )
 
@@ -29,14 +30,14 @@ headers=()
 tests=()
 for file in "$@"; do
   case "${file}" in
-    *-inl.h | */scratch.h | */targets.h) ;; # Parts of sources.
-    */required_instructions.h) ;;           # Asks the processor, computes nothing.
+    *-inl.h | */scratch.h | */targets.h) ;; # parts of sources
+    */required_instructions.h) ;;           # only queries the processor
     *.h) headers+=("${file}") ;;
     *_test.cc) tests+=("${file}") ;;
   esac
 done
 
-# Functions begin a line, which has no keyword of another declaration.
+# Functions start at the beginning of a line without a keyword of another declaration.
 functions() {
   sed 's|//.*||' "${headers[@]}" |
     sed -nE '/^(struct|class|enum|using|namespace|template|#|\}| )/! s/^[A-Za-z_][^()=]* \*?([A-Za-z_][A-Za-z_0-9]*)\(.*/\1/p' | sort -u
@@ -50,14 +51,14 @@ has() { grep -qE "\b$2\b" <<<"$1"; }
 
 mapfile -t functions < <(functions)
 mapfile -t numbers < <(enumerators && rules)
-# It finds what it looks for.
+# The patterns above find the declarations.
 [[ ${#headers[@]} -ge 18 && ${#tests[@]} -ge 18 && ${#functions[@]} -ge 65 && ${#numbers[@]} -ge 25 ]] || {
   echo "only ${#headers[@]} headers, ${#tests[@]} tests, ${#functions[@]} functions, ${#numbers[@]} enumerators and rules"
   exit 1
 }
 
 digest_code="$(sed -E 's|//.*||; /^#include/d' "${digests}")"
-# The tests with random cases, and the functions that they call.
+# The tests with random cases, including the functions that they call.
 random_code="$(sed -E 's|//.*||' "${tests[@]}" | awk '
   /^[A-Za-z].*[({,]$/ { text = ""; inside = 1 }
   inside { text = text $0 "\n" }

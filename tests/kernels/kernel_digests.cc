@@ -1,5 +1,5 @@
-// Prints a digest of what each kernel computes from fixed numbers, one a line: every processor must print the same. It
-// needs the kernels and the standard library alone, so that it can be compiled by itself for another kind of processor
+// Prints a digest of each kernel's results for fixed numbers, one per line. Every processor must print the same. Only
+// depends on the kernels and the standard library, so that it can be compiled separately for another architecture
 // (tools/check_arm.sh).
 #include <algorithm>
 #include <cinttypes>
@@ -32,7 +32,7 @@
 namespace lockstep {
 namespace {
 
-// FNV-1a over bytes.
+// Computes FNV-1a over bytes.
 class Digest {
  public:
   void Add(const void* data, size_t size) {
@@ -40,7 +40,7 @@ class Digest {
     for (size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 1099511628211u;
   }
   void Add(const std::vector<uint16_t>& values) { Add(values.data(), values.size() * sizeof(uint16_t)); }
-  // Every NaN counts as the same: processors differ in its sign.
+  // Treats all NaNs as equal, because their sign differs between processors.
   void Add(const std::vector<float>& values) {
     for (const float x : values) {
       const float same = x == x ? x : 0x1.5p100f;
@@ -60,7 +60,7 @@ class Digest {
   uint64_t hash_ = 14695981039346656037u;
 };
 
-// Numbers in [-2, 2), a few of them far larger or smaller.
+// Returns numbers in [-2, 2), a few of them far larger or smaller.
 std::vector<float> Numbers(int64_t size, uint64_t seed) {
   std::vector<float> values(size);
   uint64_t state = seed * 6364136223846793005u + 1442695040888963407u;
@@ -109,7 +109,7 @@ void Products() {
   digest.Print("products");
 }
 
-// The parts of a product that several threads compute.
+// The parts of a matrix product that several threads compute.
 void ProductParts() {
   const int64_t rows = 70, inner = 450, columns = 90;
   const std::vector<float> a = Numbers(rows * inner, 32);
@@ -152,7 +152,7 @@ void Convolutions() {
   gradients.Print("kernel_gradients");
 }
 
-// Of panels that are packed in two parts; their form is the target's, the results are not.
+// Panels that are packed in two parts. Their layout depends on the target, but the results do not.
 void PackedParts() {
   const int64_t rows = 7, filters = 37, pixels = 23;
   const std::vector<float> kernel = Numbers(rows * filters, 34);
@@ -185,7 +185,7 @@ void Functions() {
   print("sigmoid", SigmoidOf, x);
 }
 
-// Of double precision, and powers of floats; the ends of the range and beyond, too.
+// Double precision functions, and powers of floats; includes the ends of the range and values beyond.
 void PortableFunctions() {
   Digest digest;
   std::vector<double> x = {0.0,     -0.0,   1.0,    -1.0,      5e-324,     1e-310,
@@ -260,7 +260,7 @@ void Inputs() {
   digest.Print("inputs");
 }
 
-// `states` of the rule begin positive.
+// The rule's first `states` states begin with positive values.
 template <typename Rule>
 void AddUpdates(const Rule& rule, int states, Digest* digest) {
   const int64_t n = 1003;
@@ -317,7 +317,7 @@ void Decoding() {
   for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
     DecodeShort(type, 65536, reinterpret_cast<const char*>(numbers.data()), out.data());
     digest.Add(out);
-    // Which runs of them are finite.
+    // Also tests which ranges of the numbers are finite.
     std::vector<uint32_t> finite;
     for (int64_t begin = 0; begin < 65536; begin += 37) {
       finite.push_back(AllValuesFinite(std::min<int64_t>(37, 65536 - begin), &out[begin]) ? 1 : 0);
@@ -374,7 +374,7 @@ void BatchNorm() {
   digest.Print("batch_norm");
 }
 
-// With every activation and every way to its gradient.
+// Tests every activation, with each way to compute its gradient.
 void BatchNormActivations() {
   const int64_t rows = 19, columns = 43;
   const std::vector<float> x = Numbers(rows * columns, 37);
@@ -483,7 +483,7 @@ void Elementwise() {
   digest.Print("elementwise");
 }
 
-// Zeros, infinities, NaN and numbers at the ends of the range, in every place of a vector.
+// Tests zeros, infinities, NaN and numbers at the ends of the range, in every position of a vector.
 void SpecialNumbers() {
   const float infinity = std::numeric_limits<float>::infinity(), largest = std::numeric_limits<float>::max();
   const float special[] = {0.0f,      -0.0f,    infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),

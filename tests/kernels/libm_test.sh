@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Nothing that weights depend on calls a function of the C library whose last bits differ between its versions: exp,
-# log, pow, sin and the like. Those that IEEE 754 rounds in one way only (sqrt, fma, floor, ...) are no matter.
+# Code that affects weights must not call C library functions whose last bits differ between versions: exp, log, pow,
+# sin and the like. Functions that IEEE 754 rounds uniquely (sqrt, fma, floor, ...) are allowed.
 # Usage: libm_test.sh OBJECTS OBJECT...: a list of the library's object files; those of the programs.
 set -euo pipefail
 objects="$1"
 programs=("${@:2}")
 
-# Sources that no weight depends on.
+# Sources that do not affect weights.
 outside=(
   train/learn/experiment       # how long a worker waits before it starts
   worker/evaluation/prediction # the probabilities that `predict` writes
@@ -15,13 +15,13 @@ outside=(
 names='a?(sin|cos|tan)h?|atan2|sincos|exp(2|10|m1)?|log(2|10|1p|b)?|pow(10)?|cbrt|hypot|erfc?|[lt]gamma(_r)?|[jy][01n]'
 functions="^(${names})[fl]?\$|^__(${names})[fl]?_finite\$|^_ZGV"
 
-# calls FILE...: a line for each call of such a function, the object's path and the name.
+# calls FILE...: prints the object's path and the function's name for each such call.
 calls() {
   nm --undefined-only --print-file-name --format=posix "$@" |
     awk -v functions="${functions}" '{ sub(/:$/, "", $1); sub(/@.*/, "", $2) } $2 ~ functions { print $1, $2 }'
 }
 
-# It finds what it looks for.
+# The check detects a call.
 source="${TEST_TMPDIR}/calls.cc"
 printf '#include <cmath>\n%s\n%s\n' 'double f(double x) { return std::pow(x, 0.3) + std::sqrt(std::floor(x)); }' \
   'float g(float x) { return std::sin(x); }' >"${source}"
@@ -35,7 +35,7 @@ mapfile -t files <"${objects}"
 bad=""
 declare -A seen
 while read -r object function; do
-  # A folder, "_objs/", the target's name, the source's.
+  # The path has a folder, "_objs/", the target's name, and the source's name.
   name="${object%%/_objs/*}/$(basename "${object%%.*}")"
   if [[ " ${outside[*]} " == *" ${name} "* ]]; then
     seen["${name}"]=1

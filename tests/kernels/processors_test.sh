@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# On a processor without what everything is compiled for, programs end with a sentence and exit code 2, not with SIGILL;
-# they run in an emulator (qemu-user). Without it the test is skipped; where CI is true it fails.
+# On a processor without the required instructions, programs must end with an error message and exit code 2, not with
+# SIGILL. Runs them in an emulator (qemu-user). Without it the test is skipped, or fails if CI is true.
 # Usage: processors_test.sh LOCKSTEP PROGRAM...
 set -euo pipefail
 lockstep="$1"
@@ -12,7 +12,7 @@ if ! command -v qemu-x86_64 >/dev/null; then
   exit
 fi
 
-# expect PROCESSOR CODE TEXT COMMAND...: exit code, and a line at the end of what the program prints.
+# expect PROCESSOR CODE TEXT COMMAND...: expects an exit code, and a line of the output that ends with TEXT.
 expect() {
   local processor="$1" code="$2" text="$3" output status=0
   shift 3
@@ -23,7 +23,7 @@ expect() {
   exit 1
 }
 
-# refused PROCESSOR WHAT COMMAND...
+# refused PROCESSOR WHAT COMMAND...: expects the error for a processor without WHAT.
 refused() {
   expect "$1" 2 "$3: this processor has no $2, which Lockstep is compiled for (x86-64-v3)" "${@:3}"
 }
@@ -34,11 +34,11 @@ for program in "$@"; do
 done
 refused Nehalem AVX2 "${lockstep}" run a.textproto
 
-# x86-64-v3 is without AES.
+# x86-64-v3 does not include AES.
 for processor in Haswell Haswell,-aes; do
   expect "${processor}" 0 ", AVX2" "${lockstep}" --version
 done
-# Without BMI1 the emulated C library does not get as far.
+# Without BMI1, the emulated C library does not even start.
 for feature in avx2=AVX2 avx=AVX bmi2=BMI2 f16c=F16C abm=LZCNT movbe=MOVBE popcnt=POPCNT "xsave=AVX registers that the system saves"; do
   refused "Haswell,-${feature%=*}" "${feature#*=}" "${lockstep}" --version
 done

@@ -11,7 +11,7 @@ fail() {
 
 check() { "${TREE}/tools/check_english.sh" "$@"; }
 
-# write PATH LINE...: a file of these lines.
+# write PATH LINE...: creates a file of these lines.
 write() {
   local path="$1"
   shift
@@ -43,7 +43,7 @@ cp tools/check_english.sh tools/check_english.py "${TREE}/tools"
 git -C "${TREE}" init --quiet
 printf 'tools/\n' >"${TREE}/.gitignore"
 
-# Every expression counts alone, as a comment of its own.
+# Every expression counts when it is the only one in a comment.
 bad=(
   "What came of it." "Of the slot in its block." "From the kink." "In place of a copy." "For the tests."
   "For those of the step, nothing." "For that of the step, nothing."
@@ -81,7 +81,8 @@ done
 write all/all.cc "${code[@]}"
 expect_list all "all: 0 per 1,000 (0 of ${line})"
 
-# A block of comment lines is one comment; a license, a directive and the end of a line of code are none.
+# A block of comment lines is one comment. A license, a directive and the comment at the end of a line of code do not
+# count.
 write code/a.h '// Copyright. What it costs.' '' \
   '/// The sum of a' '/// step. What follows.' 'int x;  // Of it.' '// NOLINT'
 write code/b.py '#!/usr/bin/env python3' '"""What it does' '' 'Another line."""' '' '# Reads.' 'x = "What"'
@@ -101,9 +102,9 @@ expect_list page.md "page.md:3: What it waits for is a slot." "page.md:3: Of the
 write proto/a.proto '// The lease of a slot. What it has' '// is a time.' 'int32 x = 1;  // Of it.'
 expect_list proto/a.proto "proto/a.proto:1: What it has is a time." "proto: 500 per 1,000 (1 of 2)"
 
-# Numbers: 3 bad of 10 are 300, and a fourth would be 400.
+# Numbers: 3 bad comments of 10 are 300, and a fourth would make 400.
 (cd "${TREE}" && rm -r all code page.md proto)
-expect_ten() { # BAD: ten comments, of which so many count.
+expect_ten() { # BAD: ten comments, BAD of which count
   local -a lines=()
   for ((i = 0; i < 10; i++)); do
     if ((i < $1)); then lines+=("// What it is." ""); else lines+=("// Returns it." ""); fi

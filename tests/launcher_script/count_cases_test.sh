@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How ./lockstep test reads the reports of GoogleTest and of Bazel.
+# Tests how ./lockstep test parses the reports of GoogleTest and of Bazel.
 set -euo pipefail
 source tools/run_tests.sh
 
@@ -67,7 +67,7 @@ expect "a script that failed" "0 1 0" <<'XML'
     </testsuite>
 </testsuites>
 XML
-# Under errexit and pipefail, as in ./lockstep: what is cut short does not end the run.
+# With errexit and pipefail, as in ./lockstep: truncated reports must not end the run.
 say() { :; }
 TIMES="$(mktemp "${TEST_TMPDIR:-/tmp}/times.XXXX")"
 much() { seq 100000; return 1; }

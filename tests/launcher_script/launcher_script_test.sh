@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./lockstep with a recording bazel, apt-get and dpkg-query: what it installs, builds and becomes.
+# Runs ./lockstep with fake bazel, apt-get and dpkg-query that record their calls: what it installs, builds and
+# executes.
 set -euo pipefail
 
 source_root="${PWD}" # the runfiles
@@ -16,7 +17,7 @@ fake() {
   cat >"${fakes}/$1"
   chmod +x "${fakes}/$1"
 }
-# bazel "builds" programs that print their name and arguments, one a line.
+# bazel "builds" programs that print their name and arguments, one per line.
 fake bazel <<'FAKE'
 #!/usr/bin/env bash
 echo "bazel $*" >>"${RECORD}"
@@ -75,7 +76,7 @@ export PATH="${fakes}:${PATH}" HOME="${work}/home" XDG_CACHE_HOME="${work}/home/
 : >"${ABSENT}"
 echo 0 >"${WHO}"
 
-# front ARGUMENTS...: runs the front door; sets OUT, ERR and STATUS.
+# front ARGUMENTS...: runs ./lockstep; sets OUT, ERR and STATUS.
 front() {
   STATUS=0
   "${tree}/lockstep" "$@" >"${work}/out" 2>"${work}/err" </dev/null || STATUS=$?
@@ -120,7 +121,7 @@ front probe
 expect "an edited source is built" 2 "$(builds)"
 expect_match "and that is said" "building" "${ERR}"
 
-# The program decides what an empty master means; the flags arrive as they are.
+# The program interprets an empty master; the script passes the flags unchanged.
 for master in --master=grpc://a:1 --master= -master=; do
   front worker config "${master}"
   expect "worker ${master}" "cli/lockstep_main

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How far installing and building are, from what apt and Bazel log.
+# Tests the progress of installing and building, as computed from the logs of apt and Bazel.
 set -euo pipefail
 
 failures=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How ./lockstep test reads the events of `bazel test`.
+# Tests how ./lockstep test parses the events of `bazel test`.
 set -euo pipefail
 
 events="${TEST_TMPDIR:-/tmp}/events.json"

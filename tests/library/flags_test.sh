@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The flags that .bazelrc gives to every object here are those that build_defs.bzl gives to them in another workspace.
-# Usage: flags_test.sh .bazelrc COPTS
+# The flags that .bazelrc gives every object of this workspace must equal those of build_defs.bzl for other workspaces.
 set -euo pipefail
 ours="$(sed -nE 's/^build ((--(copt|cxxopt)=[^ ]+ ?|--host_cxxopt=[^ ]+ ?)+)$/\1/p' "$1" | tr ' ' '\n' |
   sed -nE 's/^--(copt|cxxopt)=//p' | sort)"

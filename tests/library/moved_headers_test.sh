@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Each header that has moved is an error at its old path, and lies where the error says, in a folder as ./lockstep
-# install-library fills it. CHANGELOG.md names the same places for the public headers.
-# Usage: moved_headers_test.sh CHANGELOG OLD=NEW...   (paths behind "lockstep/")
+# Each header that has moved is an error at its old path, and exists at the path in the error, in a folder filled as by
+# ./lockstep install-library. CHANGELOG.md names the same paths for the public headers.
+# Usage: moved_headers_test.sh CHANGELOG OLD=NEW...   (paths after "lockstep/")
 set -euo pipefail
 changelog="$1"
 shift

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Programs of g++ and pkg-config alone: from a folder as ./lockstep install-library fills it, moved to another place, they
-# train to the bits of the same programs of this tree. A program without the instruction set does not compile.
+# Builds programs with g++ and pkg-config only, from a folder that was filled as by ./lockstep install-library and then
+# moved. They must train the same bits as the same programs built in this tree. A program without the instruction set
+# must not compile.
 set -euo pipefail
 tree="${PWD}" # the runfiles
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/library.XXXX")"
@@ -36,7 +37,7 @@ expect "one process" "${digest}" "$(./own_model inspect --digest "${work}/local"
 expect "a cluster" "${digest}" "$(./own_model inspect --digest "${work}/cluster")"
 expect "the version" "$(pkg-config --modversion lockstep)" "$(./own_model --version | sed -nE '1s/^[^ ]+ ([0-9.]+).*/\1/p')"
 
-# A model in an archive of its own, which nothing but its registration refers to.
+# A model in a separate archive, which only its registration refers to.
 sed 's/^int main.*//' own_model.cc >model.cc
 printf '%s\n' '#include "lockstep/cli/lockstep_program.h"' \
   'int main(int argc, char** argv) { return lockstep::LockstepMain(argc, argv); }' >main.cc
@@ -46,7 +47,7 @@ g++ -o program main.cc "${cflags[@]}" -Wl,--whole-archive libmodel.a -Wl,--no-wh
 ./program check own_model.textproto >checked
 grep -q 'weight *variable *\[30\]' checked
 
-# compile FLAG...: the error of a compilation with these flags behind those of pkg-config.
+# compile FLAG...: prints the error of a compilation with these flags after those of pkg-config.
 compile() {
   if g++ -fsyntax-only -Wfatal-errors own_model.cc "${cflags[@]}" "$@" 2>errors; then
     echo "compiles"

@@ -1,5 +1,5 @@
-// A program of another workspace (workspace_test.sh): trains a model of its own, which computes with Eigen, and one of
-// the built-in layers for some steps of gradient descent with a falling rate, and prints the bits of their weights.
+// A program of another workspace (workspace_test.sh). Trains its own model, which computes with Eigen, and a model of
+// built-in layers for some steps of gradient descent with a falling rate, and prints the bits of their weights.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -96,7 +96,7 @@ class Gradients : public lockstep::GradientSink {
   std::vector<Tensor> tensors_;
 };
 
-// Numbers in [-1, 1), the same everywhere.
+// Numbers in [-1, 1), the same on every machine.
 class Numbers {
  public:
   float Next() {

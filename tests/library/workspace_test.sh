@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# A workspace outside of this tree that depends on this one, and has no flag of its own: its program, with a model of its
-# own, must train to the bits of the same program that was built here.
-# Usage: workspace_test.sh HERE SOURCE LABEL,... [CONFIG]: HERE was built here from SOURCE; the labels are what the program
-# links. One that is the command line with a model trains CONFIG; another prints its bits itself.
+# Builds a program with its own model in another workspace, which depends on this one and has no flags of its own. The
+# program must train the same bits as the same program built here.
+# Usage: workspace_test.sh HERE SOURCE LABEL,... [CONFIG]: HERE was built here from SOURCE; the labels are the libraries
+# that the program links. With CONFIG, the program is a command line that trains it; otherwise the program prints its
+# bits itself.
 set -euo pipefail
 here="$1" source="$2" labels="\"${3//,/\", \"}\"" config="${4:-}"
 tree="$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)"
-# Bazel keeps what it makes in TEST_TMPDIR.
+# Bazel keeps its output in TEST_TMPDIR.
 export TEST_TMPDIR="${TEST_TMPDIR:-$(mktemp -d)}"
 workspace="${TEST_TMPDIR}/workspace"
 log="${TEST_TMPDIR}/build.log"
 
-# The same results as any other build of this user (tools/build.sh).
+# Shares the build cache with this user's other builds (tools/build.sh).
 home="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 cache="$(find "${home}/.cache/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
 flags=(--nosandbox_debug)
@@ -49,7 +50,7 @@ cc_binary(
 )
 BUILD
 
-# another ARGUMENTS...: Bazel in that workspace; .bazelrc files of this machine have no say.
+# another ARGUMENTS...: runs Bazel in that workspace, ignoring this machine's .bazelrc files.
 another() { (cd "${workspace}" && bazel --nohome_rc "$@"); }
 
 fail() {
@@ -58,7 +59,7 @@ fail() {
   exit 1
 }
 
-# Everything can be depended on, and every object of ours has the flags that make the bits.
+# All targets are visible, and every object of ours has the flags that determine the bits.
 another aquery 'mnemonic("CppCompile", deps(@lockstep//:library))' >"${TEST_TMPDIR}/objects" 2>"${log}" ||
   fail "@lockstep//:library cannot be analyzed"
 awk -v RS= '
@@ -75,7 +76,7 @@ awk -v RS= '
 another build "${flags[@]}" //models:program >"${log}" 2>&1 || fail "the program does not build"
 program="${workspace}/bazel-bin/models/program"
 
-# What a program's weights are in the end.
+# bits PROGRAM: prints the bits of the program's final weights.
 bits() {
   local logdir="${TEST_TMPDIR}/logdir"
   if [[ -z "${config}" ]]; then
@@ -93,7 +94,7 @@ if [[ "${is}" != "${expected}" ]]; then
   exit 1
 fi
 
-# A target that forgets the flags is told so.
+# A target that lacks the flags gets an error message.
 if another build "${flags[@]}" //models:without_flags >"${log}" 2>&1; then
   echo "a model without AVX2 builds"
   exit 1
