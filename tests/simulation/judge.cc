@@ -94,7 +94,7 @@ void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
   }
   if (reply.token->step() == *step) return;
   ++steps_;
-  measured_ = *step >= 0;  // else it knows its model only now
+  measured_ = *step >= 0;  // otherwise it learns its model only now
   *step = reply.token->step();
   OnCommitted(*step);
   last_progress_ = world_->now();
@@ -140,7 +140,7 @@ void Judge::OnHooksEnd(Process* chief, int64_t step) {
 void Judge::OnWaited(Process* chief, const absl::Status& status, int64_t step) {
   waited_[chief] = step;
   ended_[chief] = status;
-  const auto serving = serving_.find(chief);  // one that could not listen has served nobody
+  const auto serving = serving_.find(chief);  // absent if the chief could not listen
   if (serving != serving_.end() && step < serving->second) {
     Fail(absl::StrCat(chief->name(), " ends at step ", step, " although it gave tokens of step ", serving->second));
   }
@@ -258,7 +258,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     if (const auto step = StepOfCheckpoint(line)) saved_step_ = std::max(saved_step_, *step);
     CheckSaved(std::string(line));
   } else if (absl::StrContains(line, "variables were set at step ")) {
-    ledger_.Learn(/*durable=*/false);  // the record has it, and the next life drops it
+    ledger_.Learn(/*durable=*/false);  // the record has it, and the next incarnation drops it
   } else if (absl::ConsumePrefix(&line, "the run is to end at step ")) {
     ledger_.Learn();
     if (absl::StrContains(line, ": hook ")) ended_by_hook_ = process;

@@ -45,8 +45,8 @@ void Ledger::Learn(bool durable) {
   part.assignments.resize(extends ? before.assignments.size() : 0);
   present_ = Know(part);
   if (changes.assignments.size() > recorded_.assignments.size() && !recorded_.assignments.empty()) {
-    // The newest on record may be one that failed when the disk did not say whether it has it. It was not made, and
-    // the next write of the record drops it; hooks go on before that.
+    // The newest recorded assignment may have failed when the disk did not confirm it. It was not made, and the next
+    // write of the record drops it; hooks may change the run before that.
     RunChanges without = recorded_;
     without.assignments.pop_back();
     Know(WithExpected(std::move(without)));

@@ -68,7 +68,7 @@ control="${scratch}/control"
 cp -f "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${control}"
 # sound_until SEED: succeeds if the control passes all batches up to the one that begins with SEED. Runs each batch
 # once.
-sound=1 # the first that was not lived
+sound=1 # the first seed that has not run
 sound_until() {
   while ((sound <= $1)); do
     live "${control}" control "${sound}"

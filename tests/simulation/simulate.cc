@@ -1,4 +1,4 @@
-// The simulation; `./lockstep simulate --help` says what it does.
+// The simulation; `./lockstep simulate --help` describes it.
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ struct Flags {
 
 // The counts that the parent shares with a process that runs lives.
 struct Share {
-  std::atomic<int64_t> lived = 0;  // of those that are this process's, in their order; the one in progress is the next
+  std::atomic<int64_t> lived = 0;  // of this process's lives, in order; the one in progress is next
   std::atomic<int64_t> failed = 0;
 };
 
@@ -70,7 +70,7 @@ void OnFatal() {
   if (begun != 0) std::_Exit(1);
   begun = 1;
   BeginPrinting();
-  alarm(10);  // against a lock of malloc that nobody gives back
+  alarm(10);  // in case a lock of malloc is never released
   char line[160];
   const auto seed = static_cast<unsigned long long>(current_seed);
   const int size = std::snprintf(
@@ -194,7 +194,7 @@ int Main(int argc, char** argv) {
   CaptureLogs();
   google::InstallFailureFunction(&OnFatal);
   WatchForCrashes();
-  google::protobuf::SetLogHandler(nullptr);  // what a stranger's bytes are is no news
+  google::protobuf::SetLogHandler(nullptr);  // ignores the invalid bytes of strangers
   if (flags.trace) flags.jobs = 1;
   if (flags.seeds < flags.jobs) flags.jobs = static_cast<int>(flags.seeds);
   const int64_t failed = RunAll(flags);

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// A model that computes as another one does, but for the last bit of one element of the last trainable variable's
-// gradient, in the slots for which `errs` says so: a processor, a memory or a library that is not like the others'.
+// Computes like another model, except for the last bit of one element of the last trainable variable's gradient, in the
+// slots for which `errs` returns true. Simulates a processor, memory or library that differs from the others.
 class ErringModel : public Model {
  public:
   ErringModel(std::unique_ptr<Model> model, std::function<bool(const SlotKey&)> errs)

@@ -9,15 +9,14 @@
 
 namespace lockstep {
 
-// A run of a chief and a good worker over sockets, for tests of what others do to it. The worker trains to
-// kHeldStep, stops there in the middle of its block while its heartbeats continue, and trains to the end when the
-// test is done with its disturbance. For one thread.
+// A run of a chief and a good worker over sockets, for tests that disturb it. The worker trains to kHeldStep, stops
+// there in the middle of its block while its heartbeats continue, and trains to the end after Release. For one thread.
 class FaultInjectedRun {
  public:
   static constexpr int64_t kSteps = 40;
   static constexpr int64_t kHeldStep = 20;
 
-  // `held` false: the worker does not stop.
+  // If `held` is false, the worker does not stop.
   explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true);
   ~FaultInjectedRun();
 
@@ -25,7 +24,7 @@ class FaultInjectedRun {
   Chief* chief() { return cluster_.chief(); }
   // Lets the worker continue.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Also waits for the end and expects the weights of an undisturbed run.
+  // Calls Release, waits for the end and expects the weights of an undisturbed run.
   void ExpectSameWeights();
 
  private:

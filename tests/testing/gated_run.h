@@ -11,17 +11,17 @@
 
 namespace lockstep {
 
-// A run without end, of a chief with a gRPC server and one good worker, which waits in the middle of each step until
-// the test lets it continue. R is 1, so others compute backups. For one thread.
+// An endless run of a chief with a gRPC server and one good worker, which waits in the middle of each step until the
+// test lets it continue. R is 1, so other workers compute backups. For one thread.
 class GatedRun {
  public:
-  // `version_bytes`: about what one version of the values takes.
+  // `version_bytes` is the approximate size of one version of the values.
   GatedRun(int64_t version_bytes, const ChiefServer::Options& server);
   ~GatedRun();
 
-  // Lets the good worker make some steps, and waits until it is at the next one.
+  // Lets the good worker compute some steps, and waits until it reaches the next one.
   void Train(int64_t steps) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until the chief has sent values to the worker of that name, on the stream that it has now.
+  // Blocks until the chief has sent values to the worker of that name, on its current stream.
   void AwaitValues(const std::string& worker) const;
   // Blocks until the good worker's stream is the only one.
   void AwaitOneStream() const;
@@ -34,8 +34,8 @@ class GatedRun {
 
   Mutex mutex_;
   CondVar changed_;
-  int64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;   // the good worker does not compute this step, nor a later one
-  int64_t reached_ ABSL_GUARDED_BY(mutex_) = -1;  // the step that it is at
+  int64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;   // the good worker computes only earlier steps
+  int64_t reached_ ABSL_GUARDED_BY(mutex_) = -1;  // the good worker's current step
   std::unique_ptr<TestCluster> cluster_;
 };
 

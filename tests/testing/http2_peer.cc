@@ -16,7 +16,7 @@ std::string BigEndian(uint32_t value) {
           static_cast<char>(value)};
 }
 
-// A string of HPACK: its length in 7 bits, or more bytes, then the string.
+// Returns a string in HPACK: its length in 7 or more bits, then the string.
 std::string HpackString(const std::string& text) {
   if (text.size() < 127) return static_cast<char>(text.size()) + text;
   std::string length = "\x7f";
@@ -51,7 +51,7 @@ void Http2Peer::Send(const std::string& bytes) {
 
 void Http2Peer::Begin(uint32_t stream, const std::string& method, const std::string& more) {
   std::string headers;
-  // Each is a literal without an index (HPACK).
+  // Adds each header as a literal without an index (HPACK).
   const auto add = [&headers](const std::string& name, const std::string& value) {
     headers += std::string(1, '\0') + HpackString(name) + HpackString(value);
   };

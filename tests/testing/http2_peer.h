@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// A peer that speaks just enough HTTP/2, over a socket, to make gRPC calls, and does little by itself: it gives the
-// server no window and acknowledges no settings; a ping is answered when it is read. For one thread.
+// A peer with just enough HTTP/2 over a socket to make gRPC calls. It gives the server no flow control window, does not
+// acknowledge settings, and answers a ping only when it reads it. For one thread.
 class Http2Peer {
  public:
   enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6 };
@@ -21,23 +21,23 @@ class Http2Peer {
     std::string payload;
   };
 
-  // Connects to "127.0.0.1:port" and greets.
+  // Connects to "127.0.0.1:port" and sends the preface.
   explicit Http2Peer(const std::string& address);
   Http2Peer(const Http2Peer&) = delete;
   ~Http2Peer();
 
   // Sends bytes. Stops if the server hangs up.
   void Send(const std::string& bytes);
-  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams are odd and ascend. `more` is the
-  // value of a header that nobody knows.
+  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams must be odd and ascending. `more`
+  // is the value of an additional header.
   void Begin(uint32_t stream, const std::string& method, const std::string& more = "");
   // Sends one message of a call.
   void SendMessage(uint32_t stream, const std::string& message, bool last = false);
-  // Sends the first `part` bytes of a message of `size` bytes. Nothing waits for the server's window, which is 64 KiB.
+  // Sends the first `part` bytes of a message of `size` bytes. Does not wait for the server's window, which is 64 KiB.
   void SendPart(uint32_t stream, uint32_t size, uint32_t part);
   // Blocks until the server hangs up.
   void ReadToTheEnd();
-  // Blocks until a frame comes; nullopt if the server has hung up.
+  // Blocks until a frame arrives; nullopt if the server has hung up.
   absl::optional<Frame> Read();
 
   static std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);

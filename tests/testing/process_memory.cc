@@ -20,7 +20,7 @@ int64_t PeakBytes() {
 }  // namespace
 
 MemoryGrowth::MemoryGrowth() {
-  std::ofstream("/proc/self/clear_refs") << "5";  // forgets the peak
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   start_ = PeakBytes();
 }
 

@@ -5,12 +5,12 @@
 
 namespace lockstep {
 
-// Measures how far the memory of this process grows, by the kernel's count of resident bytes.
+// Measures the growth of this process's memory, by the kernel's count of resident bytes.
 class MemoryGrowth {
  public:
   // Starts to measure.
   MemoryGrowth();
-  // The most bytes by which the memory has exceeded that of the start, even for a moment.
+  // Returns the maximum growth since construction in bytes, even if it was short.
   int64_t peak() const;
 
  private:

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// The gradients and the report of one slot, as the model hands them out.
+// The gradients and the report of one slot, as the model produces them.
 class SlotResult : public GradientSink {
  public:
   SlotResult(const v1::ModelSpec& spec, int64_t slot) {
@@ -39,7 +39,7 @@ class SlotResult : public GradientSink {
   std::vector<AlignedBuffer> gradients;
 };
 
-// CRC-64/XZ by the book.
+// CRC-64/XZ, written from its definition.
 uint64_t Digest(const void* data, size_t size) {
   uint64_t crc = ~uint64_t{0};
   for (size_t i = 0; i < size; ++i) {
@@ -49,7 +49,8 @@ uint64_t Digest(const void* data, size_t size) {
   return ~crc;
 }
 
-// bfloat16 by the book: the upper half of a float, rounded to the nearest, ties to even. The numbers here are finite.
+// bfloat16, written from its definition: the upper half of a float, rounded to the nearest, ties to even. Only for
+// finite numbers.
 uint16_t ToBfloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -71,7 +72,7 @@ void RoundToBfloat16(SlotResult* slot) {
   }
 }
 
-// The floats of `content` as bfloat16.
+// Converts the floats of `content` to bfloat16.
 std::string EncodeBfloat16(const std::string& content) {
   std::string encoded;
   for (size_t at = 0; at < content.size(); at += sizeof(float)) {
@@ -83,7 +84,7 @@ std::string EncodeBfloat16(const std::string& content) {
   return encoded;
 }
 
-// The reverse.
+// The inverse of EncodeBfloat16.
 std::string DecodeBfloat16(const std::string& content) {
   std::string decoded;
   for (size_t at = 0; at < content.size(); at += sizeof(uint16_t)) {
@@ -95,8 +96,8 @@ std::string DecodeBfloat16(const std::string& content) {
   return decoded;
 }
 
-// The sum over [first, first + size) cut at `end` along the binary tree, into the first slot's gradients; with
-// `bfloat16` each gradient and each sum is rounded.
+// Adds [first, first + size) cut at `end` along the binary tree, into the first slot's gradients. With `bfloat16`,
+// rounds each gradient and each sum.
 void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end, bool bfloat16) {
   if (size == 1) {
     if (bfloat16) RoundToBfloat16(&(*slots)[first]);
@@ -116,7 +117,7 @@ void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(8 << 20);    // docs/wire.md
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // what it does not read stays with the chief
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // unread data stay with the chief
   return arguments;
 }
 
@@ -289,7 +290,7 @@ void ProtoOnlyWorker::Train() {
     const v1::StepRequest whole = Compute(token);
     if (token.step() % 10 == 0) ReadVariables(token.step());
     if (testing::Test::HasFatalFailure()) return;
-    // The reports in a frame of their own, then one frame for each piece, then the end.
+    // The reports in a separate frame, then one frame for each piece, then the end.
     v1::StepRequest reports = NewRequest(token);
     *reports.mutable_report() = whole.report();
     ASSERT_TRUE(stream->Write(reports));
@@ -337,7 +338,7 @@ void ProtoOnlyWorker::ReadVariables(int64_t step) {
     const AlignedBuffer& variable = values_.at(step)[v];
     const std::string& content = read[model().variables(v).name()];
     ASSERT_EQ(content.size(), variable.size());
-    // What workers get may be rounded.
+    // The values that workers receive may be rounded.
     if (config_.compression().values() != config::v1::CompressionConfig::FLOAT32) continue;
     EXPECT_EQ(std::memcmp(content.data(), variable.data(), content.size()), 0) << model().variables(v).name();
   }

@@ -15,48 +15,50 @@
 
 namespace lockstep {
 
-// A worker as a stranger would write it: the generated stub of proto/lockstep/v1/chief.proto, synchronous, and nothing
-// of Lockstep's own transport. Its model and its batches are Lockstep's. Failures are GoogleTest's, fatal ones. For one
-// thread.
+// A worker as a third party would write it: synchronous, with the generated stub of proto/lockstep/v1/chief.proto, and
+// without Lockstep's transport. Its model and its batches are Lockstep's. Reports errors as fatal GoogleTest failures.
+// For one thread.
 class ProtoOnlyWorker {
  public:
   using Stream = grpc::ClientReaderWriter<v1::StepRequest, v1::StepReply>;
 
   ProtoOnlyWorker(const std::string& address, std::string name, uint64_t incarnation);
 
-  // Asks for the configuration, makes the model and opens a session.
+  // Gets the configuration, creates the model and opens a session.
   void Open();
-  // Opens a stream, asks for tokens and computes them until the run is over.
+  // Opens a stream, requests tokens and computes them until the run is over.
   void Train();
-  // The run has other workers, too.
+  // Call it if the run has other workers.
   void AllowOthers() { alone_ = false; }
 
-  // A new stream of the session, without a frame.
+  // Opens a new stream of the session, without sending a frame.
   std::unique_ptr<Stream> NewStream(grpc::ClientContext* context) { return stub_->Step(context); }
   v1::StepRequest AskForToken() const;
-  // Reads to the next token and takes the values that come before it; false when the stream ended or the run is over.
+  // Reads to the next token, and keeps the values that arrive before it. Returns false if the stream has ended or the
+  // run is over.
   bool ReadToken(Stream* stream, v1::Token* token);
-  // A frame for the block of `token` with nothing in it.
+  // Returns a frame for the block of `token` without contents.
   v1::StepRequest NewRequest(const v1::Token& token) const;
-  // The whole contribution, computed, in one frame with `end`: the pieces are as small as they may be.
+  // Computes the whole contribution and returns it in one frame with `end`. The pieces have the minimum size.
   v1::StepRequest Compute(const v1::Token& token);
 
   v1::ChiefService::Stub* stub() { return stub_.get(); }
   const v1::OpenSessionRequest& open_request() const { return open_; }
   const v1::OpenSessionReply& session() const { return session_; }
   const v1::ModelSpec& model() const { return open_.model(); }
-  // The last reply that ReadToken read.
+  // The reply that ReadToken read last.
   const v1::StepReply& reply() const { return reply_; }
   std::map<v1::ContributionResult, int>& fates() { return fates_; }
 
  private:
   // Calls OpenSession until the chief has the model that another worker has declared.
   void CallOpenSession();
-  // Of the batch of (0, 0) on the chief's values for it.
+  // Computes the canary: the batch of (0, 0) with the chief's values for it.
   void ComputeCanary();
   void TakeValues(const v1::StepReply& reply);
   void CallTheRest(int64_t step);
-  // Reads all that there is, beside the stream. Alone it finds the values that the worker has of this step.
+  // Reads all variables, in addition to the stream. If this is the only worker, compares them with its values of this
+  // step.
   void ReadVariables(int64_t step);
 
   const std::unique_ptr<v1::ChiefService::Stub> stub_;
@@ -65,7 +67,7 @@ class ProtoOnlyWorker {
   v1::OpenSessionRequest open_;
   v1::OpenSessionReply session_;
   v1::StepReply reply_;
-  // By step. Values of the next step may come before a token of this one.
+  // By step. Values of the next step may arrive before a token of this step.
   std::map<int64_t, std::vector<AlignedBuffer>> values_;
   std::map<v1::ContributionResult, int> fates_;
   bool alone_ = true;

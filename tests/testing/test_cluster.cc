@@ -103,7 +103,7 @@ void TestCluster::KillChief() {
 
 std::unique_ptr<ChiefClient> TestCluster::NewClient() {
   if (options_.local) return NewLocalChiefClient(chief_.get());
-  // A unix socket is a master by itself.
+  // A unix socket is already a master string.
   const std::string chief =
       IsUnixAddress(address_) ? address_ : absl::StrReplaceAll(options_.master, {{"CHIEF", address_}});
   const auto master = ParseMasterAddress(chief);
@@ -140,7 +140,7 @@ int TestCluster::StartWorker(int compute_threads) {
 }
 
 void TestCluster::KillWorker(int index) {
-  // The second one cuts the goodbye short.
+  // The second call cuts the disconnect short.
   for (int i = 0; i < 2; ++i) workers_[index]->worker->RequestStop();
   if (workers_[index]->thread.joinable()) workers_[index]->thread.join();
 }

@@ -20,68 +20,68 @@
 
 namespace lockstep {
 
-// A small configuration with batch norm, dropout and Adam over synthetic data, which trains in milliseconds a step.
+// Returns a small configuration with batch norm, dropout and Adam over synthetic data. A step takes milliseconds.
 config::v1::RunSpec SmallRunSpec(int64_t steps, int64_t slots);
 
-// A chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints lie in a memory
-// file system that outlives a chief, so that a chief can be killed and started again. For one thread.
+// A chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints are in a memory file
+// system that outlives the chief, so that the chief can be killed and restarted. For one thread.
 class TestCluster {
  public:
   struct Options {
     config::v1::RunSpec config;
     Clock* clock = Clock::Real();
-    // Where workers read data.
+    // The file system from which workers read data.
     FileSystem* data = FileSystem::Real();
-    // No sockets: workers call the chief directly.
+    // If true, there are no sockets: workers call the chief directly.
     bool local = false;
-    // The master string of the workers; CHIEF in it stands for the chief's address, a file is one of fs().
+    // The workers' master string. CHIEF in it stands for the chief's address; a file is in fs().
     std::string master = "grpc://CHIEF";
     bool with_logdir = true;
     bool share_memory = false;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
-    // Called by a worker before it reads the batch of a slot of this step; may block.
+    // Called by a worker before it reads the batch of a slot of this step. May block.
     std::function<void(int64_t step)> before_batch;
-    // Makes a worker one that computes something else. Worker i is on host-i, the chief on host-chief.
+    // Changes a worker so that it computes something else. Worker i is on host-i, the chief on host-chief.
     std::function<void(int index, Workload*)> change_workload;
     ChiefServer::Options server;
   };
 
   explicit TestCluster(Options options);
-  // Stops everything.
+  // Stops the chief and all workers.
   ~TestCluster();
 
-  // Starts the chief, on the port of the previous one.
+  // Starts the chief, on the port of the previous chief.
   absl::Status StartChief();
-  // The next one takes another port.
+  // Makes the next chief use another port.
   void MoveChief() { address_ = options_.server.address; }
-  // Ends the chief without a save or a goodbye, as kill -9 does.
+  // Ends the chief without a save and without notifying workers, like kill -9.
   void KillChief();
   Chief* chief() const { return chief_.get(); }
 
-  // Returns its index.
+  // Returns the worker's index.
   int StartWorker(int compute_threads = 1);
-  // Cancels a worker without a goodbye and waits for its thread.
+  // Cancels a worker without a disconnect and waits for its thread.
   void KillWorker(int index);
 
-  // TrainingWorker::RequestFinish.
+  // Calls TrainingWorker::RequestFinish.
   absl::Status RequestFinish(int index, const std::string& reason) {
     return workers_[index]->worker->RequestFinish(reason);
   }
 
-  // Waits until a worker has ended by itself and returns its status.
+  // Waits until a worker ends by itself, and returns its status.
   absl::Status JoinWorker(int index);
 
   // Blocks until the chief's run has ended.
   absl::Status Wait();
-  // The statuses with which the workers ended, after Wait.
+  // Returns the final statuses of the workers. Call it after Wait.
   std::vector<absl::Status> JoinWorkers();
 
-  // The digest of the newest checkpoint.
+  // Returns the digest of the newest checkpoint.
   absl::StatusOr<std::string> Digest();
 
   MemoryFileSystem* fs() { return &fs_; }
   const std::string& address() const { return address_; }
-  // A client of the chief as it is now.
+  // Returns a client of the current chief.
   std::unique_ptr<ChiefClient> NewClient();
 
   static constexpr char kLogdir[] = "/logdir";
@@ -102,7 +102,7 @@ class TestCluster {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Trains the configuration to its end in a fresh cluster with `workers` workers and returns the digest.
+// Trains the configuration to its end in a new cluster with `workers` workers, and returns the digest.
 absl::StatusOr<std::string> TrainAndDigest(const TestCluster::Options& options, int workers);
 
 }  // namespace lockstep

@@ -91,7 +91,7 @@ struct WorkerRole {
 };
 // Process::Ask: kEnd, by a call, and kEndWithBlock, in the report of its next block.
 int RunWorker(Process* process, const WorkerRole& role);
-// The same worker in a program with hooks, which read the variables and carry out the wishes.
+// Runs the same worker in a program with hooks, which read the variables and carry out the actions.
 int RunWorkerProgram(Process* process, const WorkerRole& role);
 
 // A program that reads the variables a few times while others train.
