@@ -35,30 +35,35 @@ struct Flags {
 
 void Declare(Flags* flags, CommandLine* command_line) {
   flags->config.Declare(command_line);
-  command_line->AddFlag("logdir", "DIR", "checkpoints and events go here; none: nothing is kept", &flags->logdir);
-  command_line->AddFlag("listen", "HOST:PORT,...",
-                        "where workers connect; port 0 takes any; also unix:/path and unix-abstract:name. When absent, "
-                        "the port of this task in TF_CONFIG's cluster, or 127.0.0.1:2222",
-                        &flags->listen);
-  command_line->AddFlag("port_file", "FILE", "the port that was taken is written to this file", &flags->port_file);
-  command_line->AddFlag("address_file", "FILE",
-                        "this chief's address is written to this file, for workers with --master=file:FILE; they "
-                        "follow a chief that is started again elsewhere",
-                        &flags->address_file);
-  command_line->AddFlag("advertise", "HOST",
-                        "the host in that address, or HOST:PORT; when absent the one of --listen, or this machine's "
-                        "name if that is 0.0.0.0",
-                        &flags->advertise);
+  command_line->AddFlag("logdir", "DIR", "folder for checkpoints and events; nothing is saved without it",
+                        &flags->logdir);
+  command_line->AddFlag(
+      "listen", "HOST:PORT,...",
+      "addresses to listen on; port 0 takes any free port; also unix:/path and unix-abstract:name. Default: the port "
+      "of this task in TF_CONFIG's cluster, or 127.0.0.1:2222",
+      &flags->listen);
+  command_line->AddFlag("port_file", "FILE", "write the port that the chief listens on to this file",
+                        &flags->port_file);
+  command_line->AddFlag(
+      "address_file", "FILE",
+      "write this chief's address to this file, for workers with --master=file:FILE, which follow a chief that "
+      "restarts elsewhere",
+      &flags->address_file);
+  command_line->AddFlag(
+      "advertise", "HOST",
+      "the host in that address, or HOST:PORT; default: the host of --listen, or this machine's name if that is "
+      "0.0.0.0",
+      &flags->advertise);
   command_line->AddFlag("step_threads", "N",
-                        "threads that sum gradients and apply updates, besides one for each worker that shares memory",
+                        "threads that sum gradients and apply updates, plus one for each worker that shares memory",
                         &flags->step_threads);
   command_line->AddFlag("lock_wait_seconds", "S",
-                        "how long to wait for a chief of the same logdir that is still ending, as it saves",
+                        "how long to wait for another chief of the same logdir that is still saving and ending",
                         &flags->lock_wait_seconds);
-  command_line->AddFlag("new_run", "",
-                        "an empty logdir is meant to be one: a new run begins there, and workers of another run, which "
-                        "would end this chief, are refused",
-                        &flags->new_run);
+  command_line->AddFlag(
+      "new_run", "",
+      "begin a new run in an empty logdir, and refuse workers of another run, which would otherwise end this chief",
+      &flags->new_run);
 }
 
 std::string ListenAddress(const Flags& flags) {
@@ -133,12 +138,11 @@ int Main(int argc, char** argv) {
   CommandLine command_line(
       "lockstep chief", "Owns a run: the variables, the global step, the tokens, checkpoints and events.",
       "SIGUSR1 and SIGUSR2: saves the last step now, and continues.\n"
-      "SIGTERM, SIGINT, SIGHUP and SIGXCPU: saves the last step, within checkpoint.stop_seconds, and ends. Repeated "
-      "they change "
-      "nothing, but for a SIGINT (Ctrl-C) a second or more after the first: it ends at once.\n"
+      "SIGTERM, SIGINT, SIGHUP and SIGXCPU: saves the last step, within checkpoint.stop_seconds, and exits. Repeated "
+      "signals have no effect, except that a SIGINT (Ctrl-C) a second or more after the first exits immediately.\n"
       "Exit codes: 0 the last step is saved; 1 the run failed (a loss or a gradient that is not finite), or the last "
-      "step, also that of a stop, could not be saved, or a second Ctrl-C came before it was; 2 wrong arguments or "
-      "configuration, or a logdir that is empty though workers have served a run; 138 starting again may help; "
+      "step, even of a stop, could not be saved, or a second Ctrl-C came before it was; 2 wrong arguments or "
+      "configuration, or an empty logdir although workers have served a run; 138 a restart may help; "
       "143 stopped, and the last step is saved.");
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))

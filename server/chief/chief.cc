@@ -22,10 +22,10 @@ absl::Status CheckSameProgram(const v1::RunRecord& record, const std::string& pr
                      "; resume it with that program"));
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the logdir holds a run that was made ",
+      absl::StrCat("the logdir holds a run that was started ",
                    record.program().empty() ? "without functions of a program"
                                             : absl::StrCat("with functions of the program ", record.program()),
-                   ", this is the program ", program, "; use another logdir"));
+                   ", but this is the program ", program, "; use another logdir"));
 }
 
 }  // namespace

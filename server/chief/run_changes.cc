@@ -28,7 +28,7 @@ v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t
 absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedBy by) {
   Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
-    return absl::FailedPreconditionError("variables are set by the program that follows the run, once it has a model");
+    return absl::FailedPreconditionError("only a program that follows the run can set variables, once it has a model");
   }
   SyncReplicas* const replicas = training->sync();
   replicas->HoldForChange();
@@ -82,7 +82,7 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
   Training* const training = run_->FindTraining();
   if (training == nullptr || training->log() == nullptr) {
     return absl::FailedPreconditionError(
-        "settings are changed by the program that follows the run, once it has a model");
+        "only a program that follows the run can change settings, once it has a model");
   }
   RETURN_IF_ERROR(Changed(change).status());
   SyncReplicas* const replicas = training->sync();

@@ -252,7 +252,7 @@ absl::StatusOr<v1::AddSummaryReply> Sessions::AddSummary(const v1::AddSummaryReq
   }
   v1::Summary summary;
   if (!summary.ParseFromString(request.summary())) {
-    return absl::InvalidArgumentError(absl::StrCat(request.summary().size(), " bytes are no summary"));
+    return absl::InvalidArgumentError(absl::StrCat(request.summary().size(), " bytes are not a summary"));
   }
   Training* const training = run_->FindTraining();
   const int64_t step = request.has_global_step() ? request.global_step() : training->sync()->step();

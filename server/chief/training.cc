@@ -188,7 +188,7 @@ void Training::OnCommitted(const CommittedStep& committed) {
       LOG_IF_EVERY_N(WARNING, !added.ok(), 100) << added.message();
     } else {
       LOG_EVERY_N(WARNING, 100) << "a slot of step " << step << " reported " << bytes.size()
-                                << " bytes that are no summary";
+                                << " bytes that are not a summary";
     }
   }
 }

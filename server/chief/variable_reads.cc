@@ -41,7 +41,7 @@ std::string Quoted(const std::string& name) {
 
 absl::Status WrongPosition(int64_t position, int64_t total) {
   return absl::InvalidArgumentError(
-      absl::StrCat("position ", position, " is none that a reply has given: what is read has ", total, " bytes"));
+      absl::StrCat("position ", position, " was not in a reply: the read has ", total, " bytes"));
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ absl::StatusOr<v1::ReadVariablesReply> VariableReads::Begin(const v1::ReadVariab
   const absl::Time now = options_.clock->Now();
   switch (table_.Choose(options_.step(), now)) {
     case ReadTable::Choice::kFull:
-      return absl::UnavailableError(absl::StrCat(options_.limits.max_reads, " reads are under way"));
+      return absl::UnavailableError(absl::StrCat(options_.limits.max_reads, " reads are in progress"));
     case ReadTable::Choice::kCurrent:
       pinned_.reset();  // first, so that there are never two snapshots
       pinned_ = options_.take_snapshot();

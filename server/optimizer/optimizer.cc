@@ -55,13 +55,13 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(const config::v1::O
 absl::Status CheckSameState(const Optimizer& before, const Optimizer& after) {
   const std::string had = StateNames(before), has = StateNames(after);
   if (had == has) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("optimizer: it would keep ", has, " of each variable, the run keeps ", had, ", and that stays"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "optimizer: it would keep ", has, " of each variable, but the run keeps ", had, ", which cannot change"));
 }
 
 absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after) {
   if (before.kind_case() != after.kind_case()) {
-    return absl::InvalidArgumentError("optimizer: it is of another kind than the run's, and that stays");
+    return absl::InvalidArgumentError("optimizer: its kind differs from the run's, which cannot change");
   }
   ASSIGN_OR_RETURN(const auto old_rule, Optimizer::Create(before));
   ASSIGN_OR_RETURN(const auto new_rule, Optimizer::Create(after));

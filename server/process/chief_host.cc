@@ -112,7 +112,7 @@ absl::Status ChiefHost::Create() {
   AwaitPredecessor();
   {
     MutexLock lock(&mutex_);
-    if (stop_requested_) return absl::CancelledError("stopped before the chief was there");
+    if (stop_requested_) return absl::CancelledError("stopped before the chief was created");
   }
   ASSIGN_OR_RETURN(chief_, Chief::Create(options_.chief));
   second_exit_code_ = kExitFailed;

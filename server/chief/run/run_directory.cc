@@ -114,8 +114,8 @@ absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1:
   }
   if (before.optimizer().has_moving_average() != after.optimizer().has_moving_average()) {
     return absl::FailedPreconditionError(
-        "the logdir holds a run with other optimizer.moving_average: whether averages are kept stays as it was; use "
-        "another logdir");
+        "the logdir holds a run with other optimizer.moving_average, which cannot be added or removed; use another "
+        "logdir");
   }
   for (config::v1::RunSpec* spec : {&before, &after}) {
     spec->clear_optimizer();

@@ -161,7 +161,7 @@ absl::Status RunHistory::EndAt(int64_t step, const std::string& reason) {
   absl::Status status = Write(std::move(record), std::move(target), Doubtful::kKept);
   if (status.ok() || !in_doubt() || this->target().total_steps() > step) return status;
   return absl::UnknownError(
-      absl::StrCat("whether it is on record that the run ends at step ", step, " is not known: ", status.message()));
+      absl::StrCat("it is unknown whether the end at step ", step, " is recorded: ", status.message()));
 }
 
 }  // namespace lockstep

@@ -58,9 +58,9 @@ absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer&
     const absl::string_view name = variable.spec.name();
     RETURN_IF_ERROR(CheckName(name));
     if (name == kGlobalStepKey) return Taken(name, "the number of updates");
-    if (name == kSessionStateKey) return Taken(name, "what the programs that follow the run have come to");
+    if (name == kSessionStateKey) return Taken(name, "the state of the programs that follow the run");
     for (const OptimizerScalar& scalar : optimizer.scalars()) {
-      if (name == scalar.name) return Taken(name, "a number of the optimizer's");
+      if (name == scalar.name) return Taken(name, "a scalar of the optimizer");
     }
     // Names of optimizer state have no slash.
     const size_t slash = name.rfind('/');

@@ -187,7 +187,7 @@ absl::Status ConnectionListener::BindUnix(absl::string_view address) {
     const int error = errno;
     const char* const more = error != EADDRINUSE ? ""
                              : is_known          ? " (the name is in use)"
-                                                 : " (it is another user's: remove it if nobody listens there)";
+                                                 : " (it belongs to another user: remove it if no process uses it)";
     return CannotListen(address, absl::StrCat(std::strerror(error), more));
   }
   listeners_.push_back(listener);
