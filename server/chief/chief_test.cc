@@ -121,7 +121,7 @@ TEST_F(ChiefTest, VariablesAreReadAtOneStepAndTrainingGoesOn) {
   request.Clear();
   const auto finished = chief_->ReadVariables(request);
   ASSERT_TRUE(finished.ok()) << finished.status();
-  EXPECT_EQ(finished->step(), 10) << "also when the run is over";
+  EXPECT_EQ(finished->step(), 10) << "even after the end of the run";
   EXPECT_TRUE(WaitForEnd().ok());
   EXPECT_TRUE(chief_->ReadVariables(request).ok());
 }

@@ -32,7 +32,7 @@ class OtherRunTest : public ChiefFixture {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("old has served run other"), HasSubstr(chief_->run_id())));
-    EXPECT_TRUE(OpenSession("new").ok()) << "the run goes on";
+    EXPECT_TRUE(OpenSession("new").ok()) << "the run continues";
   }
   void ExpectEnds(const absl::Status& status, const std::string& what) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << status << ": the worker keeps looking for its run";
@@ -112,7 +112,7 @@ TEST_F(OtherRunTest, ARunThatShouldNotHaveBegunIsNotResumed) {
   EXPECT_EQ(chief_->run_id(), kFirst);
   ExpectRefused(OpenAs("other", 5));
   new_run_ = false;
-  EXPECT_TRUE(Restart().ok()) << "it was said once";
+  EXPECT_TRUE(Restart().ok()) << "it is logged once";
 }
 
 TEST_F(OtherRunTest, AnEarlierStepEndsNoChief) {

@@ -76,7 +76,7 @@ TEST_F(ReadTableTest, AfterTheGraceAReadCutsThoseOfAnOlderStep) {
     const absl::Status cut = Use(id, 3);
     EXPECT_TRUE(absl::IsResourceExhausted(cut));
     EXPECT_THAT(std::string(cut.message()), HasSubstr("the values of step 5 are gone"));
-    EXPECT_TRUE(absl::IsResourceExhausted(Use(id, 3))) << "as often as it is asked";
+    EXPECT_TRUE(absl::IsResourceExhausted(Use(id, 3))) << "every time";
   }
   EXPECT_TRUE(Use(3, 3).ok());
 }

@@ -18,7 +18,8 @@ TEST_F(RunChangesTest, AChangeThatAFailureOvertakesSaysWhy) {
   training->Fail(absl::InternalError("Input/output error"));
   const absl::Status held = training->sync()->CheckHeld();
   EXPECT_TRUE(absl::IsCancelled(held)) << held;
-  EXPECT_TRUE(absl::IsInternal(training->Explain(held))) << "it would pass for a stop, after which all is saved";
+  EXPECT_TRUE(absl::IsInternal(training->Explain(held)))
+      << "it would look like a stop, after which everything is saved";
 }
 
 }  // namespace

@@ -252,11 +252,11 @@ TEST_F(RunEndsTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKno
     const absl::Status told = chief_->ends()->RequestFinish("enough", &last_state);
     EXPECT_TRUE(absl::IsUnknown(told)) << told;
     EXPECT_EQ(FollowersStep(), 2);
-    EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step is computed that may be beyond the end";
+    EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step beyond a possible end is computed";
     ASSERT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
     if (heals) fs_.Heal();
     const absl::Status ended = WaitForEnd();
-    EXPECT_EQ(ended.ok(), heals) << "workers hear of an end that is on record alone: " << ended;
+    EXPECT_EQ(ended.ok(), heals) << "workers are only notified of a recorded end: " << ended;
     chief_.reset();
     fs_.Heal();
     memory_.DropUnsyncedData();
@@ -336,7 +336,8 @@ TEST_F(RunEndsTest, AStopThrowsAStepAwayThatIsHalfApplied) {
       worker_->AddPiece(2, 0, 65540, &rest);
       rest.end = true;
       EXPECT_TRUE(worker_->Send(rest).ok());
-      EXPECT_EQ(chief_->GetStatus().global_step(), 3) << "what comes late is not taken, or it would be lost";
+      EXPECT_EQ(chief_->GetStatus().global_step(), 3)
+          << "a late contribution is not accepted, because it would be lost";
     }
     ASSERT_TRUE(Restart().ok());
     TrainTo(10);
@@ -499,7 +500,7 @@ TEST_F(RunEndsTest, AFollowerHearsThatTheLogdirIsLost) {
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Save()));
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->ends()->Wait()));
   const auto next = chief_->training()->log()->Await(3, absl::InfinitePast());
-  EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait for ever";
+  EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait forever";
 }
 
 TEST_F(RunEndsTest, FailedRunRecordsNoEnd) {

@@ -51,7 +51,7 @@ TEST_F(SessionsTest, ASessionCannotBeGuessed) {
   worker_ = Connect(first);
   ASSERT_TRUE(worker_->Ask().ok());
   ASSERT_EQ(chief_->GetStatus().worker_size(), 1);
-  EXPECT_EQ(chief_->GetStatus().worker(0).session_id(), first & 0xffff) << "not all of it is shown";
+  EXPECT_EQ(chief_->GetStatus().worker(0).session_id(), first & 0xffff) << "only a part of it is logged";
 }
 
 TEST_F(SessionsTest, EverySessionHasAnIdOfItsOwn) {
@@ -304,7 +304,7 @@ TEST_F(SessionsTest, ADeclarationAfterTheEndKeepsTheEndOnRecord) {
   record.clear_data();
   WriteRecord(record);
   ASSERT_TRUE(Restart().ok());
-  EXPECT_FALSE(Record().finished()) << "this life has its own end";
+  EXPECT_FALSE(Record().finished()) << "this incarnation has its own end";
   std::thread time([&] {
     clock_.AwaitWaiters(1);
     clock_.Advance(absl::Seconds(2));
@@ -381,7 +381,7 @@ TEST_F(SessionsTest, CallsOfAnOlderGenerationAreAborted) {
   EXPECT_TRUE(absl::IsAborted(chief_->sessions()->OpenStep(session, 1, ValuePath::kStreamed, nullptr).status()));
   heartbeat.set_generation(2);
   EXPECT_TRUE(absl::IsAborted(chief_->sessions()->Heartbeat(heartbeat).status()))
-      << "the session is of the life before";
+      << "the session belongs to the previous incarnation";
 }
 
 // ERR-05
@@ -447,7 +447,7 @@ TEST_F(SessionsTest, AFloodOfSessionsDoesNotGrowForEver) {
   heartbeat.set_generation(1);
   heartbeat.set_session_id(first);
   EXPECT_TRUE(absl::IsAborted(chief_->sessions()->Heartbeat(heartbeat).status()))
-      << "the one that was not used for longest went";
+      << "the least recently used session was removed";
   heartbeat.set_session_id(last);
   EXPECT_TRUE(chief_->sessions()->Heartbeat(heartbeat).ok());
   EXPECT_TRUE(worker_->Push().ok());

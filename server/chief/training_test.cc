@@ -209,9 +209,9 @@ TEST_F(TrainingTest, SettingTheDateChangesNothing) {
   for (const absl::Duration jump : {-absl::Hours(24), absl::Hours(48), absl::Hours(8)}) {
     clock_.SetWallClock(jump);
     chief_->Housekeep();
-    EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index").value()) << "no timer has run out";
+    EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-3.index").value()) << "no timer has expired";
     ASSERT_TRUE(worker_->token().has_value());
-    EXPECT_EQ(chief_->GetStatus().worker(0).slot_count(), 2) << "its lease goes on";
+    EXPECT_EQ(chief_->GetStatus().worker(0).slot_count(), 2) << "its lease is still valid";
     clock_.Advance(absl::Seconds(1));
     v1::HeartbeatRequest heartbeat;
     heartbeat.set_session_id(chief_->GetStatus().worker(0).session_id());

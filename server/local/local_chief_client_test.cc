@@ -157,7 +157,7 @@ TEST_F(LocalChiefClientTest, AWorkerWithoutATokenDoesItsIdleWork) {
   });
   let_through(0);
   ASSERT_TRUE(channel->AwaitToken().ok());
-  EXPECT_EQ(calls, 0) << "there is a token at once";
+  EXPECT_EQ(calls, 0) << "there is a token immediately";
   ASSERT_TRUE(Contribute(1, 2, channel.get()).ok());
   const auto assignment = channel->AwaitToken();
   ASSERT_TRUE(assignment.ok()) << assignment.status();

@@ -229,34 +229,34 @@ void Declare(Flags* declared, CommandLine* parser) {
   Flags& flags = *declared;
   CommandLine& command_line = *parser;
   command_line.AddFlag("only", "GROUPS",
-                       absl::StrCat("of: ", absl::StrJoin(kGroups, ", "),
-                                    "; with --peers of: ", absl::StrJoin(kPeerGroups, ", "), "; all when empty"),
+                       absl::StrCat("groups to measure, from: ", absl::StrJoin(kGroups, ", "),
+                                    "; with --peers from: ", absl::StrJoin(kPeerGroups, ", "), "; default: all"),
                        &flags.only);
   command_line.AddFlag("peers", "",
-                       "instead of all that: training against PyTorch and TensorFlow, models and products on one "
-                       "thread against PyTorch and oneDNN",
+                       "measure training against PyTorch and TensorFlow instead, and models and products on one thread "
+                       "against PyTorch and oneDNN",
                        &flags.peers);
-  command_line.AddFlag("json", "FILE", "the same numbers as JSON", &flags.json);
+  command_line.AddFlag("json", "FILE", "also write the results as JSON", &flags.json);
   command_line.AddFlag("plot", "FILE",
-                       "and as a picture (SVG), of all but saving, start, memory and recovery; needs "
+                       "also draw the results (SVG), except saving, start, memory and recovery; needs "
                        "python3-matplotlib",
                        &flags.plot);
-  command_line.AddFlag("plot_with", "FILE,...", "JSON of other runs, for the same picture", &flags.plot_with);
+  command_line.AddFlag("plot_with", "FILE,...", "JSON files of other runs for the same picture", &flags.plot_with);
   command_line.AddFlag("plot_script", "FILE", "tests/benchmark/plot.py", &flags.plot_script);
   command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);
-  command_line.AddFlag("seconds", "S", "for each comparison", &flags.seconds);
-  command_line.AddFlag("quick", "", "small sizes, to see that it works", &flags.quick);
-  command_line.AddFlag("sizes", "BYTES,...", "of the models whose exchange is measured", &flags.sizes);
-  command_line.AddFlag("workers", "N,...", "in the measurements of the exchange", &flags.workers);
+  command_line.AddFlag("seconds", "S", "time for each comparison", &flags.seconds);
+  command_line.AddFlag("quick", "", "use small sizes, for a smoke test", &flags.quick);
+  command_line.AddFlag("sizes", "BYTES,...", "sizes of the models whose exchange is measured", &flags.sizes);
+  command_line.AddFlag("workers", "N,...", "numbers of workers in the measurements of the exchange", &flags.workers);
   command_line.AddFlag("wires", "KINDS",
-                       "how tensors travel, of: tcp, unix, shared (memory); without the last, training uses tcp",
+                       "transports of tensors, from: tcp, unix, shared (memory); without the last, training uses tcp",
                        &flags.wires);
   command_line.AddFlag("naive", "", "also compare with a plain protobuf stub", &flags.naive);
   command_line.AddFlag("alone", "", "exchange with Lockstep only, for a profiler", &flags.alone);
-  command_line.AddFlag("step_threads", "N", "of the chief", &flags.step_threads);
-  command_line.AddFlag("kernel_parts", "", "also a row for each matrix product and convolution of the kernels",
+  command_line.AddFlag("step_threads", "N", "the chief's step threads", &flags.step_threads);
+  command_line.AddFlag("kernel_parts", "", "also report each matrix product and convolution of the kernels",
                        &flags.kernel_parts);
-  command_line.AddFlag("strict", "", "exit with 1 when a bar is missed", &flags.strict);
+  command_line.AddFlag("strict", "", "exit with 1 if a bar is missed", &flags.strict);
   command_line.AddFlag("peer_python", "FILE", "an interpreter that has PyTorch and TensorFlow",
                        &flags.peer_paths.python);
   command_line.AddFlag("peer_scripts", "DIR", "tests/benchmark/peers", &flags.peer_paths.scripts);

@@ -165,12 +165,12 @@ docker network connect "${network}" "${workers[1]}"
 began="$(state "${chief}" .State.StartedAt)"
 now="$(step)"
 crash "${chief}"
-check "the killed chief starts again" wait_for 60 was_restarted "${chief}" "${began}"
+check "the killed chief restarts" wait_for 60 was_restarted "${chief}" "${began}"
 check "it trains on after step ${now}" wait_for 90 step_is_at_least $((now + 100))
 
 began="$(state "${workers[2]}" .State.StartedAt)"
 crash "${workers[2]}"
-check "the killed worker starts again" wait_for 60 was_restarted "${workers[2]}" "${began}"
+check "the killed worker restarts" wait_for 60 was_restarted "${workers[2]}" "${began}"
 
 check "all three workers are members again" wait_for 60 has_three_workers
 
@@ -194,18 +194,18 @@ now="$(step)"
 run="$(run_id)"
 before="$(for id in "${workers[@]}"; do restarts "${id}"; done)"
 other_chief '"--logdir=/tmp/empty"'
-check "a chief that finds no run ends, and is started again" wait_for 60 has_restarted "${chief}" 3
+check "a chief that finds no run ends, and is restarted" wait_for 60 has_restarted "${chief}" 3
 # A running container has no exit code.
 check "with exit code 2" wait_for 30 ended_with "${chief}" 2
 check "it names the run of its workers, ${run:-none}" says "${chief}" "has served run ${run} up to step"
 check "it has trained nothing" [ "$(docker logs "${chief}" 2>&1 | grep -c 'saved ')" == 0 ]
-check "no worker was started again" [ "$(for id in "${workers[@]}"; do restarts "${id}"; done)" == "${before}" ]
+check "no worker was restarted" [ "$(for id in "${workers[@]}"; do restarts "${id}"; done)" == "${before}" ]
 own_chief
 check "with its own logdir it trains on after step ${now}" wait_for 90 step_is_at_least $((now + 10))
 check "the run is the same" [ "$(run_id)" == "${run}" ]
 
 other_chief '"--logdir=/tmp/empty", --new_run'
-check "told to begin a new run, it refuses the workers, which are started again and train it" wait_for 90 step_is_at_least 10
+check "with --new_run, it refuses the workers, which restart and train the new run" wait_for 90 step_is_at_least 10
 check "the new run has another id" [ "$(run_id)" != "${run}" ]
 own_chief
 check "and back" wait_for 90 step_is_at_least $((now + 20))

@@ -69,7 +69,7 @@ TEST_F(MasterTest, AWorkerThatComesAfterTheEndHearsOfIt) {
   EXPECT_TRUE(run.ok());
   ASSERT_TRUE(file_->End(run).ok());
   cluster_->KillChief();
-  EXPECT_TRUE(cluster_->JoinWorker(cluster_->StartWorker()).ok()) << "nobody is there, and it does not wait";
+  EXPECT_TRUE(cluster_->JoinWorker(cluster_->StartWorker()).ok()) << "there is no chief, and the worker does not wait";
   ASSERT_TRUE(file_->End(absl::InvalidArgumentError("the loss of step 5 is not finite")).ok());
   const absl::Status failed = cluster_->JoinWorker(cluster_->StartWorker());
   EXPECT_TRUE(absl::IsFailedPrecondition(failed));

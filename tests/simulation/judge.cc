@@ -228,7 +228,7 @@ void Judge::CheckEnd(const std::string& what) {
   }
   const bool asked = end_wanted_ || end_wanted_with_block_ || (step == recorded && ledger_.WasDue(step));
   if (step < due && !asked) {
-    return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", and nobody asked for it"));
+    return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", which was not requested"));
   }
   const auto& assignments = ledger_.present().changes().assignments;
   // Assignments by hooks are a function of the step.
@@ -391,7 +391,7 @@ void Judge::OnChiefExit(Process* chief) {
       CheckEnd(what);
       return;
     case kExitTerminated:
-      if (chief->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
+      if (chief->stopped_at() == kNever) Fail(absl::StrCat(what, " but was not stopped"));
       // At step 0 there is nothing to save.
       if (waited_.count(chief) > 0 && std::max<int64_t>(StepOnDisk(), 0) < waited_[chief] && !taken_over_) {
         Fail(absl::StrCat(what, " at step ", waited_[chief], ", but only step ", StepOnDisk(), " is saved"));
@@ -420,7 +420,7 @@ void Judge::OnWorkerExit(Process* worker) {
   if (exit.code == kExitDone) {
     if (!taken_over_ && !continued_ && !EndIsRecorded()) Fail(absl::StrCat(what, " before the run is over"));
   } else if (exit.code == kExitTerminated) {
-    if (worker->stopped_at() == kNever) Fail(absl::StrCat(what, " and nobody stopped it"));
+    if (worker->stopped_at() == kNever) Fail(absl::StrCat(what, " but was not stopped"));
   } else if (exit.code == kExitRetryable) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
     Instant heard = worker->heard_at;
@@ -551,7 +551,7 @@ void Judge::CheckDisk() {
     if (hooks_end_ >= 0 && hooks_end_ < plan_.steps && !others_end &&
         (state->step() != hooks_end_ || state->unseen_size() > 0)) {
       return Fail(absl::StrCat("the hooks ended the run at step ", hooks_end_,
-                               ", and the last checkpoint has what they had at step ", state->step()));
+                               ", but the last checkpoint has their state at step ", state->step()));
     }
   }
   const auto state = ReadCheckpointState(fs, kLogdir);

@@ -174,15 +174,15 @@ std::string CheckFlags(const Flags& flags) {
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CommandLine command_line("lockstep simulate",
-                           "Lives of a run in one thread: chief, workers, disk, network and clock, with every fault, "
-                           "all drawn from a seed. A "
-                           "seed that fails prints what happened, and does so again.",
-                           "Exit codes: 0 no life failed; 1 some did; 2 wrong arguments.");
-  command_line.AddFlag("seeds", "N", "how many lives", &flags.seeds);
-  command_line.AddFlag("seed", "S", "the first; the others are S + 1, S + 2, ...", &flags.seed);
-  command_line.AddFlag("jobs", "N", "processes that share them; with --trace there is one", &flags.jobs);
-  command_line.AddFlag("trace", "", "prints what happens in each life, in the order of the seeds", &flags.trace);
+  CommandLine command_line(
+      "lockstep simulate",
+      "Simulates lives of a run in one thread: chief, workers, disk, network and clock, with all faults "
+      "drawn from a seed. A seed that fails prints its transcript, and can be replayed.",
+      "Exit codes: 0 no life failed; 1 some lives failed; 2 wrong arguments.");
+  command_line.AddFlag("seeds", "N", "number of lives", &flags.seeds);
+  command_line.AddFlag("seed", "S", "the first seed; the others are S + 1, S + 2, ...", &flags.seed);
+  command_line.AddFlag("jobs", "N", "number of processes; one with --trace", &flags.jobs);
+  command_line.AddFlag("trace", "", "print the transcript of each life, in the order of the seeds", &flags.trace);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
   if (const std::string wrong = CheckFlags(flags); !wrong.empty()) {

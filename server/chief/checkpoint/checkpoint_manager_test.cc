@@ -43,7 +43,7 @@ class CheckpointManagerTest : public ::testing::Test {
       ++files;
       if (absl::EndsWith(name, ".index")) steps.push_back(*StepOfCheckpoint(name.substr(0, name.size() - 6)));
     }
-    EXPECT_EQ(files, static_cast<int>(3 * steps.size())) << "index, data and meta of each and nothing else";
+    EXPECT_EQ(files, static_cast<int>(3 * steps.size())) << "only index, data and meta of each";
     std::sort(steps.begin(), steps.end());
     return steps;
   }

@@ -121,7 +121,7 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
 
 TEST_F(CheckpointWriterTest, ASnapshotBecomesACheckpointThatRestores) {
   const auto checkpoint_writer = NewWriter();
-  EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok()) << "nothing was asked for";
+  EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok()) << "nothing was requested";
   checkpoint_writer->Save(NextStep());
   ASSERT_TRUE(checkpoint_writer->WaitUntilIdle().ok());
   EXPECT_THAT(saved(), ElementsAre(1));
@@ -288,10 +288,10 @@ TEST_F(PacedCheckpointWriterTest, ACallerWhoWaitsWritesAtOnce) {
   AwaitPause();
   EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok());
   EXPECT_THAT(saved(), ElementsAre(1));
-  EXPECT_THAT(failed(), ElementsAre()) << "nobody hears that it was begun twice";
+  EXPECT_THAT(failed(), ElementsAre()) << "the restart is not reported";
   EXPECT_TRUE(BundleReader::Open(&memory_, "d/model.ckpt-1").value()->Verify().ok());
   Save(checkpoint_writer.get());
-  EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok()) << "nor does the next save pause";
+  EXPECT_TRUE(checkpoint_writer->WaitUntilIdle().ok()) << "the next save does not pause either";
   EXPECT_THAT(saved(), ElementsAre(1, 2));
 }
 
@@ -305,7 +305,7 @@ TEST_F(PacedCheckpointWriterTest, WhatIsSavedAtOnceHasNoPauses) {
   AwaitPause();
   checkpoint_writer->SaveAtOnce(NextStep());
   gate_.AwaitArrived(2);
-  EXPECT_THAT(saved(), ElementsAre(1, 3)) << "nothing is left to do for the one that was begun";
+  EXPECT_THAT(saved(), ElementsAre(1, 3)) << "the save that had begun is already complete";
   ASSERT_TRUE(checkpoint_writer->WaitUntilIdle().ok());
   clock_.Advance(absl::Hours(1));
   Save(checkpoint_writer.get());

@@ -41,8 +41,8 @@ TEST_F(SaveQueueTest, OneThatIsOfferedAgainIsWrittenWhateverElseThereIsOfItsStep
   queue_.OfferAgain(5);
   EXPECT_TRUE(queue_.urgent());
   queue_.OnWritten(true);
-  EXPECT_EQ(queue_.waiting(), 5) << "what was written is not its state any more";
-  EXPECT_FALSE(queue_.Offer(5, At(6))) << "taken before, and late";
+  EXPECT_EQ(queue_.waiting(), 5) << "the written state is outdated";
+  EXPECT_FALSE(queue_.Offer(5, At(6))) << "a late snapshot, taken before";
   EXPECT_FALSE(queue_.OfferUrgent(5));
   EXPECT_EQ(queue_.Take(), 5);
   EXPECT_FALSE(queue_.OfferUrgent(5));

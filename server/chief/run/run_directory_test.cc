@@ -110,12 +110,12 @@ TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
   EXPECT_TRUE(first->CheckOwned().ok());
   // An administrator mistakes the lock for one of a dead process.
   ASSERT_TRUE(memory.Remove("d/lock").ok());
-  EXPECT_TRUE(first->CheckOwned().ok()) << "nobody has taken it";
+  EXPECT_TRUE(first->CheckOwned().ok()) << "no other chief holds it";
   const auto second = RunDirectory::Open(&fs, "d").value();
   EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned())) << first->CheckOwned();
   EXPECT_TRUE(second->CheckOwned().ok());
   fs.FailMatching(FaultyFileSystem::Operation::kOpen, "d/generation", absl::InternalError("Input/output error"));
-  EXPECT_TRUE(absl::IsInternal(second->CheckOwned())) << "nobody knows";
+  EXPECT_TRUE(absl::IsInternal(second->CheckOwned())) << "the owner is unknown";
 }
 
 // The successor has not entered its generation yet.

@@ -50,7 +50,7 @@ TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
   history->ResolveTarget(Steps(100), 30);
   EXPECT_EQ(history->target().total_steps(), 40);
   history->ResolveTarget(Steps(100), 40);
-  EXPECT_EQ(history->target().total_steps(), 40) << "it is not known whether all were told";
+  EXPECT_EQ(history->target().total_steps(), 40) << "some workers may not have been notified";
   ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_finished(true); }).ok());
   history->ResolveTarget(Steps(100), 40);
   EXPECT_EQ(history->target().total_steps(), 100);
@@ -132,7 +132,7 @@ TEST_F(RunHistoryTest, WhatTheCheckpointDoesNotHoldIsDropped) {
   state.set_assignments(2);
   history->Continue(/*restored=*/6, state, /*changes_settings=*/false);
   EXPECT_EQ(history->record().assignment_size(), 2);
-  EXPECT_EQ(history->record().change(0).step(), 6) << "the steps from 6 on are computed with the settings of today";
+  EXPECT_EQ(history->record().change(0).step(), 6) << "steps from 6 on are computed with the current settings";
   history->Continue(/*restored=*/8, state, /*changes_settings=*/true);
   ASSERT_EQ(history->record().change_size(), 2);
   EXPECT_EQ(history->record().change(1).step(), 8);

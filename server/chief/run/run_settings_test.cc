@@ -65,7 +65,7 @@ TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChang
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f);
   const config::v1::RunSpec spec = WithChanges(record_, WithRate(0.1f));
   EXPECT_EQ(RateOf(spec), 0.001f);
-  EXPECT_EQ(spec.training().seed(), 7u) << "all else is as it was given";
+  EXPECT_EQ(spec.training().seed(), 7u) << "all other fields are as given";
   // A change that was requested at a start is the base of all later changes.
   record_.add_change()->set_step(9);
   *record_.mutable_change(2)->mutable_before() = record_.config();

@@ -50,7 +50,7 @@ TEST(RunTargetTest, AdditionalStepsAreCountedOnceForAllLives) {
   EXPECT_EQ(second.total_steps(), 200);
   const v1::RunRecord next = RecordOf(second);
   EXPECT_EQ(next.counted().base(), 100);
-  EXPECT_EQ(RunTarget::Resolve(Additional(100), &next, 100).total_steps(), 200) << "a life that saved nothing";
+  EXPECT_EQ(RunTarget::Resolve(Additional(100), &next, 100).total_steps(), 200) << "an incarnation that saved nothing";
   EXPECT_EQ(RunTarget::Resolve(Additional(30), &next, 150).total_steps(), 180) << "another count is another request";
 }
 
@@ -69,14 +69,14 @@ TEST(RunTargetTest, AnEndThatWasAskedForStandsUntilItIsReached) {
   EXPECT_EQ(record.end().reason(), "a person");
   EXPECT_EQ(RunTarget::Resolve(Steps(100), &record, 30).total_steps(), 37) << "killed before the end was saved";
   const RunTarget again = RunTarget::Resolve(Steps(100), &record, 37);
-  EXPECT_EQ(again.total_steps(), 100) << "started anew after a clean end";
+  EXPECT_EQ(again.total_steps(), 100) << "started again after a clean end";
   EXPECT_FALSE(RecordOf(again).has_end());
 }
 
 TEST(RunTargetTest, AnEndThatComesAStepEarlierKeepsItsReason) {
   RunTarget target = RunTarget::Resolve(Steps(100), nullptr, 0);
   target.EndAt(37, "a person");
-  EXPECT_TRUE(target.EndAt(36, "nobody made the last step"));
+  EXPECT_TRUE(target.EndAt(36, "no worker made the last step"));
   EXPECT_EQ(target.total_steps(), 36);
   EXPECT_EQ(RecordOf(target).end().reason(), "a person");
 }

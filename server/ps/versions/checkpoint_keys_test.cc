@@ -62,7 +62,7 @@ TEST(CheckpointKeysTest, RefusesTheNamesThatEveryOptimizerTakes) {
   }
   for (const char* power : {"beta1_power", "beta2_power"}) {
     EXPECT_THAT(std::string(Check(power, "adam {}").message()), HasSubstr(power));
-    EXPECT_TRUE(Check(power, "sgd {}").ok()) << "nothing else is kept there";
+    EXPECT_TRUE(Check(power, "sgd {}").ok()) << "the key is not used for anything else";
   }
 }
 

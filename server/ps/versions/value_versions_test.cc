@@ -82,7 +82,7 @@ TEST_F(ValueVersionsTest, AnUpdateWritesAnotherBufferUntilItIsCommitted) {
   values.FoldUpdates({});
   EXPECT_EQ(values.current(), before);
   values.Commit();
-  EXPECT_EQ(values.published(), next) << "what was published early is the version itself";
+  EXPECT_EQ(values.published(), next) << "the values published early are the version itself";
   EXPECT_EQ(values.current(), next->flat);
   EXPECT_EQ(values.next_published(), nullptr);
   EXPECT_EQ(values.current()->as<float>()[w().flat_offset + 1], 5);

@@ -120,7 +120,7 @@ TEST_F(SessionOpenerTest, RefusesRequestsBeyondItsBytes) {
   auto opener = Make(options);
   for (int i = 0; i < 4; ++i) opener->Answer(RequestOf("worker"), answers_.Next());
   const auto refused = answers_.replies();
-  ASSERT_EQ(refused.size(), 1u) << "three with what a call takes, and no fourth";
+  ASSERT_EQ(refused.size(), 1u) << "three calls fit with their overhead, but not a fourth";
   EXPECT_TRUE(absl::IsUnavailable(refused[0].status()));
   gate_.LetThrough();
   opener.reset();

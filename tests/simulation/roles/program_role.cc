@@ -247,7 +247,7 @@ class RunningProgram {
       if (!process_->ghost()) role_.on_assigned(process_, /*by_hook=*/false);
       return absl::OkStatus();
     });
-    LOG(INFO) << "what the program wanted: " << status;
+    LOG(INFO) << "result of the program's request: " << status;
     if (WasNotHeld(status) && !process_->ghost()) role_.on_wrong(process_, std::string(status.message()));
   }
   // The last step of the last chief, if there was one.
@@ -281,7 +281,7 @@ class RunningProgram {
             if (told_to_stop_ && role_.rules.on_stop == RunRules::OnStop::kLeaves) break;
             if (told_to_stop_ && role_.rules.on_stop == RunRules::OnStop::kRequestsEnd && session_ != nullptr) {
               const auto end = [](train::Session* own) { return own->RequestStop("a stop"); };
-              LOG(INFO) << "told to stop: " << session_->Use(end);
+              LOG(INFO) << "result of the request after a stop: " << session_->Use(end);
             }
             RETURN_IF_ERROR(session.Run(op).status());
           }

@@ -98,7 +98,7 @@ absl::StatusOr<OpenedSession> OpenSession(Process* process, const ImpostorRole& 
   World* const world = process->world();
   v1::OpenSessionRequest request;
   if (!request.ParseFromString(role.open_session()) || request.canary_digest_size() == 0) {
-    return absl::UnavailableError("nobody has opened a session yet");
+    return absl::UnavailableError("no worker has opened a session yet");
   }
   request.set_worker(name);
   request.set_incarnation(world->random()->Next());

@@ -109,7 +109,7 @@ class WatchingHook : public train::Hook {
     const int64_t made = run.result.global_step;
     if (made <= step_ || made < last_) {
       Wrong(absl::StrCat("its hooks see a block of step ", made - 1, " after one of step ", last_ - 1,
-                         ", and were told of step ", step_));
+                         ", and were notified of step ", step_));
     }
     last_ = made;
     std::vector<train::NamedTensor> fetched;

@@ -243,7 +243,7 @@ void Network::Break(const std::shared_ptr<Connection>& connection) {
 
 void Network::Blind(const std::shared_ptr<Connection>& connection) {
   world_->transcript()->Add(world_->now(), connection->ends[0]->name(), "its connection with ",
-                            connection->ends[1]->name(), " is dead, and nobody is told");
+                            connection->ends[1]->name(), " is dead, and neither end is notified");
   connection->black_hole = true;
 }
 

@@ -84,7 +84,7 @@ Process* World::Start(Host* host, std::string name, Disk* disk, Process::Main ma
 
 void World::End(Process* process, Exit exit) {
   if (!process->alive()) return;
-  transcript_.Add(now(), process->name(), exit.killed ? "is killed" : "ends at once");
+  transcript_.Add(now(), process->name(), exit.killed ? "is killed" : "exits immediately");
   process->exit_ = exit;
   TaskGroup* const group = process->group();
   group->ghost = true;
@@ -122,8 +122,8 @@ void World::Signal(Process* process) {
 }
 
 void World::Ask(Process* process, Wish wish) {
-  static constexpr const char* kWishes[] = {"wants the end", "wants the end with its next block", "sets variables",
-                                            "changes settings"};
+  static constexpr const char* kWishes[] = {"requests the end", "requests the end with its next block",
+                                            "sets variables", "changes settings"};
   if (!process->alive()) return;
   transcript_.Add(now(), process->name(), kWishes[static_cast<int>(wish)]);
   process->OnWish(wish);
