@@ -28,7 +28,7 @@ constexpr size_t kIndent = 28;
 constexpr char kVersionFlag[] = "version";
 constexpr char kVariablePrefix[] = "LOCKSTEP_";
 
-// How each type of flag is read and shown. kType completes "--steps takes ...".
+// Parses and prints one type of flag. kType completes "--steps takes ...".
 template <typename T>
 struct FlagType;
 

@@ -47,7 +47,7 @@ class CommandLine {
   // may be repeated, a value for each line of it.
   absl::optional<int> Parse(const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-  // Whether the words that were parsed have it, rather than its variable or nobody.
+  // Returns true if the flag was on the parsed command line; its environment variable does not count.
   bool IsGiven(const std::string& flag) const { return given_.count(flag) > 0; }
 
   // "LOCKSTEP_MAX_RESTARTS" for "max_restarts".
@@ -97,7 +97,7 @@ class CommandLine {
   const std::string details_;
   std::vector<Argument> arguments_;
   std::vector<Flag> flags_;
-  // Those that the words have.
+  // Flags on the parsed command line.
   std::set<std::string> given_;
 };
 

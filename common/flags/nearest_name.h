@@ -12,9 +12,9 @@ namespace lockstep {
 // Levenshtein's: the letters that are inserted, removed or replaced to make one of the other.
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
-// For "did you mean": the candidate that is written most like `name` (fewest letters inserted, removed or
-// replaced; letter case aside, and a shortened name is near, however much is left out). The first of several
-// equals. Empty when every candidate would be a guess.
+// Returns the candidate to suggest in "did you mean": the one at the smallest edit distance from `name`, ignoring case;
+// an abbreviation is close however many letters it leaves out. Ties go to the first. Empty when every candidate would
+// be a guess.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ class DigestSink : public GradientSink {
     gradients_[variable] = GradientDigest({GradientBuffer(variable), elements});
   }
 
-  // Of the trainable variables, then of the update ops.
+  // Returns the digests of the trainable variables, followed by those of the update ops.
   std::vector<uint64_t> digests() const {
     std::vector<uint64_t> digests;
     for (size_t i = 0; i < gradients_.size(); ++i) {

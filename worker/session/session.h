@@ -33,17 +33,17 @@ namespace lockstep {
 class WorkerSession {
  public:
   struct Options {
-    // For people: shown in status and logs.
+    // Shown in status and logs.
     std::string name;
     // This machine, for people, and this program.
     std::string host = HostName();
     v1::BuildInfo build = ThisBuildInfo();
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
-    // Who is missing, when the chief is: its address.
+    // Names the chief in messages about its absence.
     std::string chief_address;
-    // How long an absent chief is looked for; the configuration's chief_wait_seconds (or 600 s before it is known)
-    // when absent.
+    // Limits the search for an absent chief. Absent: the configuration's chief_wait_seconds, or 600 s before it is
+    // known.
     absl::optional<absl::Duration> chief_wait;
     // No token before the global step reaches this; the configuration's when absent.
     absl::optional<int64_t> startup_delay_steps;

@@ -16,8 +16,8 @@ Backoff::Options BackoffOptions() {
   return options;
 }
 
-// What gRPC makes of a connection that was reset in the middle of a call ("Stream removed", "RST_STREAM"); the chief
-// says neither to a worker of its own kind.
+// gRPC reports a connection that was reset in the middle of a call with these codes ("Stream removed", "RST_STREAM"); a
+// chief never sends them to a worker of its own version.
 bool IsTransportsWord(const absl::Status& status) { return absl::IsUnknown(status) || absl::IsInternal(status); }
 
 }  // namespace

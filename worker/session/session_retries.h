@@ -26,8 +26,8 @@ class SessionRetries {
   // The chief at address `chief` is looked for since `now`.
   SessionRetries(std::string chief, absl::Time now, uint64_t seed);
 
-  // Whether a session that ended with this may be followed by another: the only place that says which errors of the
-  // chief and its stream a worker survives.
+  // Returns true if another session may follow one that ended with this status. Only this function decides which errors
+  // of the chief and its stream a worker survives.
   static bool Survives(const absl::Status& status);
 
   // The chief answered a call; a session is open; the session brings something: a block was taken, or the worker waits
@@ -41,7 +41,7 @@ class SessionRetries {
   // `limit` without success.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status, absl::Time now, absl::Duration limit);
 
-  // How long nobody has answered, at the last failure.
+  // Returns how long nobody had answered at the last failure.
   absl::Duration absence() const { return absence_; }
 
  private:

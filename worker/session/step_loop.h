@@ -34,10 +34,10 @@ class StepLoop {
   };
   explicit StepLoop(Options options);
 
-  // One session's stream, to its end. `goes_on`: BlockObserver::OnSession.
+  // Serves a session's stream until it ends. `goes_on` is passed to BlockObserver::OnSession.
   SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same session's next stream, after SessionEnd::given_back.
+  // Serves the session's next stream after SessionEnd::given_back.
   SessionEnd Resume(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The answer to a heartbeat of the session; returns whether it shows that the session brings something.

@@ -25,7 +25,7 @@ class TrainingWorker {
   // The worker itself sets on_heartbeat and is_paused.
   struct Options : WorkerSession::Options {
     WorkloadFactory make_workload;
-    // Sees the blocks; null: nobody does. Must outlive the worker.
+    // Observes the blocks unless null. Must outlive the worker.
     BlockObserver* observer = nullptr;
   };
 
@@ -54,7 +54,7 @@ class TrainingWorker {
   int64_t slots_computed() const { return slots_computed_.load(std::memory_order_relaxed); }
 
  private:
-  // One session: from Connect until the stream ends.
+  // Runs one session, from Connect until the stream ends.
   SessionEnd RunSession();
   // Makes what the configuration describes, unless it is the same as before.
   absl::Status Prepare(const config::v1::RunSpec& config);

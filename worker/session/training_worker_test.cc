@@ -60,8 +60,8 @@ class TrainingWorkerTest : public ::testing::Test {
     };
     return options;
   }
-  // Runs to the end. With `step` the clock advances by that much whenever somebody waits for it: time that passed while
-  // the worker merely had no processor would count as the chief's absence.
+  // Runs to the end. With `step` the clock advances by that much whenever a thread waits for it, and at no other time:
+  // a worker that the system does not schedule must not see the chief absent.
   absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
     TrainingWorker::Options options = NewOptions();
     if (step > absl::ZeroDuration()) options.chief_wait = chief_wait_;  // time runs fast here
@@ -316,7 +316,7 @@ TEST_F(TrainingWorkerTest, AStopEndsACallToTheChief) {
   EXPECT_TRUE(absl::IsCancelled(status));
 }
 
-// What the address file says of a run that ended with this.
+// Returns what a worker reads in the address file of a run that ended with this status.
 absl::Status EndInFile(const absl::Status& run) {
   MemoryFileSystem fs;
   EXPECT_TRUE(fs.CreateDirectory("/run").ok());
@@ -378,7 +378,7 @@ TEST_F(TrainingWorkerTest, StopsInTheMiddleOfABlock) {
   EXPECT_EQ(calls.cancels, 0);
 }
 
-// What it has begun to send the chief may have begun to apply.
+// The chief may have begun to apply a contribution that is being sent.
 TEST_F(TrainingWorkerTest, AStopLetsItEndTheContributionThatItHasBegunToSend) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
   int slot = 0;

@@ -28,7 +28,7 @@ class SimulatedClock : public Clock {
 
   // Blocks (in real time, no polling) until `count` threads wait for a deadline of this clock that has not come.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many threads wait for such a deadline now.
+  // Returns the number of threads that wait for such a deadline.
   int waiters() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

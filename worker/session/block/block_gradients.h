@@ -57,7 +57,7 @@ class BlockGradients : public GradientSink {
     std::string bytes;
   };
 
-  // Of the slot in its block.
+  // Returns the slot's index in its block.
   int64_t index() const { return static_cast<int64_t>(reports_.size()) - 1; }
   float* Partial(size_t depth, int variable);
   void SumAndSend(int variable, bool last);
@@ -68,7 +68,7 @@ class BlockGradients : public GradientSink {
   const int64_t max_summary_bytes_;  // of a slot
   const v1::DataType type_;
   const NaNs nans_;
-  // For top-k compression; null without.
+  // Null unless gradients are compressed by top-k.
   const std::unique_ptr<DifferenceEncoder> encoder_;
   absl::Span<float* const> estimates_;
   std::vector<std::vector<Differences>> differences_;  // by variable

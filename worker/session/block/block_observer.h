@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// What a program adds to the report of a block's first slot.
+// A program's additions to the report of a block's first slot.
 struct BlockAdditions {
   // The run is to end when the block's step is committed.
   bool stop = false;
@@ -33,9 +33,9 @@ class BlockObserver {
   virtual bool AwaitDemand() = 0;
   // The block was computed and sent. Mean over its slots.
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
-  // What became of it, and of nothing else since.
+  // Receives the result of the block that was announced last.
   virtual void OnResult(v1::ContributionResult result) = 0;
-  // From any thread: the run is over, says the chief; what is being computed is not wanted.
+  // The chief says that the run is over: nobody wants the block in progress. Called from any thread.
   virtual void OnRunOver() = 0;
 };
 

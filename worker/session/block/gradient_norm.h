@@ -8,7 +8,8 @@ namespace lockstep {
 // In double, in an order that depends on the size alone.
 double SumOfSquares(absl::Span<const float> values);
 
-// What brings a vector of this norm to `limit` at most. NaN for a norm that is not finite, as TensorFlow has it.
+// Returns the factor that scales a vector of this norm down to `limit`, at most 1. NaN for a norm that is not finite,
+// as TensorFlow has it.
 float ClippingFactor(double norm, float limit);
 
 void Scale(float factor, absl::Span<float> values);

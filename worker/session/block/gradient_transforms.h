@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// What optimizer.multipliers and optimizer.clip do to the gradients of a slot, on their way from the model to `sink`:
-// multiply, clip by value, by norm, by global norm. Each variable is passed on as soon as it is final, but with a
-// global norm all are passed on together, after the last one. A norm that is not finite makes every gradient it scales
-// NaN. For one thread.
+// Applies optimizer.multipliers and optimizer.clip to the gradients of a slot on their way from the model to `sink`:
+// multiplies, then clips by value, by norm and by global norm. Each variable is passed on as soon as it is final, but
+// with a global norm all are passed on together, after the last one. A norm that is not finite makes every gradient it
+// scales NaN. For one thread.
 class GradientTransforms : public GradientSink {
  public:
   // `sink` must outlive this. InvalidArgument for a multiplier that matches no trainable variable.

@@ -29,7 +29,7 @@ class EmptyBatches : public BatchSource {
   ExampleSpec spec_;
 };
 
-// One variable, one number; calls `on_slot` before each slot's loss, `on_backward` after it.
+// A model of one variable with one element. Calls `on_slot` before each slot's loss, `on_backward` after it.
 class TinyModel : public Model {
  public:
   TinyModel(std::function<void()> on_slot, std::function<void()> on_backward)
