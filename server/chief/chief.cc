@@ -3,29 +3,38 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/server/chief/run/program_change.h"
 #include "lockstep/server/chief/run/run_identity.h"
 #include "lockstep/v1/run_record.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 namespace {
 
 constexpr absl::Duration kIdleLogPeriod = absl::Seconds(5);
 
-absl::Status CheckSameProgram(const v1::RunRecord& record, const std::string& program) {
-  if (record.program() == program) return absl::OkStatus();
-  if (program.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the logdir holds a run whose weights depend on functions of the program ", record.program(),
-                     "; resume it with that program"));
+// The program that continues a run from its good end may differ from the one before.
+void AdoptProgram(const ChiefOptions& options, RunHistory* history) {
+  const int64_t step = history->record().finished_step();
+  absl::optional<v1::ModelSpec> model;
+  if (options.model) {
+    absl::StatusOr<v1::ModelSpec> made = options.model();
+    LOG_IF(WARNING, !made.ok()) << "the run continues with the trained variables of before, as the model cannot be "
+                                << "made: " << made.status().message();
+    if (made.ok()) model = *std::move(made);
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("the logdir holds a run that was started ",
-                   record.program().empty() ? "without functions of a program"
-                                            : absl::StrCat("with functions of the program ", record.program()),
-                   ", but this is the program ", program, "; use another logdir"));
+  history->Note([&](v1::RunRecord* record) {
+    ChangeProgram(step, options.program, record);
+    if (model) ChangeTrainedVariables(step, *model, record);
+  });
+  const v1::RunRecord record = history->record();
+  for (const auto& change : record.program_change()) {
+    LOG_IF(INFO, change.step() == step) << "from step " << step << " on the run's program " << change.what();
+  }
 }
 
 }  // namespace
@@ -46,6 +55,7 @@ Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
 
 absl::Status Chief::Start() {
   ASSIGN_OR_RETURN(const bool recorded, run_.history.Read(run_.options.machine.draw_run_id()));
+  if (run_.history.may_change_program()) AdoptProgram(run_.options, &run_.history);
   v1::RunRecord record = run_.history.record();
   bool changes = false;
   if (recorded) {

@@ -19,6 +19,7 @@
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/event.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
@@ -62,8 +63,12 @@ struct ChiefOptions : RunStorage {
   bool followed = false;
   // RestoreOptions::initialize.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-  // Name of a program whose functions affect the weights. It is recorded, and no other program can resume the run.
+  // Name of a program whose functions affect the weights. It is recorded, and while the run is unfinished no other
+  // program can resume it.
   std::string program;
+  // Makes the model that the program's workers will declare. Create calls it if the run continues from a good end,
+  // after which other variables may be trained. If null, or after an error, which is logged, the same are.
+  std::function<absl::StatusOr<v1::ModelSpec>()> model;
   // Called by Create after it has verified that the logdir belongs to this chief and to this run, and before the
   // restore, which may take long. Create returns its errors.
   std::function<absl::Status()> on_accepted;

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
+#include "lockstep/server/chief/run/program_change.h"
 #include "lockstep/server/optimizer/optimizer.h"
 
 namespace lockstep {
@@ -95,6 +97,12 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
   }
   replicas->ReleaseAfterChange();
   return status;
+}
+
+void RunChanges::NoteProgramChange(const std::string& what) {
+  const int64_t step = run_->history.record().finished_step();
+  LOG(INFO) << "from step " << step << " on the run's program " << what;
+  run_->history.Note([&](v1::RunRecord* record) { AddProgramChange(step, what, record); });
 }
 
 absl::Status RunChanges::BeginChange() {

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_CHIEF_RUN_CHANGES_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +34,11 @@ class RunChanges {
   // CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
+
+  // Returns true if the run continues from a good end: the program may differ from the one that came there.
+  bool MayChangeProgram() const { return run_->history.may_change_program(); }
+  // Before the first step: records such a difference, for display. The disk has it before the next checkpoint.
+  void NoteProgramChange(const std::string& what);
 
  private:
   absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)

@@ -95,7 +95,12 @@ void RunEnds::EndFollowersEvents() {
 
 void RunEnds::NoteFinished() {
   absl::Status status = run_->history.CheckOwned();
-  if (status.ok()) status = run_->history.Update([](v1::RunRecord* record) { record->set_finished(true); });
+  const int64_t step = run_->FindTraining()->sync()->step();
+  const auto note = [step](v1::RunRecord* record) {
+    record->set_finished(true);
+    record->set_finished_step(step);
+  };
+  if (status.ok()) status = run_->history.Update(note);
   if (!status.ok()) run_->OnEvent({RunEvent::kEndUnrecorded, 0, "", "could not record that the run is over", status});
 }
 

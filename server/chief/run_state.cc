@@ -7,6 +7,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/chief/checkpoint/restore.h"
+#include "lockstep/server/chief/run/program_change.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -39,17 +40,21 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.config = options.config;
   restore.share_memory = shared_memory != nullptr;
   restore.initialize = options.initialize;
+  restore.may_lack_state = history.may_change_program();
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
   history.ResolveTarget(options.config.training(), restored.store->step());
   if (history.Continue(restored.store->step(), restored.session_state, changes_settings)) {
     *declared = std::make_shared<const RunContract>(history.record());
   }
   const v1::RunRecord record = history.record();
+  const bool initializes = options.initialize != nullptr;
+  if (record.has_model() && !restored.checkpoint) RETURN_IF_ERROR(CheckSameInitFunction(record, initializes));
   const config::v1::RunSpec spec = changes_settings ? options.config : WithChanges(record, options.config);
   RETURN_IF_ERROR(restored.store->SetOptimizer(spec.optimizer()));
   settings.Set(spec, record.change_size());
   RETURN_IF_ERROR(history.Update([&](v1::RunRecord* record) {
     *record->mutable_config() = spec;
+    if (!record->has_model()) record->set_initialized_by_program(initializes);
     FillRecord(**declared, record);
   }));
   Training::Options parts;
@@ -78,6 +83,7 @@ absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, b
   contract = std::move(declared);
   training = *std::move(created);
   begun = options.clock->Now();
+  parts_may_change = canary_may_change = !finished && options.followed && history.may_change_program();
   // A stop may have been requested meanwhile.
   training->LimitSaves(life.stop_deadline());
   if (finished) {
@@ -104,6 +110,9 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.mutable_assignment()->Swap(record->mutable_assignment());
   // A worker may declare something after the end of the run.
   filled.set_finished(record->finished());
+  if (record->has_finished_step()) filled.set_finished_step(record->finished_step());
+  filled.mutable_program_change()->Swap(record->mutable_program_change());
+  filled.set_initialized_by_program(record->initialized_by_program());
   filled.set_run_id(record->run_id());
   if (record->has_other_run() && !options.new_run) filled.mutable_other_run()->Swap(record->mutable_other_run());
   *record = std::move(filled);

@@ -53,6 +53,10 @@ struct RunState : public RunEvents {
   CondVar changed;
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
+  // After a good end the program may have other functions: the first worker to name the parts of its model, and the
+  // first to compute the canary, may declare others than the run's.
+  bool parts_may_change ABSL_GUARDED_BY(mutex) = false;
+  bool canary_may_change ABSL_GUARDED_BY(mutex) = false;
   // The time when `training` was created.
   absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
   // Null before the model is known, like `training`.

@@ -9,6 +9,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/contract/canary_values.h"
+#include "lockstep/server/chief/run/program_change.h"
 #include "lockstep/server/chief/run/run_identity.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -53,7 +54,29 @@ absl::Status Sessions::CheckOwnedForWorker() {
   return absl::IsFailedPrecondition(owned) ? absl::UnavailableError(owned.message()) : owned;
 }
 
-absl::Status Sessions::Declare(const RunContract* known, const v1::OpenSessionRequest& request) {
+absl::StatusOr<std::shared_ptr<const RunContract>> Sessions::AdoptFunctions(std::shared_ptr<const RunContract> known,
+                                                                            const v1::OpenSessionRequest& request) {
+  const absl::Status agreed = known->Check(request);
+  if (!absl::IsFailedPrecondition(agreed)) return agreed.ok() ? absl::StatusOr<decltype(known)>(known) : agreed;
+  std::vector<RunContract::Forgets> may_forget;
+  {
+    MutexLock lock(&run_->mutex);
+    if (run_->canary_may_change) may_forget.push_back(RunContract::Forgets::kCanary);
+    if (run_->parts_may_change) may_forget.push_back(RunContract::Forgets::kPartsAndCanary);
+  }
+  for (const RunContract::Forgets forgets : may_forget) {
+    auto rest = std::make_shared<const RunContract>(*known, forgets);
+    if (!rest->Check(request).ok()) continue;
+    const int64_t step = run_->history.record().finished_step();
+    const std::string what = absl::StrCat("computes other gradients: ", agreed.message());
+    LOG(INFO) << "from step " << step << " on the run's program " << what;
+    run_->history.Note([&](v1::RunRecord* record) { AddProgramChange(step, what, record); });
+    return rest;
+  }
+  return agreed;
+}
+
+absl::Status Sessions::Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request) {
   if (known == nullptr) {
     auto contract = std::make_shared<const RunContract>(request);
     RETURN_IF_ERROR(contract->Check(request));  // checks the number of canary digests
@@ -64,12 +87,14 @@ absl::Status Sessions::Declare(const RunContract* known, const v1::OpenSessionRe
     run_->OnEvent(declared);
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(known->Check(request));
+  ASSIGN_OR_RETURN(known, AdoptFunctions(std::move(known), request));
   auto contract = std::make_shared<const RunContract>(*known, request);
   RETURN_IF_ERROR(CheckOwnedForWorker());
   RETURN_IF_ERROR(run_->WriteRecord(*contract));
   MutexLock lock(&run_->mutex);
   run_->contract = std::move(contract);
+  run_->parts_may_change = false;
+  if (request.canary_digest_size() > 0) run_->canary_may_change = false;
   return absl::OkStatus();
 }
 
@@ -81,11 +106,12 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
     // The contract for other settings lacks this worker's declarations.
     if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
     contract = run_->contract;
-    declares = contract == nullptr || contract->Lacks(request);
+    declares = contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
+               (run_->canary_may_change && request.canary_digest_size() > 0);
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
   }
   if (!declares) return contract->Check(request);
-  const absl::Status status = Declare(contract.get(), request);
+  const absl::Status status = Declare(std::move(contract), request);
   MutexLock lock(&run_->mutex);
   run_->life.EndDeclaration();
   run_->changed.SignalAll();

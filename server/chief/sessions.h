@@ -49,7 +49,12 @@ class Sessions {
   // large.
   absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records what the run does not yet know from the request.
-  absl::Status Declare(const RunContract* known, const v1::OpenSessionRequest& request)
+  absl::Status Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // If the program of the request may have other functions and does not agree with `known`, records that and returns
+  // what remains of `known`. Otherwise returns `known`, or the error of RunContract::Check.
+  absl::StatusOr<std::shared_ptr<const RunContract>> AdoptFunctions(std::shared_ptr<const RunContract> known,
+                                                                    const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Returns OK if the caller has served no other run. Otherwise FailedPrecondition, or, if that run shows that the
   // chief has the wrong logdir, Unavailable after abandoning this one.

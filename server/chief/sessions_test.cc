@@ -317,6 +317,26 @@ TEST_F(SessionsTest, ADeclarationAfterTheEndKeepsTheEndOnRecord) {
   EXPECT_TRUE(Record().finished());
 }
 
+TEST_F(SessionsTest, FunctionsMayDifferAfterAGoodEnd) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(10);
+  ASSERT_TRUE(WaitForEnd().ok());
+  config_.mutable_training()->set_steps(20);
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a", FrameModel(), 1, 2).status()))
+      << "no program follows the run";
+  followed_ = true;
+  ASSERT_TRUE(Restart().ok());
+  ASSERT_TRUE(OpenSession("b", FrameModel(), 1, 2).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a").status())) << "the first worker of this life decides";
+  ASSERT_EQ(Record().program_change_size(), 1);
+  EXPECT_EQ(Record().program_change(0).step(), 10);
+  // Killed before a step, it may change back.
+  ASSERT_TRUE(Restart().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b", FrameModel(), 1, 2).status()));
+}
+
 TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   ASSERT_TRUE(Start().ok());
   v1::ModelSpec wrong = FrameModel();

@@ -113,13 +113,20 @@ void VariableStore::Initialize(uint64_t seed) {
 }
 
 void VariableStore::StartStateAtValues() {
+  std::vector<const ParameterLayout::Variable*> trained;
+  for (const auto& variable : layout_->variables()) {
+    if (variable.spec.trainable()) trained.push_back(&variable);
+  }
   for (const Optimizer::State& state : optimizer_->state()) {
-    if (!state.starts_at_value) continue;
-    float* const flat = optimizer_state_.CopyCurrent(state.name);
-    for (const auto& variable : layout_->variables()) {
-      if (!variable.spec.trainable()) continue;
-      std::copy_n(values_.Current(variable.flat_offset), variable.elements, flat + variable.flat_offset);
-    }
+    if (state.starts_at_value) StartStateAtValues(state.name, trained);
+  }
+}
+
+void VariableStore::StartStateAtValues(absl::string_view state,
+                                       absl::Span<const ParameterLayout::Variable* const> variables) {
+  float* const flat = optimizer_state_.CopyCurrent(state);
+  for (const ParameterLayout::Variable* variable : variables) {
+    std::copy_n(values_.Current(variable->flat_offset), variable->elements, flat + variable->flat_offset);
   }
 }
 
@@ -138,20 +145,22 @@ absl::StatusOr<int64_t> VariableStore::RestoreStep(const BundleReader& reader) c
 }
 
 absl::Status VariableStore::AddPlaces(const BundleReader& reader, ThreadPool* pool,
-                                      std::vector<BundleReader::Place>* places) {
+                                      std::vector<BundleReader::Place>* places,
+                                      OptimizerStateVersions::Lacking* lacking) {
   values_.Renew(pool);
   for (const auto& variable : layout_->variables()) {
     ASSIGN_OR_RETURN(BundleReader::Place place,
                      PlaceOf(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
     places->push_back(std::move(place));
   }
-  RETURN_IF_ERROR(optimizer_state_.Restore(reader, places));
-  return estimates_.Restore(reader, places);
+  RETURN_IF_ERROR(optimizer_state_.Restore(reader, places, lacking));
+  return estimates_.Restore(reader, places, /*may_lack=*/lacking != nullptr);
 }
 
-absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool) {
+absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool, bool may_lack_state) {
   std::vector<BundleReader::Place> places;
-  const absl::Status planned = AddPlaces(reader, pool, &places);
+  OptimizerStateVersions::Lacking lacking;
+  const absl::Status planned = AddPlaces(reader, pool, &places, may_lack_state ? &lacking : nullptr);
   // Verify all of the checkpoint first, so that damage is not reported as a wrong model.
   if (!planned.ok()) places.clear();
   RETURN_IF_ERROR(reader.VerifyInto(places, pool));
@@ -159,6 +168,10 @@ absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool
   RETURN_IF_ERROR(planned);
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
   optimizer_->RestoreScalars(scalars);
+  for (const Optimizer::State& state : optimizer_->state()) {
+    const auto variables = lacking.find(state.name);
+    if (state.starts_at_value && variables != lacking.end()) StartStateAtValues(state.name, variables->second);
+  }
   step_ = step;
   values_.PublishCurrent();
   return absl::OkStatus();

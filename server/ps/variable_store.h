@@ -66,7 +66,8 @@ class VariableStore {
   // into the destination. `pool`, which may be null, shares the work. Errors, which name the key: DataLoss for damage;
   // if there is none, NotFound or InvalidArgument for a checkpoint of another model. After an error the store is
   // unusable until Initialize or another Restore.
-  absl::Status Restore(const BundleReader& reader, ThreadPool* pool = nullptr);
+  // If `may_lack_state`, optimizer state that the checkpoint lacks starts as after Initialize.
+  absl::Status Restore(const BundleReader& reader, ThreadPool* pool = nullptr, bool may_lack_state = false);
   // Loads the values of the plan, which was made for the model and this checkpoint. Call it after Initialize. Errors:
   // DataLoss names the key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
@@ -142,8 +143,12 @@ class VariableStore {
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;
 
-  // Adds the destinations of all tensors except scalars to `places`. Their memory is not initialized.
-  absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places);
+  // Adds the destinations of all tensors except scalars to `places`. Their memory is not initialized. If `lacking` is
+  // null, the reader must have all state.
+  absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places,
+                         OptimizerStateVersions::Lacking* lacking);
+  // Copies the current values of these variables to a state that starts at them.
+  void StartStateAtValues(absl::string_view state, absl::Span<const ParameterLayout::Variable* const> variables);
   absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 

@@ -45,6 +45,7 @@ class LoggingTensorHook : public Hook {
   static absl::StatusOr<std::unique_ptr<LoggingTensorHook>> Create(const LoggingTensorOptions& options);
 
   std::string name() const override { return "LoggingTensorHook"; }
+  bool OnlyLooks() const override { return true; }
   absl::Status Begin() override;
   absl::Status BeforeRun(RunContext& context) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;

@@ -25,6 +25,7 @@ class LossSummaryHook : public Hook {
   static absl::StatusOr<std::unique_ptr<LossSummaryHook>> Create(const LossSummaryOptions& options);
 
   std::string name() const override { return "LossSummaryHook"; }
+  bool OnlyLooks() const override { return true; }
   absl::Status Begin() override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
   bool GatesAt(int64_t step) const override { return false; }

@@ -37,6 +37,7 @@ class ProfilerHook : public Hook {
   static absl::StatusOr<std::unique_ptr<ProfilerHook>> Create(const ProfilerOptions& options);
 
   std::string name() const override { return "ProfilerHook"; }
+  bool OnlyLooks() const override { return true; }
   absl::Status Begin() override;
   absl::Status BeforeRun(RunContext& context) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;

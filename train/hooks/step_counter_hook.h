@@ -26,6 +26,7 @@ class StepCounterHook : public Hook {
   static absl::StatusOr<std::unique_ptr<StepCounterHook>> Create(const StepCounterOptions& options);
 
   std::string name() const override { return "StepCounterHook"; }
+  bool OnlyLooks() const override { return true; }
   absl::Status Begin() override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
   bool GatesAt(int64_t step) const override { return false; }

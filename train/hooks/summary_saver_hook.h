@@ -35,6 +35,7 @@ class SummarySaverHook : public Hook {
   static absl::StatusOr<std::unique_ptr<SummarySaverHook>> Create(const SummarySaverOptions& options);
 
   std::string name() const override { return "SummarySaverHook"; }
+  bool OnlyLooks() const override { return true; }
   absl::Status Begin() override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
   bool GatesAt(int64_t step) const override { return options_.exact && timer_.MayTriggerAt(step); }

@@ -70,6 +70,10 @@ ChiefSession::ChiefSession(SessionOptions options, const SessionMachine& machine
 
 ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
   ChiefHost::Options host = BaseHostOptions(options_, machine);
+  host.chief.model = [make = WorkloadFactoryOf(options_), spec = options_.op.spec]() -> absl::StatusOr<v1::ModelSpec> {
+    ASSIGN_OR_RETURN(const Workload workload, make(spec));
+    return workload.model->spec();
+  };
   host.chief.on_save_failed = [this](absl::Status why) { Fail(std::move(why)); };
   if (!options_.init_fn) return host;
   host.chief.initialize = [this](const v1::ModelSpec& model) -> absl::StatusOr<std::vector<AssignedValue>> {

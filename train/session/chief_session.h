@@ -64,6 +64,8 @@ class ChiefSession : public Session, public StepGate {
     return AssignAs(ChangedBy::kHook, values);
   }
   absl::Status ChangeByHook(const SettingsChange& change) override { return ChangeAs(ChangedBy::kHook, change); }
+  bool MayChangeProgram() const override { return host_.chief()->changes()->MayChangeProgram(); }
+  void NoteProgramChange(const std::string& what) override { host_.chief()->changes()->NoteProgramChange(what); }
   v1::SessionState restored() const override;
   absl::Status failure() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -35,9 +35,6 @@ absl::Status CheckChief(const SessionOptions& options) {
   if (options.local_workers == 0 && options.listen.empty()) {
     return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
   }
-  if (options.init_fn && options.program.empty()) {
-    return Wrong("program", "is empty; with an init_fn it names the program that the run depends on");
-  }
   return absl::OkStatus();
 }
 

@@ -52,10 +52,12 @@ struct SessionOptions : RunStorage {
   int local_workers = 1;
   // Threads that compute in each; 0: as configured.
   int compute_threads = 0;
-  // The chief: values to set when nothing was restored, after the seed and a warm start. Null: none. With it, or with
-  // hooks that gate, give `program` a name.
+  // The chief: values to set when nothing was restored, after the seed and a warm start. Null: none. Once there is a
+  // checkpoint, it may come and go.
   InitFunction init_fn;
-  // The chief: recorded with the run. A run of a program is resumed by no other program.
+  // The chief: names the functions that decide about the weights, such as hooks that gate. Recorded; while the run is
+  // unfinished, it is continued with the same name alone. After a good end, the name, hooks, gradient functions and
+  // trained variables may differ, and the record says so.
   std::string program;
   // The chief: a run that the logdir holds with another learning rate, other settings of its optimizer, its clips or
   // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has

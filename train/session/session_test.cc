@@ -373,9 +373,36 @@ TEST_F(SessionTest, OnlyItsOwnProgramResumesARun) {
   const auto other = OpenSession(ChiefOptions());
   EXPECT_TRUE(absl::IsFailedPrecondition(other.status())) << other.status();
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("program mine"));
-  auto session = OpenSession(options).value();
-  EXPECT_EQ(RunAll(session.get()).size(), 12u);
-  EXPECT_TRUE(session->Close().ok());
+  {
+    const auto session = OpenSession(options).value();
+    EXPECT_EQ(RunAll(session.get()).size(), 12u);
+    EXPECT_TRUE(session->Close().ok());
+  }
+  // It has ended well.
+  Configure("steps: 15");
+  const auto session = OpenChief(ChiefOptions());
+  EXPECT_THAT(RunAll(session.get()), ElementsAre(13, 14, 15));
+  EXPECT_EQ(Record().program(), "");
+  ASSERT_EQ(Record().program_change_size(), 1);
+  EXPECT_EQ(Record().program_change(0).step(), 12);
+}
+
+TEST_F(SessionTest, InitFunctionIsKeptUntilACheckpoint) {
+  FaultyFileSystem faulty(&fs_);
+  faulty.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-", absl::ResourceExhaustedError("full"));
+  SessionOptions options = ChiefOptions();
+  options.fs = &faulty;
+  options.init_fn = [](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
+    return InitialValues{{NamedFloats("logits/bias", {3}, {7, 8, 9}).value()}, ""};
+  };
+  OpenSession(options).status().IgnoreError();
+  EXPECT_TRUE(Record().initialized_by_program());
+  const absl::Status refused = OpenSession(ChiefOptions()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("began with an init_fn; this program has none"));
+  options.fs = &fs_;
+  ASSERT_TRUE(OpenChief(options)->Close().ok());
+  EXPECT_TRUE(OpenSession(ChiefOptions()).ok()) << "it would never be called again";
 }
 
 TEST_F(SessionTest, OptionsThatContradictEachOtherAreRefused) {

@@ -37,6 +37,11 @@ class StepGate {
   // Session::ChangeSettings, called by a hook. Counted in the same way.
   virtual absl::Status ChangeByHook(const SettingsChange& change) = 0;
 
+  // Returns true if the run continues from a good end, after which hooks may differ from those of the checkpoint.
+  virtual bool MayChangeProgram() const = 0;
+  // Records such a difference, for display.
+  virtual void NoteProgramChange(const std::string& what) = 0;
+
   // What the checkpoint held from which the run continues; no hooks when there was none, or nothing in it.
   virtual v1::SessionState restored() const = 0;
   // Why the run has failed, or was stopped by this process; OK otherwise, and after a stop from outside.

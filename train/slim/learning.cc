@@ -4,7 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
@@ -108,6 +111,14 @@ InitFunction InitFunctionOf(const TrainOptions& options) {
   };
 }
 
+// Names the functions that decide about the weights; empty without any.
+std::string NameOfProgram(const TrainOptions& options) {
+  std::vector<absl::string_view> functions;
+  if (options.train_step_fn) functions.push_back("train_step_fn");
+  if (!absl::c_all_of(options.hooks, [](const Hook* hook) { return hook->OnlyLooks(); })) functions.push_back("hooks");
+  return functions.empty() ? "" : absl::StrCat("slim: ", absl::StrJoin(functions, ", "));
+}
+
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
@@ -117,8 +128,7 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   session.logdir = logdir;
   session.write_events = true;
   session.init_fn = InitFunctionOf(options);
-  const bool decides = session.init_fn || options.train_step_fn || !options.hooks.empty();
-  if (decides && session.program.empty()) session.program = "slim";
+  if (session.program.empty()) session.program = NameOfProgram(options);
   if (options.startup_delay_steps > 0 && !session.is_chief) {
     session.startup_delay_steps =
         std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
@@ -182,7 +192,7 @@ class Loop {
     looped_.hooks.insert(looped_.hooks.end(), options_.hooks.begin(), options_.hooks.end());
     looped_.gate_loop = gates_;
     RETURN_IF_ERROR(BeginHooks(looped_.hooks));
-    for (const Hook* hook : looped_.hooks) looped_.initial_states.push_back(hook->State());
+    looped_.initial_states = StatesOf(looped_.hooks);
     return absl::OkStatus();
   }
 

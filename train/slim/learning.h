@@ -53,7 +53,7 @@ struct TrainOptions {
   int64_t log_every_n_steps = 1;
   // master, is_chief and what session_config is for: addresses, threads, names, the process's stop signal. Its op,
   // logdir, write_events, init_fn and startup_delay_steps are set by what is here; its program, where functions decide
-  // about the weights, is "slim" unless it has a name.
+  // about the weights, is "slim: " and their names unless it has a name.
   SessionOptions session;
   // The run ends at this global step. Absent: as the train_op's configuration says.
   absl::optional<int64_t> number_of_steps;

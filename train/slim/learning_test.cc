@@ -263,7 +263,7 @@ TEST_F(LearningTest, CallsTheStepFunctionOfTheProgramUntilItStops) {
   EXPECT_EQ(*loss, 0.2);
   EXPECT_EQ(calls, 5);
   EXPECT_EQ(opener_.last().newest(), 5) << "the run waits for the loop";
-  EXPECT_EQ(opener_.asked(0).program, "slim");
+  EXPECT_EQ(opener_.asked(0).program, "slim: train_step_fn");
 }
 
 TEST_F(LearningTest, TheDefaultDoesNotHoldTheRun) {

@@ -36,6 +36,7 @@
 namespace lockstep::train::slim {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -672,6 +673,102 @@ TEST_F(SlimRunTest, AHookThatStaysStoppedKeepsTheRunWhereItIs) {
     EXPECT_EQ(loss->has_value(), start == 0);
     EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-4"));
   }
+}
+
+absl::StatusOr<TrainStepResult> FailAtThree(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
+  ASSIGN_OR_RETURN(TrainStepResult result, TrainStep(session, op, kwargs));
+  ASSIGN_OR_RETURN(const int64_t step, session.GlobalStep());
+  return step == 3 ? absl::StatusOr<TrainStepResult>(absl::InternalError("killed")) : result;
+}
+
+TEST_F(SlimRunTest, AnUnfinishedRunKeepsItsFunctions) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  options_.init_fn = [](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
+    return InitialValues{{*NamedFloats("logits/bias", {2}, {7, 8})}, ""};
+  };
+  options_.train_step_fn = FailAtThree;
+  const TrainOp op = *MakeOp(kLogistic);
+  EXPECT_TRUE(absl::IsInternal(Run(op, 5).status()));
+  options_.train_step_fn = nullptr;
+  const auto refusal = [&](const TrainOp& other) {
+    const absl::Status status = Run(other, 5).status();
+    EXPECT_FALSE(status.ok());
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(op), AllOf(HasSubstr("slim: train_step_fn"), HasSubstr("once it has ended well")));
+  options_.train_step_fn = TrainStep;
+  const auto early = *EarlyStoppingHook::Create({});
+  options_.hooks = {early.get()};
+  EXPECT_THAT(refusal(op), HasSubstr("slim: train_step_fn, hooks"));
+  options_.session.program = "slim: train_step_fn";
+  EXPECT_THAT(refusal(op), HasSubstr("no state of EarlyStoppingHook"));
+  options_.hooks.clear();
+  CreateTrainOpOptions narrow;
+  narrow.variables_to_train = {{"logits/bias"}};
+  EXPECT_THAT(refusal(*MakeOp(kLogistic, narrow)),
+              AllOf(HasSubstr("variables[0].trainable"), HasSubstr("others may be trained")));
+  // It would never be called again.
+  options_.init_fn = nullptr;
+  ASSERT_TRUE(Run(op, 5).ok());
+}
+
+TEST_F(SlimRunTest, FunctionsMayDifferAfterAGoodEnd) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp op = *MakeOp(kLogistic);
+  ASSERT_TRUE(Run(op, 3).ok());
+  const auto early = *EarlyStoppingHook::Create({});
+  options_.hooks = {early.get()};
+  ASSERT_TRUE(Run(op, 5).ok());
+  options_.hooks.clear();
+  options_.train_step_fn = TrainStep;
+  ASSERT_TRUE(Run(op, 7).ok());
+  CreateTrainOpOptions halved;
+  halved.gradient_multipliers = {{"logits/kernel", [](int64_t) { return 0.5f; }}};
+  ASSERT_TRUE(Run(*MakeOp(kLogistic, halved), 9).ok());
+  std::vector<std::string> changes;
+  const v1::RunRecord record = **ReadRunRecord(&fs_, "run", {});
+  for (const auto& change : record.program_change()) changes.push_back(absl::StrCat(change.step(), " ", change.what()));
+  EXPECT_THAT(changes, ElementsAre(HasSubstr("3 was made without functions of a program, continues with functions of "
+                                             "the program slim: hooks"),
+                                   HasSubstr("5 was made with functions of the program slim: hooks"),
+                                   "5 no longer has EarlyStoppingHook", HasSubstr("7 computes other gradients")));
+  EXPECT_NE(DigestOf(9), DigestAfter(op, 9, "unchanged"));
+}
+
+TEST_F(SlimRunTest, OtherVariablesAreTrainedAfterAGoodEnd) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  options_.train_step_fn = TrainStep;
+  const std::string adagrad = "adagrad {} learning_rate { initial: 0.1 }";
+  CreateTrainOpOptions create;
+  create.variables_to_train = {{"logits/bias"}};
+  const TrainOp all = *MakeOp(kLogistic, {}, adagrad), bias = *MakeOp(kLogistic, create, adagrad);
+  const auto run = [&](const std::string& logdir, bool killed) {
+    EXPECT_TRUE(Run(all, 2, logdir).ok());
+    for (const int64_t steps : {5, 8}) {
+      const TrainOp& op = steps == 5 ? bias : all;
+      if (killed) {
+        options_.train_step_fn = [](Session&, const TrainOp&, TrainStepKwargs&) -> absl::StatusOr<TrainStepResult> {
+          return absl::InternalError("killed before a step");
+        };
+        EXPECT_TRUE(absl::IsInternal(Run(op, steps, logdir).status()));
+        options_.train_step_fn = TrainStep;
+      }
+      const auto loss = Run(op, steps, logdir);
+      EXPECT_TRUE(loss.ok()) << loss.status();
+    }
+  };
+  run("run", false);
+  run("killed", true);
+  EXPECT_EQ(DigestOf(8, "killed"), DigestOf(8));
+  EXPECT_EQ(ValueOf("logits/kernel", 5), ValueOf("logits/kernel", 2));
+  EXPECT_NE(ValueOf("logits/bias", 5), ValueOf("logits/bias", 2));
+  EXPECT_NE(ValueOf("logits/kernel", 8), ValueOf("logits/kernel", 5)) << "its state starts anew";
+  const v1::RunRecord record = **ReadRunRecord(&fs_, "killed", {});
+  ASSERT_EQ(record.program_change_size(), 2);
+  EXPECT_EQ(record.program_change(0).what(), "trains logits/bias; before logits/kernel, logits/bias");
 }
 
 // SLIM-16

@@ -31,6 +31,8 @@ class FakeSession : public Session, public StepGate {
     // Where the run stands, and what its checkpoint had of the hooks.
     int64_t step = 0;
     v1::SessionState restored;
+    // It stands there after a good end.
+    bool may_change_program = false;
     // The run is over at this step.
     int64_t total_steps = 1000;
     // Of the step after whose update the global step is `step`.
@@ -68,6 +70,8 @@ class FakeSession : public Session, public StepGate {
   absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) override;
   absl::Status AssignByHook(absl::Span<const NamedTensor> values) override;
   absl::Status ChangeByHook(const SettingsChange& change) override;
+  bool MayChangeProgram() const override { return options_.may_change_program; }
+  void NoteProgramChange(const std::string& what) override { calls_.push_back(what); }
   v1::SessionState restored() const override { return options_.restored; }
   absl::Status failure() const override { return failure_; }
   void SeekTo(int64_t step) override { seen_ = step; }

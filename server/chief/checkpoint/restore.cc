@@ -76,7 +76,7 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
   // The state in the checkpoint that was read last. An error in it does not make the checkpoint damaged.
   absl::StatusOr<v1::SessionState> session_state;
   const auto read = [&](const BundleReader& reader) {
-    RETURN_IF_ERROR(store->Restore(reader, readers.get()));
+    RETURN_IF_ERROR(store->Restore(reader, readers.get(), options.may_lack_state));
     session_state = ReadSessionState(reader);
     return absl::OkStatus();
   };

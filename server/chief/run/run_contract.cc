@@ -13,6 +13,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/server/chief/run/program_change.h"
 
 namespace lockstep {
 namespace {
@@ -175,6 +176,14 @@ RunContract::RunContract(const RunContract& known, const v1::OpenSessionRequest&
       data_(known.knows_data_ ? known.data_ : DataOf(request)),
       canary_(known.canary_ ? known.canary_ : CanaryOf(request)) {}
 
+RunContract::RunContract(const RunContract& known, Forgets forgets)
+    : model_(known.model_),
+      model_digest_(known.model_digest_),
+      declared_(forgets == Forgets::kCanary ? known.declared_ : v1::RunRecord()),
+      knows_parts_(forgets == Forgets::kCanary && known.knows_parts_),
+      knows_data_(known.knows_data_),
+      data_(known.data_) {}
+
 bool RunContract::Lacks(const v1::OpenSessionRequest& request) const {
   return !knows_parts_ || !knows_data_ || (!canary_ && request.canary_digest_size() > 0);
 }
@@ -190,8 +199,13 @@ absl::Status RunContract::CheckModel(const v1::OpenSessionRequest& request) cons
   if (Sha256(request.model()) == model_digest_) return absl::OkStatus();
   const std::string difference = FirstDifference(model_, request.model());
   if (difference.empty()) return absl::OkStatus();
+  const absl::string_view proceed =
+      DifferInTrained(model_, request.model())
+          ? ". Continue with the trained variables of before; once the run has ended well, others may be trained"
+          : "";
   return absl::FailedPreconditionError(absl::StrCat("the worker's model is not the run's: ", difference, " in ",
-                                                    PeerOf(request), "; the run has that of ", Declarer(declared_)));
+                                                    PeerOf(request), "; the run has that of ", Declarer(declared_),
+                                                    proceed));
 }
 
 absl::Status RunContract::CheckParts(const v1::OpenSessionRequest& request) const {

@@ -26,6 +26,9 @@ class RunContract {
   explicit RunContract(const v1::RunRecord& record);
   // Copies `known`, and adds what it lacks from a request that it has accepted.
   RunContract(const RunContract& known, const v1::OpenSessionRequest& request);
+  // `known` without what a program with other functions declares again: the canary alone, or parts and framework too.
+  enum class Forgets { kCanary, kPartsAndCanary };
+  RunContract(const RunContract& known, Forgets forgets);
 
   const v1::ModelSpec& model() const { return model_; }
   // Returns true if the request declares something that is not known of the run: the canary, or data that a record of

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/run_spec.h"
@@ -89,6 +91,18 @@ absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const {
 absl::StatusOr<bool> RunDirectory::HasCheckpoint() const {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->ListDirectory(path_));
   return std::any_of(names.begin(), names.end(), [](const auto& name) { return absl::EndsWith(name, ".index"); });
+}
+
+absl::StatusOr<bool> RunDirectory::IsNewest(int64_t step) const {
+  ASSIGN_OR_RETURN(const absl::optional<std::string> latest, LatestCheckpoint(fs_, path_));
+  if (!latest || StepOfCheckpoint(*latest) != step) return false;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->ListDirectory(path_));
+  const absl::string_view base = absl::StripSuffix(*latest, absl::StrCat("-", step));
+  return absl::c_none_of(names, [&](const std::string& name) {
+    const std::string prefix = JoinPath(path_, absl::StripSuffix(name, ".index"));
+    return absl::EndsWith(name, ".index") && absl::StartsWith(prefix, absl::StrCat(base, "-")) &&
+           StepOfCheckpoint(prefix).value_or(step) > step;
+  });
 }
 
 absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replaced) const {

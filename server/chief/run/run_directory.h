@@ -42,6 +42,8 @@ class RunDirectory {
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
   // Returns true if there is a checkpoint, damaged or not.
   absl::StatusOr<bool> HasCheckpoint() const;
+  // Returns true if the checkpoint of global step `step` is the newest, and the one that the state file names.
+  absl::StatusOr<bool> IsNewest(int64_t step) const;
   // Calls WriteRunRecord.
   absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
 

@@ -26,14 +26,18 @@ absl::Status RunHistory::CheckOwned() const {
 
 absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
   absl::optional<v1::RunRecord> record;
-  bool has_checkpoint = false;
+  bool has_checkpoint = false, at_good_end = false;
   if (directory_ != nullptr) {
     ASSIGN_OR_RETURN(record, directory_->ReadRecord());
     if (!record) {
       ASSIGN_OR_RETURN(has_checkpoint, directory_->HasCheckpoint());
     }
   }
+  if (record && record->has_finished_step()) {
+    ASSIGN_OR_RETURN(at_good_end, directory_->IsNewest(record->finished_step()));
+  }
   MutexLock lock(&mutex_);
+  may_change_program_ = at_good_end;
   known_ = record.has_value();
   found_nothing_ = !known_ && !has_checkpoint;
   if (record) record_ = *std::move(record);
@@ -49,6 +53,11 @@ std::string RunHistory::run_id() const {
 bool RunHistory::found_nothing() const {
   MutexLock lock(&mutex_);
   return found_nothing_;
+}
+
+bool RunHistory::may_change_program() const {
+  MutexLock lock(&mutex_);
+  return may_change_program_;
 }
 
 v1::RunRecord RunHistory::record() const {
@@ -75,6 +84,7 @@ bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool 
   MutexLock lock(&mutex_);
   // This incarnation has not finished the run yet.
   record_.clear_finished();
+  if (record_.finished_step() > restored) record_.clear_finished_step();
   while (record_.assignment_size() > state.assignments()) record_.mutable_assignment()->RemoveLast();
   const bool dropped =
       DropLaterChanges(restored, state.has_changes() ? absl::make_optional(state.changes()) : absl::nullopt, &record_);

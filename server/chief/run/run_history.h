@@ -44,6 +44,8 @@ class RunHistory {
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if the run continues from its newest good end, so that the program may differ. Constant after Read.
+  bool may_change_program() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the record. Errors: those of the file system, in which case nothing has changed; but if in_doubt(), the
   // next incarnation may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -54,7 +56,8 @@ class RunHistory {
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Prepares the record for a run that continues from the checkpoint of global step `restored` with `state`. Drops
-  // later assignments and changes, which have not affected any weights, and the mark that the run is finished.
+  // later assignments and changes, which have not affected any weights, the mark that the run is finished, and a good
+  // end at a later step.
   // `changes_settings` means that other settings than those in the record apply from here on. Returns true if the
   // workers' declarations were dropped too, because workers compute with other settings now. The next Update writes the
   // result.
@@ -93,6 +96,7 @@ class RunHistory {
   std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   bool found_nothing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool may_change_program_ ABSL_GUARDED_BY(mutex_) = false;
   bool in_doubt_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RunRecord record_ ABSL_GUARDED_BY(mutex_);
   RunTarget target_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,8 @@
 #include "lockstep/server/ps/versions/estimate_versions.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
@@ -26,15 +28,21 @@ void EstimateVersions::Clear() {
   current_ = std::move(estimates);
 }
 
-absl::Status EstimateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
+absl::Status EstimateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places,
+                                       bool may_lack) {
   current_ = nullptr;
   auto estimates = std::make_shared<GradientEstimates>();
   for (int64_t slot = 0; slot < num_slots_; ++slot) {
     const auto estimate = pool_.Get();
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      ASSIGN_OR_RETURN(BundleReader::Place place, PlaceOf(reader, GradientEstimateKey(variable.spec.name(), slot),
-                                                          variable, estimate->as<float>() + variable.flat_offset));
+      const std::string key = GradientEstimateKey(variable.spec.name(), slot);
+      float* const out = estimate->as<float>() + variable.flat_offset;
+      if (may_lack && !reader.Contains(key)) {
+        std::fill_n(out, variable.elements, 0.0f);
+        continue;
+      }
+      ASSIGN_OR_RETURN(BundleReader::Place place, PlaceOf(reader, key, variable, out));
       places->push_back(std::move(place));
     }
     estimates->push_back(estimate);

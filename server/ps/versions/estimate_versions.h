@@ -27,9 +27,9 @@ class EstimateVersions {
 
   // Sets all estimates to zero.
   void Clear();
-  // Alternative to Clear: adds the destinations of the estimates of every slot and trainable variable to `places`.
-  // Errors: as for CheckStoredVariable.
-  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
+  // Alternative to Clear: adds the destinations of the estimates of every slot and trainable variable to `places`. If
+  // `may_lack`, estimates that the reader lacks are zero. Errors: as for CheckStoredVariable.
+  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places, bool may_lack = false);
 
   // Allocates the next version, not initialized.
   void BeginUpdate();

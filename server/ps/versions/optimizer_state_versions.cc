@@ -28,14 +28,20 @@ void OptimizerStateVersions::Clear() {
   }
 }
 
-absl::Status OptimizerStateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places) {
+absl::Status OptimizerStateVersions::Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places,
+                                             Lacking* lacking) {
   Renew();
   for (size_t k = 0; k < states_.size(); ++k) {
     for (const auto& variable : layout_->variables()) {
       if (!variable.spec.trainable()) continue;
-      ASSIGN_OR_RETURN(BundleReader::Place place,
-                       PlaceOf(reader, OptimizerStateKey(variable.spec.name(), states_[k].name), variable,
-                               current_[k]->as<float>() + variable.flat_offset));
+      const std::string key = OptimizerStateKey(variable.spec.name(), states_[k].name);
+      float* const out = current_[k]->as<float>() + variable.flat_offset;
+      if (lacking != nullptr && !reader.Contains(key)) {
+        std::fill_n(out, variable.elements, states_[k].initial_value);
+        (*lacking)[states_[k].name].push_back(&variable);
+        continue;
+      }
+      ASSIGN_OR_RETURN(BundleReader::Place place, PlaceOf(reader, key, variable, out));
       places->push_back(std::move(place));
     }
   }

@@ -1,7 +1,9 @@
 #ifndef LOCKSTEP_SERVER_PS_VERSIONS_OPTIMIZER_STATE_VERSIONS_H_
 #define LOCKSTEP_SERVER_PS_VERSIONS_OPTIMIZER_STATE_VERSIONS_H_
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -29,9 +31,13 @@ class OptimizerStateVersions {
 
   // Sets every element to its state's initial value.
   void Clear();
-  // Alternative to Clear: adds the destinations of every state of every trainable variable to `places`. Errors: as for
+  // By the name of a state, the variables for which the reader lacks it.
+  using Lacking = std::map<std::string, std::vector<const ParameterLayout::Variable*>>;
+  // Alternative to Clear: adds the destinations of every state of every trainable variable to `places`. Unless null,
+  // `lacking` gets what the reader lacks, whose elements get their initial value. Errors: as for
   // CheckStoredVariable.
-  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places);
+  absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places,
+                       Lacking* lacking = nullptr);
 
   // Replaces the current version of the state `name` by a copy of itself, and returns its array; null if there is no
   // such state. Call it between updates.

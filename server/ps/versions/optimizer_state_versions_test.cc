@@ -108,5 +108,22 @@ TEST_F(OptimizerStateVersionsTest, RestoreReadsEveryStateOfWhatIsTrained) {
   EXPECT_TRUE(absl::IsNotFound(state_.Restore(*BundleReader::Open(&fs, "d/partial").value(), &places)));
 }
 
+TEST_F(OptimizerStateVersionsTest, StateThatMayBeLackingStartsAnew) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("d").ok());
+  ASSERT_TRUE(BundleWriter::Create(&fs, "d/none").value()->Finish().ok());
+  std::vector<BundleReader::Place> places;
+  OptimizerStateVersions::Lacking lacking;
+  ASSERT_TRUE(state_.Restore(*BundleReader::Open(&fs, "d/none").value(), &places, &lacking).ok());
+  EXPECT_TRUE(places.empty());
+  EXPECT_EQ(lacking.size(), 2);
+  EXPECT_EQ(lacking["Accumulator"].size(), 1);
+  const auto restored = state_.Current(w());
+  const std::vector<float> momentum(restored[0], restored[0] + 2), accumulator(restored[1], restored[1] + 2);
+  state_.Clear();
+  EXPECT_EQ(momentum[0], state_.Current(w())[0][0]);
+  EXPECT_EQ(accumulator[1], state_.Current(w())[1][1]);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -61,6 +61,9 @@ class Hook {
 
   // Distinguishes hooks that keep a state, and names them in errors. UTF-8.
   virtual std::string name() const = 0;
+  // Returns true if the hook never stops the run, assigns or changes anything: no weight depends on it, so that it may
+  // join an unfinished run, or leave it, even if it keeps a state.
+  virtual bool OnlyLooks() const { return false; }
 
   // Once, before there is a session.
   virtual absl::Status Begin() { return absl::OkStatus(); }
@@ -86,6 +89,9 @@ class Hook {
   // 1 GiB.
   virtual std::string State() const { return ""; }
   virtual absl::Status SetState(absl::string_view state) { return absl::OkStatus(); }
+  // Returns the parts that keep a state each, under names of their own; the hook owns them. By default it is the hook
+  // itself. Only name, OnlyLooks, State and SetState of a part are called.
+  virtual std::vector<Hook*> StateParts() { return {this}; }
 };
 
 }  // namespace lockstep::train

@@ -39,6 +39,14 @@ constexpr size_t kMaxStateBytes = size_t{1} << 30;
 // Whether the end is on record may be known only after the run has ended: Close returns that.
 absl::Status Ended(absl::Status status) { return absl::IsUnknown(status) ? absl::OkStatus() : status; }
 
+std::vector<Hook*> PartsOf(absl::Span<Hook* const> hooks) {
+  std::vector<Hook*> parts;
+  for (Hook* hook : hooks) {
+    for (Hook* part : hook->StateParts()) parts.push_back(part);
+  }
+  return parts;
+}
+
 // The loop is over, and nothing went wrong.
 bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfRange(status); }
 
@@ -47,6 +55,12 @@ bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfR
 absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
   for (Hook* hook : hooks) RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->Begin(); }));
   return absl::OkStatus();
+}
+
+std::vector<std::string> StatesOf(absl::Span<Hook* const> hooks) {
+  std::vector<std::string> states;
+  for (const Hook* part : PartsOf(hooks)) states.push_back(part->State());
+  return states;
 }
 
 HookedSession::HookedSession(Session* session, Options options)
@@ -89,47 +103,65 @@ absl::Status HookedSession::Start() {
 }
 
 absl::Status HookedSession::RestoreStates(const v1::SessionState& restored) {
-  std::map<std::string, std::string> states;
+  std::map<std::string, v1::SessionState::Hook> states;
   for (const auto& hook : restored.hook()) {
-    std::string& state = states[hook.name()];
-    if (!hook.state().empty()) state = hook.state();
+    v1::SessionState::Hook& state = states[hook.name()];
+    if (!hook.state().empty()) state = hook;
   }
   std::set<std::string> present;
   std::vector<std::string> without_state, without_hook;
-  for (Hook* hook : options_.hooks) {
-    const std::string name = hook->name();
-    if (!present.insert(name).second && !states[name].empty()) {
+  for (Hook* part : PartsOf(options_.hooks)) {
+    const std::string name = part->name();
+    const auto state = states.find(name);
+    const bool kept = state != states.end() && !state->second.state().empty();
+    if (!present.insert(name).second && kept) {
       return absl::InvalidArgumentError(
           absl::StrCat("two hooks are named ", name, ", and the checkpoint has one state"));
     }
-    const auto state = states.find(name);
-    if (state == states.end()) {
-      if (!hook->State().empty()) without_state.push_back(name);
-    } else if (!state->second.empty()) {
-      RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->SetState(state->second); }));
+    if (kept) {
+      RETURN_IF_ERROR(Prepare(*part, [&] { return part->SetState(state->second.state()); }));
+    } else if (state == states.end() && !part->OnlyLooks() && !part->State().empty()) {
+      without_state.push_back(name);
     }
   }
-  for (const auto& [name, state] : states) {
-    if (!state.empty() && present.count(name) == 0) without_hook.push_back(name);
+  for (const auto& [name, hook] : states) {
+    if (!hook.state().empty() && !hook.only_looks() && present.count(name) == 0) without_hook.push_back(name);
   }
-  if (without_state.empty() && without_hook.empty()) return absl::OkStatus();
-  std::string message = absl::StrCat("the checkpoint of global step ", restored.step(), " belongs to other hooks:");
-  if (!without_hook.empty()) {
-    absl::StrAppend(&message, " it has a state of ", absl::StrJoin(without_hook, ", "), ", not here now.");
+  return CheckSameHooks(restored.step(), without_hook, without_state);
+}
+
+absl::Status HookedSession::CheckSameHooks(int64_t step, absl::Span<const std::string> missing,
+                                           absl::Span<const std::string> added) const {
+  if (missing.empty() && added.empty()) return absl::OkStatus();
+  if (options_.gate->MayChangeProgram()) {
+    std::vector<std::string> changes;
+    if (!missing.empty()) changes.push_back(absl::StrCat("no longer has ", absl::StrJoin(missing, ", ")));
+    if (!added.empty()) changes.push_back(absl::StrCat("has the new ", absl::StrJoin(added, ", ")));
+    options_.gate->NoteProgramChange(absl::StrJoin(changes, ", "));
+    return absl::OkStatus();
   }
-  if (!without_state.empty()) {
-    absl::StrAppend(&message, " It has no state of ", absl::StrJoin(without_state, ", "), ", which need one.");
+  std::string message =
+      absl::StrCat("the checkpoint of global step ", step, " is of an unfinished run with other hooks:");
+  if (!missing.empty()) {
+    absl::StrAppend(&message, " it has a state of ", absl::StrJoin(missing, ", "), ", not here now.");
+  }
+  if (!added.empty()) {
+    absl::StrAppend(&message, " It has no state of ", absl::StrJoin(added, ", "), ", needed here.");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(message, " Run with the hooks of before, or start a new run from its variables"));
+      absl::StrCat(message,
+                   " Continue with the hooks of before; once the run has ended well, hooks may differ. Or start a new "
+                   "run in another logdir, from these variables (checkpoint.warm_start). A hook or monitor that only "
+                   "looks may always differ, if its OnlyLooks says so"));
 }
 
 absl::Status HookedSession::ResetStates() {
+  const std::vector<Hook*> parts = PartsOf(options_.hooks);
   for (size_t i = 0; i < options_.initial_states.size(); ++i) {
-    Hook* const hook = options_.hooks[i];
+    Hook* const part = parts[i];
     const std::string& state = options_.initial_states[i];
-    if (state.empty() || hook->State() == state) continue;
-    RETURN_IF_ERROR(Prepare(*hook, [&] { return hook->SetState(state); }));
+    if (state.empty() || part->State() == state) continue;
+    RETURN_IF_ERROR(Prepare(*part, [&] { return part->SetState(state); }));
   }
   return absl::OkStatus();
 }
@@ -139,13 +171,14 @@ absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() cons
   size_t bytes = 0;
   // Whether hooks of that name keep a state.
   std::map<std::string, bool> keeps;
-  for (const Hook* hook : options_.hooks) {
+  for (const Hook* part : PartsOf(options_.hooks)) {
     v1::SessionState::Hook entry;
-    entry.set_name(hook->name());
-    RETURN_IF_ERROR(Call(*hook, [&] {
-      entry.set_state(hook->State());
+    entry.set_name(part->name());
+    RETURN_IF_ERROR(Call(*part, [&] {
+      entry.set_state(part->State());
       return absl::OkStatus();
     }));
+    if (part->OnlyLooks()) entry.set_only_looks(true);
     if (!IsUtf8(entry.name())) {
       return absl::InvalidArgumentError(
           absl::StrCat("a hook's name is not UTF-8: \"", absl::CHexEscape(entry.name()), "\""));

@@ -23,6 +23,9 @@ namespace lockstep::train {
 // hook, ends it.
 absl::Status BeginHooks(absl::Span<Hook* const> hooks);
 
+// Returns the states of the hooks' parts, in order: HookedSession::Options::initial_states after BeginHooks.
+std::vector<std::string> StatesOf(absl::Span<Hook* const> hooks);
+
 // Calls hooks around each Run of a session. Life: Open, Run until ShouldStop, Close. On a worker that recovers, each
 // recovery has a session and a HookedSession of its own, with the same hooks. Nothing of it runs in another thread than
 // the caller's. Thread-safety: that of Session.
@@ -43,8 +46,8 @@ class HookedSession : public SessionDecorator {
   struct Options {
     // In the order in which they are called. They outlive the session.
     std::vector<Hook*> hooks;
-    // State() of each before it had a session: where the run has none of theirs, those that have come to another one
-    // get it back, as they saw another life of the run. Empty: they have seen none.
+    // StatesOf the hooks before they had a session: where the run has none of theirs, those that have come to another
+    // one get it back, as they saw another life of the run. Empty: they have seen none.
     std::vector<std::string> initial_states;
     // The chief's; null on a worker. Outlives the session.
     StepGate* gate = nullptr;
@@ -62,7 +65,8 @@ class HookedSession : public SessionDecorator {
   // Gives the hooks the state of the checkpoint that the run continues from, calls AfterCreateSession of each, and lets
   // the first steps through. `session` must outlive the result, and stays open when this fails.
   // Errors: InvalidArgument names the hooks whose state the checkpoint has and that are not there, those that keep a
-  // state and were not there, and two of one name of which one keeps a state; those of the hooks and the session.
+  // state and were not there, unless they only look or the run continues from a good end, and two of one name of which
+  // one keeps a state; those of the hooks and the session.
   static absl::StatusOr<std::unique_ptr<HookedSession>> Open(Session* session, Options options);
 
   // FailedPrecondition after a hook has requested the stop, and after Close. When the run fails, or is over, AfterRun
@@ -95,6 +99,10 @@ class HookedSession : public SessionDecorator {
   HookedSession(Session* session, Options options);
   absl::Status Start();
   absl::Status RestoreStates(const v1::SessionState& restored);
+  // If either list has names, hooks of the checkpoint that are missing here and added ones, records them after a good
+  // end. Otherwise InvalidArgument.
+  absl::Status CheckSameHooks(int64_t step, absl::Span<const std::string> missing,
+                              absl::Span<const std::string> added) const;
   // To the initial ones.
   absl::Status ResetStates();
   // Of all hooks; those that keep nothing are named, too.

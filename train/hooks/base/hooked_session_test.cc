@@ -48,6 +48,7 @@ class RecordingHook : public Hook {
   }
   absl::Status End(Session& session) override { return Note("end"); }
   bool GatesAt(int64_t step) const override { return !gates.has_value() || gates->count(step) > 0; }
+  bool OnlyLooks() const override { return only_looks; }
   std::string State() const override { return state; }
   absl::Status SetState(absl::string_view restored) override {
     state = std::string(restored);
@@ -59,6 +60,7 @@ class RecordingHook : public Hook {
   // Its steps; without a value every step.
   absl::optional<std::set<int64_t>> gates;
   std::string state;
+  bool only_looks = false;
   // Which call fails, and with what.
   std::string failing_call;
   absl::Status error = absl::InternalError("broken");
@@ -620,8 +622,41 @@ TEST_F(HookedSessionTest, AStateWithoutItsHookIsRefused) {
   const absl::Status status = Open(&second, {&b, &c}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("a state of a, not here now"));
-  EXPECT_THAT(status.message(), HasSubstr("no state of c, which need one"));
+  EXPECT_THAT(status.message(), HasSubstr("no state of c, needed here. Continue with the hooks of before"));
   EXPECT_THAT(second.calls(), IsEmpty());
+}
+
+TEST_F(HookedSessionTest, HooksMayDifferAfterAGoodEnd) {
+  FakeSession base;
+  RecordingHook a(&calls_, "a"), b(&calls_, "b");
+  a.state = "x";
+  b.state = "1";
+  ASSERT_TRUE(Open(&base, {&a, &b}).ok());
+  FakeSession::Options after = base.NextLife();
+  after.may_change_program = true;
+  FakeSession second(after);
+  RecordingHook b2(&calls_, "b"), c(&calls_, "c");
+  c.state = "y";
+  const auto session = Open(&second, {&b2, &c});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(b2.state, "1");
+  EXPECT_EQ(c.state, "y");
+  EXPECT_EQ(second.calls()[0], "no longer has a, has the new c");
+}
+
+TEST_F(HookedSessionTest, HooksThatOnlyLookMayComeAndGo) {
+  FakeSession base;
+  RecordingHook a(&calls_, "a"), b(&calls_, "b");
+  a.state = "x";
+  a.only_looks = true;
+  ASSERT_TRUE(Open(&base, {&a, &b}).ok());
+  FakeSession second(base.NextLife());
+  RecordingHook c(&calls_, "c");
+  c.state = "y";
+  c.only_looks = true;
+  const auto session = Open(&second, {&b, &c});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(c.state, "y");
 }
 
 TEST_F(HookedSessionTest, HooksThatKeepNothingMayComeAndGo) {

@@ -29,6 +29,8 @@ class Monitor {
   virtual std::string name() const = 0;
   // The others are for the chief alone.
   virtual bool run_on_all_workers() const { return false; }
+  // As a hook's.
+  virtual bool OnlyLooks() const { return false; }
 
   // `max_steps`: the last step that there may be, if that is known.
   virtual absl::Status Begin(absl::optional<int64_t> max_steps);

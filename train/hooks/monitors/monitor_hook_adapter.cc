@@ -7,7 +7,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/train/hooks/base/hook_state.h"
 
 namespace lockstep::train {
 namespace {
@@ -33,6 +32,11 @@ absl::StatusOr<std::unique_ptr<MonitorHookAdapter>> MonitorHookAdapter::Create(
     }
   }
   return absl::WrapUnique(new MonitorHookAdapter(std::move(monitors), options.max_steps));
+}
+
+MonitorHookAdapter::MonitorHookAdapter(std::vector<Monitor*> monitors, absl::optional<int64_t> max_steps)
+    : monitors_(std::move(monitors)), max_steps_(max_steps) {
+  for (Monitor* monitor : monitors_) states_.push_back(std::make_unique<MonitorState>(monitor));
 }
 
 absl::Status MonitorHookAdapter::Begin() {
@@ -69,35 +73,14 @@ bool MonitorHookAdapter::GatesAt(int64_t step) const {
   return std::any_of(monitors_.begin(), monitors_.end(), [&](const Monitor* m) { return m->GatesAt(step); });
 }
 
-std::string MonitorHookAdapter::State() const {
-  HookState states;
-  for (const Monitor* monitor : monitors_) {
-    const std::string state = monitor->State();
-    if (!state.empty()) states.SetText(monitor->name(), state);
-  }
-  return states.values().empty() ? "" : states.Serialize();
+bool MonitorHookAdapter::OnlyLooks() const {
+  return std::all_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->OnlyLooks(); });
 }
 
-absl::Status MonitorHookAdapter::SetState(absl::string_view text) {
-  ASSIGN_OR_RETURN(const HookState states, HookState::Parse(text));
-  std::set<std::string> restored;
-  for (Monitor* monitor : monitors_) {
-    const auto state = states.values().find(monitor->name());
-    if (state != states.values().end()) {
-      RETURN_IF_ERROR(Named(*monitor, monitor->SetState(state->second)));
-      restored.insert(monitor->name());
-    } else if (!monitor->State().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the checkpoint has no state of monitor ", monitor->name(), ", which needs one"));
-    }
-  }
-  for (const auto& named : states.values()) {
-    if (restored.count(named.first) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the checkpoint has a state of monitor ", named.first, ", not here now"));
-    }
-  }
-  return absl::OkStatus();
+std::vector<Hook*> MonitorHookAdapter::StateParts() {
+  std::vector<Hook*> parts;
+  for (const auto& state : states_) parts.push_back(state.get());
+  return parts;
 }
 
 }  // namespace lockstep::train

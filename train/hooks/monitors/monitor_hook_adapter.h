@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,28 +25,40 @@ struct MonitorHookAdapterOptions {
 };
 
 // Older monitors as one hook, which is to be the last of a program. The step of a run is the last known global step
-// + 1. The stop of any of them is the hook's, after PostStep of all. It gates where any of them does, and its state is
-// theirs.
+// + 1. The stop of any of them is the hook's, after PostStep of all. It gates where any of them does. Each keeps a
+// state of its own, as "monitor NAME".
 class MonitorHookAdapter : public Hook {
  public:
   // InvalidArgument for two monitors of one name of which one keeps a state.
   static absl::StatusOr<std::unique_ptr<MonitorHookAdapter>> Create(const MonitorHookAdapterOptions& options);
 
   std::string name() const override { return "MonitorHookAdapter"; }
+  bool OnlyLooks() const override;
   absl::Status Begin() override;
   absl::Status BeforeRun(RunContext& context) override;
   absl::Status AfterRun(RunContext& context, const RunValues& values) override;
   absl::Status End(Session& session) override;
   bool GatesAt(int64_t step) const override;
-  std::string State() const override;
-  // InvalidArgument names monitors whose state is not there, and states whose monitor is not there.
-  absl::Status SetState(absl::string_view state) override;
+  std::vector<Hook*> StateParts() override;
 
  private:
-  MonitorHookAdapter(std::vector<Monitor*> monitors, absl::optional<int64_t> max_steps)
-      : monitors_(std::move(monitors)), max_steps_(max_steps) {}
+  // The state of one monitor.
+  class MonitorState : public Hook {
+   public:
+    explicit MonitorState(Monitor* monitor) : monitor_(monitor) {}
+    std::string name() const override { return "monitor " + monitor_->name(); }
+    bool OnlyLooks() const override { return monitor_->OnlyLooks(); }
+    std::string State() const override { return monitor_->State(); }
+    absl::Status SetState(absl::string_view state) override { return monitor_->SetState(state); }
+
+   private:
+    Monitor* const monitor_;
+  };
+
+  MonitorHookAdapter(std::vector<Monitor*> monitors, absl::optional<int64_t> max_steps);
 
   const std::vector<Monitor*> monitors_;
+  std::vector<std::unique_ptr<MonitorState>> states_;
   const absl::optional<int64_t> max_steps_;
   // Of the present run.
   int64_t step_ = 0;

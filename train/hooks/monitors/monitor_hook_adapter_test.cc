@@ -50,6 +50,7 @@ class RecordingMonitor : public Monitor {
     return Monitor::PostStep(step, session);
   }
   bool GatesAt(int64_t step) const override { return step == gates_at; }
+  bool OnlyLooks() const override { return only_looks; }
   std::string State() const override { return state; }
   absl::Status SetState(absl::string_view text) override {
     state = std::string(text);
@@ -57,6 +58,7 @@ class RecordingMonitor : public Monitor {
   }
 
   bool on_all_workers = false;
+  bool only_looks = false;
   int64_t stop_at = -1;
   int64_t gates_at = -1;
   size_t fetched = 0;
@@ -137,22 +139,44 @@ TEST_F(MonitorHookAdapterTest, GatesWhereAnyMonitorDoes) {
   EXPECT_FALSE(hook->GatesAt(5));
 }
 
-TEST_F(MonitorHookAdapterTest, KeepsTheStatesOfItsMonitors) {
+// The next life of a run with monitors in `base`, with others.
+absl::Status Continue(const FakeSession& base, MonitorHookAdapter* hook) {
+  return HookedRun({hook}, base.NextLife()).status();
+}
+
+TEST_F(MonitorHookAdapterTest, KeepsAndNamesTheStatesOfItsMonitors) {
   RecordingMonitor a(&calls_, "a"), b(&calls_, "b"), c(&calls_, "c");
-  EXPECT_EQ(Make({&a, &b})->State(), "");
   a.state = "x";
   c.state = "y";
-  const std::string state = Make({&a, &b, &c})->State();
+  const auto hook = Make({&a, &b, &c});
+  HookedRun run({hook.get()});
+  ASSERT_TRUE(run.Run().ok());
   RecordingMonitor a2(&calls_, "a"), b2(&calls_, "b"), c2(&calls_, "c"), d(&calls_, "d");
-  ASSERT_TRUE(Make({&a2, &b2, &c2})->SetState(state).ok());
+  ASSERT_TRUE(Continue(run.base(), Make({&a2, &b2, &c2}).get()).ok());
   EXPECT_EQ(a2.state, "x");
   EXPECT_EQ(b2.state, "");
   EXPECT_EQ(c2.state, "y");
-  EXPECT_EQ(Make({&a2})->SetState(state),
-            absl::InvalidArgumentError("the checkpoint has a state of monitor c, not here now"));
+  RecordingMonitor a3(&calls_, "a"), a4(&calls_, "a"), c4(&calls_, "c");
+  EXPECT_THAT(Continue(run.base(), Make({&a3}).get()).message(), HasSubstr("a state of monitor c, not here now"));
   d.state = "new";
-  EXPECT_EQ(Make({&a2, &c2, &d})->SetState(state),
-            absl::InvalidArgumentError("the checkpoint has no state of monitor d, which needs one"));
+  EXPECT_THAT(Continue(run.base(), Make({&a4, &c4, &d}).get()).message(), HasSubstr("no state of monitor d, needed"));
+}
+
+TEST_F(MonitorHookAdapterTest, MonitorsThatOnlyLookMayComeAndGo) {
+  RecordingMonitor a(&calls_, "a"), b(&calls_, "b");
+  a.state = "x";
+  b.state = "y";
+  b.only_looks = true;
+  const auto hook = Make({&a, &b});
+  EXPECT_FALSE(hook->OnlyLooks());
+  EXPECT_TRUE(Make({&b})->OnlyLooks());
+  HookedRun run({hook.get()});
+  ASSERT_TRUE(run.Run().ok());
+  RecordingMonitor a2(&calls_, "a"), c(&calls_, "c");
+  c.state = "z";
+  c.only_looks = true;
+  const absl::Status continued = Continue(run.base(), Make({&a2, &c}).get());
+  EXPECT_TRUE(continued.ok()) << continued;
 }
 
 TEST_F(MonitorHookAdapterTest, TwoMonitorsOfOneNameMustNotKeepAState) {

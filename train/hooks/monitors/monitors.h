@@ -71,6 +71,7 @@ class CheckpointSaverMonitor : public Monitor {
 class LookingEveryN : public EveryN {
  public:
   using EveryN::EveryN;
+  bool OnlyLooks() const override { return true; }
   std::string State() const override { return ""; }
   absl::Status SetState(absl::string_view state) override { return absl::OkStatus(); }
 };
