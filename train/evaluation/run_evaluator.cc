@@ -34,7 +34,8 @@ std::string MatrixJson(const MetricValue& metric) {
 
 absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                                    const std::string& split, ValueSource source,
-                                                                   bool labels_optional) {
+                                                                   bool labels_optional,
+                                                                   const ModelFactory& make_model) {
   DatasetOptions dataset_options;
   dataset_options.labels_optional = labels_optional;
   dataset_options.fs = fs;
@@ -42,7 +43,9 @@ absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* f
                    OpenDataset(config.input(), split, config.training().seed(), dataset_options));
   ModelOptions model_options;
   model_options.compute_threads = static_cast<int>(std::max<int64_t>(1, config.cluster().compute_threads()));
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, CreateModel(config.model(), dataset->spec(), model_options));
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model
+                                                     ? make_model(dataset->spec())
+                                                     : CreateModel(config.model(), dataset->spec(), model_options));
   return std::unique_ptr<RunEvaluator>(
       new RunEvaluator(fs, config, split, source, std::move(dataset), std::move(model)));
 }

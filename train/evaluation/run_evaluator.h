@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/data/dataset.h"
 #include "lockstep/worker/evaluation/evaluation.h"
 #include "lockstep/worker/evaluation/model_values.h"
@@ -22,11 +23,14 @@ namespace lockstep {
 class RunEvaluator {
  public:
   // `config` is complete; `fs` must outlive the evaluator. `labels_optional`: DatasetOptions, for predictions.
-  // Errors: those of OpenDataset and CreateModel.
+  // `make_model`: makes the model for the split's examples; null: CreateModel, as configured.
+  // Errors: those of OpenDataset, CreateModel and make_model.
+  using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const ExampleSpec& examples)>;
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               ValueSource source = ValueSource::kVariables,
-                                                              bool labels_optional = false);
+                                                              bool labels_optional = false,
+                                                              const ModelFactory& make_model = nullptr);
 
   struct Evaluation {
     std::string checkpoint;

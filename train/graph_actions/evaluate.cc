@@ -221,8 +221,9 @@ absl::Status WriteResults(const EvaluateOptions& options, const EvaluateResult& 
 
 absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ASSIGN_OR_RETURN(const auto model, RestoredModel::Create(options.op, options.checkpoint_path, options.fs));
   ASSIGN_OR_RETURN(const auto input, EvaluationInput::Open(options));
+  ASSIGN_OR_RETURN(const auto model,
+                   RestoredModel::Create(options.op, options.checkpoint_path, options.fs, input->examples()));
   ASSIGN_OR_RETURN(Metrics metrics, MakeMetrics(options, input->examples()));
   Evaluation evaluation(options, model.get(), input.get(), std::move(metrics));
   RETURN_IF_ERROR(evaluation.Run());

@@ -245,6 +245,29 @@ TEST_F(GraphActionsRunTest, RunNComputesTheOutputsNTimes) {
   EXPECT_EQ(RunN(run_, outputs_, nullptr, 0)->size(), 0u);
 }
 
+TEST_F(GraphActionsRunTest, InferNeedsNoTrainingData) {
+  run_.checkpoint_path = Trained();
+  Batch batch = BatchOf(1);
+  const auto expected = Infer(run_, outputs_, &batch);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  config::v1::RunSpec spec = op_.spec;
+  spec.mutable_input()->mutable_split(0)->mutable_csv()->add_file("gone.csv");
+  spec.mutable_input()->mutable_split(0)->mutable_csv()->add_column()->set_name("x");
+  run_.op.spec = spec;
+  EXPECT_FALSE(RunN(run_, {{"bias", VariableValue("logits/bias")}}).ok()) << "nothing is fed";
+  const auto values = Infer(run_, outputs_, &batch);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->at("logits").bytes(), expected->at("logits").bytes());
+  EXPECT_EQ(values->at("loss").bytes(), expected->at("loss").bytes());
+  batch.labels = Tensor();
+  const auto unlabelled = Infer(run_, {{"logits", Predictions()}}, &batch);
+  ASSERT_TRUE(unlabelled.ok()) << unlabelled.status();
+  EXPECT_EQ(unlabelled->at("logits").bytes(), expected->at("logits").bytes());
+  options_.op.spec = spec;
+  options_.checkpoint_path = run_.checkpoint_path;
+  EXPECT_TRUE(Evaluate(options_).ok()) << "its own split alone is read";
+}
+
 TEST_F(GraphActionsRunTest, RunFeedsComputesThemForEachBatch) {
   const std::vector<Batch> feeds = {BatchOf(1), BatchOf(2)};
   const auto results = RunFeeds(run_, outputs_, feeds);

@@ -9,18 +9,10 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/server/ps/initializer.h"
-#include "lockstep/worker/session/workload/configured_workload.h"
+#include "lockstep/train/evaluation/model_of.h"
 
 namespace lockstep::train::graph_actions {
 namespace {
-
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainOp& op) {
-  WorkloadOptions options;
-  options.prefetch = false;
-  ASSIGN_OR_RETURN(Workload workload, op.make_workload ? op.make_workload(op.spec) : LoadWorkload(op.spec, options));
-  if (!op.transform_model) return std::move(workload.model);
-  return op.transform_model(std::move(workload.model));
-}
 
 absl::StatusOr<ModelValues> InitialValues(const v1::ModelSpec& spec, uint64_t seed) {
   std::vector<Tensor> tensors;
@@ -40,9 +32,9 @@ RestoredModel::RestoredModel(std::unique_ptr<Model> model, ModelValues values, i
     : model_(std::move(model)), values_(std::move(values)), global_step_(global_step) {}
 
 absl::StatusOr<std::unique_ptr<RestoredModel>> RestoredModel::Create(const TrainOp& op,
-                                                                     const std::string& checkpoint_path,
-                                                                     FileSystem* fs) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeModel(op));
+                                                                     const std::string& checkpoint_path, FileSystem* fs,
+                                                                     const ExampleSpec* examples) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeModel(op, examples));
   if (checkpoint_path.empty()) {
     ASSIGN_OR_RETURN(ModelValues values, InitialValues(model->spec(), op.spec.training().seed()));
     return absl::WrapUnique(new RestoredModel(std::move(model), std::move(values), 0));

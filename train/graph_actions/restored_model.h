@@ -12,6 +12,7 @@
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/train/session/train_op.h"
 #include "lockstep/worker/data/batch.h"
+#include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/evaluation/model_values.h"
 #include "lockstep/worker/nn/model.h"
 
@@ -22,10 +23,12 @@ namespace lockstep::train::graph_actions {
 class RestoredModel {
  public:
   // `checkpoint_path` is a checkpoint's prefix; empty: the values of global step 0, from the op's seed. `fs`: where the
-  // checkpoint is, not the op's data. Errors: NotFound when there is no such checkpoint, or it lacks a variable of the
-  // model; DataLoss for a damaged one; those of the op's workload.
+  // checkpoint is, not the op's data. `examples`: what a configured model is asked about; null: the training data,
+  // which are opened. Errors: NotFound when there is no such checkpoint, or it lacks a variable of the model; DataLoss
+  // for a damaged one; those of MakeModel.
   static absl::StatusOr<std::unique_ptr<RestoredModel>> Create(const TrainOp& op, const std::string& checkpoint_path,
-                                                               FileSystem* fs = FileSystem::Real());
+                                                               FileSystem* fs = FileSystem::Real(),
+                                                               const ExampleSpec* examples = nullptr);
 
   // Model::Predict, EvaluateLoss and both: DT_FLOAT [size, outputs], and the batch's mean loss.
   absl::StatusOr<Tensor> Predict(const Batch& batch) { return model_->Predict(values_.view(), batch); }

@@ -36,6 +36,9 @@ struct RunOptions {
   FileSystem* fs = FileSystem::Real();
 };
 
+// A configured model is made for what is fed, so that the training data need not be there. Without a feed they are
+// opened.
+
 // All errors are those of RestoredModel::Create and of the outputs, which are named; InvalidArgument without outputs.
 
 // Computes the outputs n times, each time of `feed`.

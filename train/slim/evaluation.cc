@@ -8,6 +8,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/summary/event_writer.h"
+#include "lockstep/train/evaluation/model_of.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_watcher.h"
 #include "lockstep/train/events/event_writer_cache.h"
@@ -53,9 +54,15 @@ class Evaluator {
       *config->mutable_evaluation()->mutable_metric() = {options_.eval_op.begin(), options_.eval_op.end()};
     }
     batch_size_ = config->input().batch_size();
-    ASSIGN_OR_RETURN(
-        evaluator_,
-        RunEvaluator::Create(options_.fs, *config, options_.split.empty() ? EvaluationSplit(*config) : options_.split));
+    RunEvaluator::ModelFactory make_model;
+    if (options_.op) {
+      TrainOp op = *options_.op;
+      op.spec = *config;
+      make_model = [op = std::move(op)](const ExampleSpec& examples) { return MakeModel(op, &examples); };
+    }
+    const std::string split = options_.split.empty() ? EvaluationSplit(*config) : options_.split;
+    ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, *config, split, ValueSource::kVariables,
+                                                      /*labels_optional=*/false, make_model));
     return absl::OkStatus();
   }
 

@@ -16,6 +16,7 @@
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/end/stop_signal.h"
+#include "lockstep/train/session/train_op.h"
 #include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train::slim {
@@ -24,12 +25,15 @@ namespace lockstep::train::slim {
 using Evaluation = RunEvaluator::Evaluation;
 
 // tf_slim.evaluation.evaluate_once's arguments, as far as they have a counterpart. Model and data are those of the run
-// whose logdir the checkpoint lies in.
+// whose logdir the checkpoint lies in, but for `op`.
 struct EvaluateOptions {
   // Batches of the run's size, from the split's first example on. Absent: the whole split.
   absl::optional<int64_t> num_evals;
   // Empty: the configuration's.
   std::string split;
+  // The run's program has a model of make_workload, or one that transform_model makes: the op, whose configuration is
+  // not looked at. Absent: the model is configured.
+  absl::optional<TrainOp> op;
   // The metrics' names; empty: the configuration's.
   std::vector<std::string> eval_op;
   // Default: each metric as a scalar. None: no summaries.

@@ -24,6 +24,8 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/summary/testing/events_of.h"
+#include "lockstep/train/evaluation/evaluate_values.h"
+#include "lockstep/train/evaluation/model_of.h"
 #include "lockstep/train/hooks/stop/early_stopping_hook.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/slim/create_train_op.h"
@@ -848,6 +850,64 @@ TEST_F(SlimRunTest, EvaluatesACheckpointOnce) {
   EXPECT_THAT(EventsIn("other"), ElementsAre("mine 5"));
   options.num_evals = 0;
   EXPECT_THAT(std::string(EvaluateOnce("run/model.ckpt-5", "", options).status().message()), HasSubstr("num_evals: 0"));
+}
+
+// A model of make_workload, in place of the configured one.
+TrainOp WithModelOf(const TrainOp& other, TrainOp op) {
+  op.make_workload = [model = other.spec.model()](config::v1::RunSpec spec) {
+    *spec.mutable_model() = model;
+    return LoadWorkload(spec, {});
+  };
+  return op;
+}
+
+TEST_F(SlimRunTest, EvaluatesAModelOfMakeWorkload) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp two_layers = *MakeOp(kTwoLayers), op = WithModelOf(two_layers, *MakeOp(kLogistic));
+  ASSERT_TRUE(Run(op, 5).ok());
+  ASSERT_TRUE(Run(two_layers, 5, "configured").ok());
+  EvaluateOptions options;
+  options.fs = &fs_;
+  EXPECT_TRUE(absl::IsInvalidArgument(EvaluateOnce("run/model.ckpt-5", "", options).status())) << "of other shapes";
+  const auto configured = EvaluateOnce("configured/model.ckpt-5", "", options);
+  options.op = op;
+  const auto own = EvaluateOnce("run/model.ckpt-5", "", options);
+  ASSERT_TRUE(own.ok() && configured.ok()) << own.status() << configured.status();
+  EXPECT_EQ(own->result.ToString(), configured->result.ToString());
+}
+
+TEST_F(SlimRunTest, EvaluatesValuesThatASessionReads) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp two_layers = *MakeOp(kTwoLayers);
+  for (const TrainOp& op : {two_layers, WithModelOf(two_layers, *MakeOp(kLogistic))}) {
+    const std::string logdir = op.make_workload ? "own" : "configured";
+    const auto evaluate = ValuesEvaluator(op, "test", {"accuracy", "mean_loss"});
+    ASSERT_TRUE(evaluate.ok()) << evaluate.status();
+    MetricsOfValues metrics;
+    options_.train_step_fn = [&](Session& session, const TrainOp& train_op,
+                                 TrainStepKwargs& kwargs) -> absl::StatusOr<TrainStepResult> {
+      ASSIGN_OR_RETURN(const TrainStepResult result, TrainStep(session, train_op, kwargs));
+      ASSIGN_OR_RETURN(ReadResult values, session.Read({}));
+      ASSIGN_OR_RETURN(metrics, (*evaluate)(values));
+      const auto bias = absl::c_find_if(values.values, [](const auto& value) { return value.name == "hidden/bias"; });
+      values.values.erase(bias);
+      EXPECT_THAT(std::string((*evaluate)(values).status().message()),
+                  HasSubstr("lack the model's variable hidden/bias"));
+      return result;
+    };
+    ASSERT_TRUE(Run(op, 3, logdir).ok());
+    EvaluateOptions options;
+    options.fs = &fs_;
+    options.op = op;
+    options.eval_op = {"accuracy", "mean_loss"};
+    const auto expected = EvaluateOnce(absl::StrCat(logdir, "/model.ckpt-3"), "", options);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_EQ(metrics.at("accuracy"), expected->result.Find("accuracy")->value);
+    EXPECT_EQ(metrics.at("mean_loss"), expected->result.Find("mean_loss")->value);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(ValuesEvaluator(*MakeOp(kLogistic), "test", {"acuracy"}).status()));
 }
 
 TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {
