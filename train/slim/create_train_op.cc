@@ -90,6 +90,7 @@ TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
   TransformedModel::Options model;
   model.variables_to_train = options.variables_to_train;
   model.update_ops = options.update_ops;
+  model.own_update_ops = options.own_update_ops;
   const GradientMultipliers functions = FunctionsOf(options.gradient_multipliers);
   model.description = DescriptionOf(functions, options);
   if (options.transform_grads_fn) model.transforms.push_back(options.transform_grads_fn);
@@ -125,8 +126,8 @@ absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const conf
   }
   SetInConfiguration(options, total_loss.mutable_optimizer());
   ASSIGN_OR_RETURN(TrainOp op, train::CreateTrainOp(std::move(total_loss), options.make_workload));
-  const bool transforms = options.variables_to_train || options.update_ops || !options.gradient_multipliers.empty() ||
-                          options.transform_grads_fn;
+  const bool transforms = options.variables_to_train || options.update_ops || !options.own_update_ops.empty() ||
+                          !options.gradient_multipliers.empty() || options.transform_grads_fn;
   if (!transforms) return op;
   op.transform_model = [model_options = ModelOptionsOf(options), multipliers = options.gradient_multipliers](
                            std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {

@@ -11,6 +11,7 @@
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/train_op.h"
 #include "lockstep/train/slim/gradients.h"
+#include "lockstep/train/slim/own_update_op.h"
 
 namespace lockstep::train::slim {
 
@@ -23,6 +24,8 @@ struct CreateTrainOpOptions {
   // The update ops that run, by the variables that they change, such as "bn/moving_mean". Absent: all of the model. A
   // list that lacks some is no error, and logged.
   absl::optional<std::vector<std::string>> update_ops;
+  // Update ops of the program's own, beside a configured model or one of make_workload; they always run.
+  std::vector<OwnUpdateOp> own_update_ops;
   // Trainable variables, at least one. Absent: all. The others keep their values.
   absl::optional<std::vector<std::string>> variables_to_train;
   // The greatest L2 norm of each gradient, after the multipliers; 0 and less: off. With a clip.by_norm of the optimizer

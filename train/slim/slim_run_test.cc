@@ -678,9 +678,8 @@ TEST_F(SlimRunTest, AHookThatStaysStoppedKeepsTheRunWhereItIs) {
 }
 
 absl::StatusOr<TrainStepResult> FailAtThree(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
-  ASSIGN_OR_RETURN(TrainStepResult result, TrainStep(session, op, kwargs));
-  ASSIGN_OR_RETURN(const int64_t step, session.GlobalStep());
-  return step == 3 ? absl::StatusOr<TrainStepResult>(absl::InternalError("killed")) : result;
+  ASSIGN_OR_RETURN(const TrainStepResult result, TrainStep(session, op, kwargs));
+  return result.global_step == 3 ? absl::StatusOr<TrainStepResult>(absl::InternalError("killed")) : result;
 }
 
 TEST_F(SlimRunTest, AnUnfinishedRunKeepsItsFunctions) {
@@ -804,8 +803,7 @@ TEST_F(SlimRunTest, AStepFunctionEndsTheRunAtItsStep) {
   options_.train_step_fn = [](Session& session, const TrainOp& op,
                               TrainStepKwargs& kwargs) -> absl::StatusOr<TrainStepResult> {
     ASSIGN_OR_RETURN(TrainStepResult result, TrainStep(session, op, kwargs));
-    ASSIGN_OR_RETURN(const int64_t step, session.GlobalStep());
-    result.should_stop = step == 7;
+    result.should_stop = result.global_step == 7;
     return result;
   };
   const auto loss = Train(*MakeOp(kLogistic), "run", options_);
@@ -908,6 +906,43 @@ TEST_F(SlimRunTest, EvaluatesValuesThatASessionReads) {
     EXPECT_EQ(metrics.at("mean_loss"), expected->result.Find("mean_loss")->value);
   }
   EXPECT_TRUE(absl::IsInvalidArgument(ValuesEvaluator(*MakeOp(kLogistic), "test", {"acuracy"}).status()));
+}
+
+TEST_F(SlimRunTest, OwnUpdateOpsRunBesideTheModels) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  OwnUpdateOp seen;
+  seen.variable.set_name("examples_seen");
+  seen.variable.set_dtype(v1::DT_FLOAT);
+  seen.variable.add_shape(1);
+  seen.kind = v1::UpdateOpSpec::ASSIGN_ADD;
+  seen.value = [](VariableValues, const Batch& batch, const SlotKey&) -> absl::StatusOr<std::vector<float>> {
+    return std::vector<float>{static_cast<float>(batch.size)};
+  };
+  CreateTrainOpOptions create;
+  create.own_update_ops = {seen};
+  const TrainOp op = *MakeOp(kBatchNorm, create);
+  const auto model = ModelOf(op);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->variables(model->variables_size() - 1).name(), "examples_seen");
+  ASSERT_TRUE(Run(op, 3).ok());
+  EXPECT_THAT(ValueOf("examples_seen", 3), ElementsAre(3 * 2 * 16));
+  EvaluateOptions options;
+  options.fs = &fs_;
+  options.op = op;
+  EXPECT_TRUE(EvaluateOnce("run/model.ckpt-3", "", options).ok());
+  ASSERT_TRUE(Run(*MakeOp(kBatchNorm), 3, "without").ok());
+  EXPECT_EQ(ValueOf("bn/moving_mean", 3), ValueOf("bn/moving_mean", 3, "without"));
+  EXPECT_EQ(ValueOf("logits/kernel", 3), ValueOf("logits/kernel", 3, "without"));
+
+  create.own_update_ops[0].value = [](VariableValues, const Batch&, const SlotKey&) {
+    return absl::StatusOr<std::vector<float>>(std::vector<float>(2));
+  };
+  EXPECT_THAT(std::string(Run(*MakeOp(kBatchNorm, create), 3, "wrong").status().message()),
+              HasSubstr("own_update_ops: examples_seen: the value has 2 elements, the variable 1"));
+  create.own_update_ops[0].variable.set_name("bn/moving_mean");
+  EXPECT_THAT(std::string(Run(*MakeOp(kBatchNorm, create), 3, "twice").status().message()),
+              HasSubstr("the model has such a variable already"));
 }
 
 TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {

@@ -49,6 +49,7 @@ absl::StatusOr<TrainStepResult> TrainStep(Session& session, const TrainOp& train
   }
   TrainStepResult result;
   result.total_loss = step.loss;
+  result.global_step = step.global_step;
   result.should_stop = kwargs.should_stop && kwargs.should_stop(step.global_step);
   return result;
 }

@@ -51,6 +51,8 @@ struct TrainStepKwargs {
 struct TrainStepResult {
   double total_loss = 0;
   bool should_stop = false;
+  // StepResult::global_step of the last step that was taken; 0 if a step function does not say.
+  int64_t global_step = 0;
 };
 
 // Takes one step, up to 64, or none, and says whether the loop is to end. Errors end the loop: OutOfRange well, Aborted

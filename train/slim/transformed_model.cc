@@ -24,10 +24,20 @@ size_t ElementsOf(const v1::VariableSpec& variable) {
 // What the base model computes for one slot.
 class TransformedModel::Sink : public GradientSink {
  public:
-  Sink(TransformedModel* model, const SlotKey& key, GradientSink* out)
-      : model_(*model), key_(key), out_(out), computed_(static_cast<size_t>(model->spec_.variables_size())) {}
+  Sink(TransformedModel* model, VariableValues values, const Batch& batch, const SlotKey& key, GradientSink* out)
+      : model_(*model),
+        values_(values),
+        batch_(batch),
+        key_(key),
+        out_(out),
+        computed_(static_cast<size_t>(model->spec_.variables_size())) {}
 
-  bool OnLoss(float loss) override { return out_->OnLoss(loss); }
+  // The updates come after the loss, before the first gradient.
+  bool OnLoss(float loss) override {
+    if (!out_->OnLoss(loss)) return false;
+    own_updates_ = OwnUpdates();
+    return own_updates_.ok();
+  }
   void OnUpdate(int index, absl::Span<const float> value) override {
     if (const int mapped = model_.update_ops_[index]; mapped >= 0) out_->OnUpdate(mapped, value);
   }
@@ -42,6 +52,9 @@ class TransformedModel::Sink : public GradientSink {
     computed_[variable] = true;
     holds() ? held_.push_back(variable) : out_->OnGradient(variable);
   }
+
+  // The error of an update op of the program's own, for which the base model was stopped.
+  const absl::Status& own_updates() const { return own_updates_; }
 
   // After the last gradient.
   absl::Status Finish() {
@@ -61,6 +74,24 @@ class TransformedModel::Sink : public GradientSink {
  private:
   bool holds() const { return !model_.options_.transforms.empty(); }
 
+  absl::Status OwnUpdates() {
+    const auto& ops = model_.options_.own_update_ops;
+    const int first = model_.spec_.update_ops_size() - static_cast<int>(ops.size());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const auto error = [&](const absl::Status& why) {
+        return absl::Status(why.code(), absl::StrCat("own_update_ops: ", ops[i].variable.name(), ": ", why.message()));
+      };
+      const absl::StatusOr<std::vector<float>> value = ops[i].value(values_, batch_, key_);
+      if (!value.ok()) return error(value.status());
+      if (value->size() != ElementsOf(ops[i].variable)) {
+        return error(absl::InvalidArgumentError(
+            absl::StrCat("the value has ", value->size(), " elements, the variable ", ElementsOf(ops[i].variable))));
+      }
+      out_->OnUpdate(first + static_cast<int>(i), *value);
+    }
+    return absl::OkStatus();
+  }
+
   // In the order of the variables.
   std::vector<GradientAndVariable> Pairs() {
     std::vector<GradientAndVariable> pairs;
@@ -77,8 +108,11 @@ class TransformedModel::Sink : public GradientSink {
   }
 
   TransformedModel& model_;
+  const VariableValues values_;
+  const Batch& batch_;
   const SlotKey key_;
   GradientSink* const out_;
+  absl::Status own_updates_;
   std::vector<bool> computed_;
   // In the order in which they were computed.
   std::vector<int> held_;
@@ -88,6 +122,7 @@ absl::StatusOr<std::unique_ptr<Model>> TransformedModel::Create(std::unique_ptr<
   auto model = absl::WrapUnique(new TransformedModel(std::move(base), std::move(options)));
   RETURN_IF_ERROR(model->SelectVariables());
   RETURN_IF_ERROR(model->SelectUpdateOps());
+  RETURN_IF_ERROR(model->AddOwnUpdateOps());
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -139,6 +174,27 @@ absl::Status TransformedModel::SelectUpdateOps() {
   return absl::OkStatus();
 }
 
+absl::Status TransformedModel::AddOwnUpdateOps() {
+  std::set<std::string> names;
+  for (const v1::VariableSpec& variable : spec_.variables()) names.insert(variable.name());
+  for (const OwnUpdateOp& op : options_.own_update_ops) {
+    const std::string& name = op.variable.name();
+    const auto wrong = [&](absl::string_view why) {
+      return absl::InvalidArgumentError(absl::StrCat("own_update_ops: \"", name, "\": ", why));
+    };
+    if (!names.insert(name).second) return wrong("the model has such a variable already");
+    if (op.variable.trainable()) return wrong("the variable must not be trainable");
+    if (!op.value) return wrong("value is null");
+    *spec_.add_variables() = op.variable;
+    v1::UpdateOpSpec* const update = spec_.add_update_ops();
+    update->set_variable(name);
+    update->set_kind(op.kind);
+    update->set_decay(op.decay);
+    unused_.emplace_back();
+  }
+  return absl::OkStatus();
+}
+
 std::vector<Model::Part> TransformedModel::Fingerprint() const {
   std::vector<Part> parts = base_->Fingerprint();
   if (!options_.description.empty()) parts.push_back({"slim::CreateTrainOp", options_.description});
@@ -147,8 +203,10 @@ std::vector<Model::Part> TransformedModel::Fingerprint() const {
 
 absl::Status TransformedModel::ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                                 GradientSink* sink) {
-  Sink own(this, key, sink);
-  RETURN_IF_ERROR(base_->ComputeGradients(values, batch, key, &own));
+  Sink own(this, values, batch, key, sink);
+  const absl::Status computed = base_->ComputeGradients(BaseValues(values), batch, key, &own);
+  RETURN_IF_ERROR(own.own_updates());
+  RETURN_IF_ERROR(computed);
   return own.Finish();
 }
 
