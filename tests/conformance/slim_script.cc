@@ -121,7 +121,7 @@ class Call {
   }
 
   void SetServices() {
-    options_.save_interval_secs = line_.Seconds("interval").value_or(options_.save_interval_secs);
+    if (const auto period = line_.Seconds("interval")) options_.save_interval_secs = *period;
     options_.save_summaries_secs = line_.Seconds("summaries").value_or(options_.save_summaries_secs);
     if (line_.Text("summary") == "none") options_.summary_op = kNone;
     if (line_.Text("summary") == "given") {

@@ -45,7 +45,7 @@ absl::StatusOr<SupervisorOptions> MakeOptions(const ScriptLine& line) {
   options.session.listen = line.Text("listen");
   options.session.local_workers = static_cast<int>(line.Int("workers").value_or(1));
   options.session.write_events = line.Int("events").value_or(1) != 0;
-  options.save_model_period = line.Seconds("model").value_or(options.save_model_period);
+  if (const auto period = line.Seconds("model")) options.save_model_period = *period;
   options.save_summaries_period = line.Seconds("summaries").value_or(options.save_summaries_period);
   options.stop_grace = line.Seconds("grace").value_or(options.stop_grace);
   options.recovery_wait = line.Seconds("recovery").value_or(options.recovery_wait);

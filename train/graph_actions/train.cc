@@ -57,7 +57,7 @@ absl::Status CheckOptions(const TrainOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("log_every_steps", options.log_every_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_steps", options.save_summaries_steps));
-  RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
+  RETURN_IF_ERROR(CheckNotNegative("save_model_period", SavePeriodOf(options.save_model_period, session.op)));
   for (const Monitor* monitor : options.monitors) {
     if (monitor == nullptr) return absl::InvalidArgumentError("monitors: one of them is null");
   }
@@ -100,7 +100,8 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   }
   training->set_skip_non_finite(!options.fail_on_nan_loss);
   training->clear_end_on_non_finite();
-  spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(options.save_model_period));
+  spec.mutable_checkpoint()->set_every_seconds(
+      absl::ToDoubleSeconds(SavePeriodOf(options.save_model_period, options.session.op)));
   spec.mutable_checkpoint()->set_keep(options.keep_checkpoint_max.value_or(0));
   spec.mutable_summary()->set_every_steps(0);
   if (options.save_summaries_steps == 0) spec.mutable_summary()->clear_gradients_every_steps();

@@ -26,7 +26,7 @@ using FeedFunction = std::function<absl::StatusOr<Batch>(int64_t step, int64_t s
 struct TrainOptions {
   // What this process is (supervisor_is_chief, supervisor_master), where the chief keeps checkpoints and events
   // (logdir: output_dir), what is trained (op: train_op with its loss and global step), and init_fn. Of the
-  // configuration, checkpoint.every_seconds, checkpoint.keep, summary.every_steps, training.skip_non_finite and
+  // configuration, checkpoint.keep, summary.every_steps, training.skip_non_finite and
   // end_on_non_finite are set by what follows, and its length by steps or max_steps.
   SessionOptions session;
   // Variables that are not restored get values from the seed or a warm start. False: only from session.init_fn.
@@ -48,8 +48,9 @@ struct TrainOptions {
   std::vector<Hook*> hooks;
   // Steps from one line about the loss to the next; the last step has one, too.
   int64_t log_every_steps = 10;
-  // The chief: time between checkpoints. 0: only at the start and at the end.
-  absl::Duration save_model_period = absl::Seconds(600);
+  // The chief: time between checkpoints. Default: checkpoint.every_seconds of the configuration, 600 s unless it is
+  // set. None and 0: only at the start and at the end, and every checkpoint.every_steps of the configuration.
+  Choice<absl::Duration> save_model_period;
   // The chief: the newest so many checkpoints stay; none and 0 keep all.
   absl::optional<int64_t> keep_checkpoint_max = 5;
   // The chief without monitors: steps between two summaries of the loss; 0: none.

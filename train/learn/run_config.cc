@@ -135,10 +135,8 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   if (options_.num_cores > 0) session.compute_threads = options_.num_cores;
   if (options_.tf_random_seed) session.op.spec.mutable_training()->set_seed(*options_.tf_random_seed);
   session.op.spec.mutable_checkpoint()->set_keep(options_.keep_checkpoint_max);
-  const auto seconds = save_checkpoints_secs();
-  const auto steps = save_checkpoints_steps();
-  training->save_checkpoint_secs = seconds ? Choice<absl::Duration>(*seconds) : kNone;
-  training->save_checkpoint_steps = steps ? Choice<int64_t>(*steps) : kNone;
+  training->save_checkpoint_secs = options_.save_checkpoints_secs;
+  training->save_checkpoint_steps = options_.save_checkpoints_steps;
   training->save_summaries_steps = options_.save_summary_steps;
   training->save_scalars_steps = options_.save_scalars_steps;
   training->log_step_count_steps = options_.log_step_count_steps;

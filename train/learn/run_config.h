@@ -27,7 +27,7 @@ struct RunConfigOptions {
   std::string model_dir;
   // The run's seed; absent: that of its configuration.
   absl::optional<uint64_t> tf_random_seed;
-  // Checkpoints: every 600 seconds, unless steps are given. None and 0: not with that period.
+  // MonitoredTrainingOptions'.
   Choice<absl::Duration> save_checkpoints_secs;
   Choice<int64_t> save_checkpoints_steps;
   // 0: no summaries, no rate of steps.

@@ -170,10 +170,12 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   EXPECT_EQ(training.session.op.spec.training().seed(), 7u);
   EXPECT_EQ(training.session.op.spec.checkpoint().keep(), 2);
   EXPECT_EQ(training.save_checkpoint_steps.Or(absl::nullopt), 50);
-  EXPECT_TRUE(training.save_checkpoint_secs.is_none());
+  EXPECT_TRUE(training.save_checkpoint_secs.is_default());
   EXPECT_EQ(training.save_summaries_steps.Or(absl::nullopt), 20);
   EXPECT_EQ(training.save_scalars_steps, 40);
   EXPECT_EQ(training.log_step_count_steps, 0);
+  EXPECT_EQ(CheckpointsOf(training)->every_steps(), 50);
+  EXPECT_EQ(CheckpointsOf(training)->every_seconds(), 0);
 }
 
 }  // namespace

@@ -68,13 +68,14 @@ absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOption
 }
 
 // The hook that tells listeners, and saves in place of the chief's own timer; null without listeners or a period.
-absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const RunConfig& config, const Estimator::TrainArguments& arguments,
+absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,
                                                    MonitoredTrainingOptions* training) {
-  const auto steps = config.save_checkpoints_steps();
-  const auto seconds = config.save_checkpoints_secs();
-  if (arguments.saving_listeners.empty() || (!steps && !seconds)) return nullptr;
+  ASSIGN_OR_RETURN(const config::v1::CheckpointConfig saves, CheckpointsOf(*training));
+  const bool has_period = saves.every_steps() > 0 || saves.every_seconds() > 0;
+  if (arguments.saving_listeners.empty() || !has_period) return nullptr;
   CheckpointSaverOptions options;
-  options.period = steps ? Period::Steps(*steps) : Period::Time(*seconds);
+  options.period =
+      saves.every_steps() > 0 ? Period::Steps(saves.every_steps()) : Period::Time(absl::Seconds(saves.every_seconds()));
   options.listeners = arguments.saving_listeners;
   options.clock = training->session.clock;
   ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
@@ -102,7 +103,7 @@ absl::Status TrainOpEstimator::Train(const TrainArguments& arguments) {
   if (arguments.startup_delay_steps > 0) training.session.startup_delay_steps = arguments.startup_delay_steps;
   std::unique_ptr<Hook> saver;
   if (training.session.is_chief) {
-    ASSIGN_OR_RETURN(saver, AddListeners(config_, arguments, &training));
+    ASSIGN_OR_RETURN(saver, AddListeners(arguments, &training));
   }
   training.hooks = arguments.hooks;
   const TrainOp op = training.session.op;

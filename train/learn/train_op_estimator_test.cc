@@ -85,6 +85,22 @@ TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   EXPECT_EQ(fs_.ListDirectory("run/eval")->size(), 1u);
 }
 
+TEST_F(TrainOpEstimatorTest, SavesWithThePeriodOfTheConfiguration) {
+  config_.save_checkpoints_secs = {};
+  options_.session.op.spec.mutable_checkpoint()->set_every_steps(3);
+  for (const bool listens : {false, true}) {
+    config_.model_dir = listens ? "listened" : "alone";
+    ExperimentOptions options;
+    options.train_steps = 8;
+    options.checkpoint_and_export = listens;
+    options.export_strategies = {MakeExportStrategy("all")};
+    ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
+    for (const int64_t step : {0, 3, 6, 8}) {
+      EXPECT_EQ(DigestOf(absl::StrCat(config_.model_dir, "/model.ckpt-", step)).size(), 64u) << step;
+    }
+  }
+}
+
 TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {
   ExperimentOptions plain;
   plain.train_steps = 12;

@@ -461,6 +461,21 @@ TEST_F(MonitoredTrainingTest, SavesWithThePeriodsThatAreGiven) {
   EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_steps(), 0);
 }
 
+TEST_F(MonitoredTrainingTest, SavesWithThePeriodsOfTheConfiguration) {
+  config::v1::CheckpointConfig* const configured = options_.session.op.spec.mutable_checkpoint();
+  configured->set_every_steps(50);
+  configured->set_every_seconds(30);
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_steps(), 50);
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_seconds(), 30);
+  options_.save_checkpoint_secs = kNone;
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_steps(), 50);
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_seconds(), 0);
+  options_.save_checkpoint_secs = {};
+  options_.save_checkpoint_steps = 7;
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_steps(), 7);
+  EXPECT_EQ(Resolve().session.op.spec.checkpoint().every_seconds(), 0) << "steps are given";
+}
+
 TEST_F(MonitoredTrainingTest, SwitchesOffWhatIsNoneOrZero) {
   options_.log_step_count_steps = 0;
   options_.save_summaries_steps = kNone;

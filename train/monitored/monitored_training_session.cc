@@ -25,17 +25,6 @@ absl::StatusOr<absl::Duration> TimeOf(absl::string_view option, const Choice<abs
   return value;
 }
 
-absl::Status SetCheckpoints(const MonitoredTrainingOptions& options, config::v1::CheckpointConfig* checkpoint) {
-  ASSIGN_OR_RETURN(const int64_t steps, StepsOf("save_checkpoint_steps", options.save_checkpoint_steps, 0));
-  const absl::Duration default_time =
-      options.save_checkpoint_steps.is_default() ? absl::Seconds(600) : absl::ZeroDuration();
-  ASSIGN_OR_RETURN(const absl::Duration time,
-                   TimeOf("save_checkpoint_secs", options.save_checkpoint_secs, default_time));
-  checkpoint->set_every_steps(steps);
-  checkpoint->set_every_seconds(absl::ToDoubleSeconds(time));
-  return absl::OkStatus();
-}
-
 bool WritesEvents(const SessionOptions& session) {
   return session.is_chief && (!session.logdir.empty() || session.summary_writer);
 }
@@ -88,9 +77,22 @@ absl::Status AddSummarySaver(const MonitoredTrainingOptions& options, MonitoredS
 
 }  // namespace
 
+absl::StatusOr<config::v1::CheckpointConfig> CheckpointsOf(const MonitoredTrainingOptions& options) {
+  config::v1::CheckpointConfig checkpoint = options.session.op.spec.checkpoint();
+  ASSIGN_OR_RETURN(const int64_t steps,
+                   StepsOf("save_checkpoint_steps", options.save_checkpoint_steps, checkpoint.every_steps()));
+  const absl::Duration default_time =
+      options.save_checkpoint_steps.is_default() ? SavePeriodOf({}, options.session.op) : absl::ZeroDuration();
+  ASSIGN_OR_RETURN(const absl::Duration time,
+                   TimeOf("save_checkpoint_secs", options.save_checkpoint_secs, default_time));
+  checkpoint.set_every_steps(steps);
+  checkpoint.set_every_seconds(absl::ToDoubleSeconds(time));
+  return checkpoint;
+}
+
 absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTrainingOptions options) {
   MonitoredSessionOptions resolved;
-  RETURN_IF_ERROR(SetCheckpoints(options, options.session.op.spec.mutable_checkpoint()));
+  ASSIGN_OR_RETURN(*options.session.op.spec.mutable_checkpoint(), CheckpointsOf(options));
   RETURN_IF_ERROR(SetScalars(&options));
   RETURN_IF_ERROR(AddStepCounter(options, &resolved));
   const size_t hooks = resolved.own_hooks.size();

@@ -7,21 +7,24 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/monitored/monitored_session.h"
 #include "lockstep/train/session/choice.h"
 
 namespace lockstep::train {
 
 struct MonitoredTrainingOptions {
-  // Its logdir is where checkpoints and summaries go, unless it has a summary_writer. Its writes_loss,
-  // checkpoint.every_seconds, checkpoint.every_steps and summary.every_steps are set by what follows.
+  // Its logdir is where checkpoints and summaries go, unless it has a summary_writer. Its writes_loss
+  // and summary.every_steps are set by what follows, and so are checkpoint.every_seconds and checkpoint.every_steps if
+  // a period is given.
   SessionOptions session;
   Scaffold scaffold;
   // They outlive the session.
   std::vector<Hook*> hooks;
   // The chief: called before all others.
   std::vector<Hook*> chief_only_hooks;
-  // The chief's checkpoints. Default: every 600 seconds, unless steps are given. None and 0: not with that period.
+  // The chief's checkpoints. Default: checkpoint.every_seconds, unless steps are given here, and checkpoint.every_steps
+  // of the configuration, which are 600 s and never unless they are set. None and 0: not with that period.
   Choice<absl::Duration> save_checkpoint_secs;
   Choice<int64_t> save_checkpoint_steps;
   // The chief's summaries: one of the two. Default: every 100 steps, unless seconds are given. None and 0: no
@@ -51,6 +54,10 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(Monit
 absl::StatusOr<std::unique_ptr<MonitoredSession>> SingularMonitoredSession(SessionOptions session,
                                                                            std::vector<Hook*> hooks = {},
                                                                            Scaffold scaffold = {});
+
+// Returns the configuration of checkpoints with the periods that the options give. Errors: InvalidArgument names one
+// that is negative.
+absl::StatusOr<config::v1::CheckpointConfig> CheckpointsOf(const MonitoredTrainingOptions& options);
 
 // What MonitoredTrainingSession creates its session with.
 absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTrainingOptions options);

@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/checkpoint/run_storage.h"
 #include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/session/train_op.h"
 #include "lockstep/v1/event.pb.h"
@@ -78,6 +79,14 @@ struct SessionOptions : RunStorage {
   // The process's; null: nothing is stopped from outside. Must outlive the session.
   StopSignal* stop = nullptr;
 };
+
+// Returns the time between two checkpoints of a chief: `chosen` by the program, or by default what the configuration of
+// `op` says, which is 600 seconds unless it is set. 0 if there is no such time.
+inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const TrainOp& op) {
+  const config::v1::CheckpointConfig& configured = op.spec.checkpoint();
+  const double seconds = configured.has_every_seconds() ? configured.every_seconds() : 600;
+  return chosen.Or(absl::Seconds(seconds)).value_or(absl::ZeroDuration());
+}
 
 // Returns true if summaries of a chief with these options are written.
 inline bool WritesSummaries(const SessionOptions& options) {

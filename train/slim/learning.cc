@@ -268,7 +268,8 @@ class Loop {
     return options_.saver->Save(path, read.global_step, read.values).status();
   }
   absl::Duration Period() const {
-    return options_.save_interval_secs > absl::ZeroDuration() ? options_.save_interval_secs : absl::InfiniteDuration();
+    const absl::Duration period = SavePeriodOf(options_.save_interval_secs, train_op_);
+    return period > absl::ZeroDuration() ? period : absl::InfiniteDuration();
   }
 
   const TrainOp& train_op_;

@@ -83,8 +83,9 @@ struct TrainOptions {
   // Saves with the period below and at the end, besides the run's own checkpoints, from which alone a run is resumed.
   // Needs a basename and a latest_filename of its own. Null: none. Outlives the call.
   Saver* saver = nullptr;
-  // 0: the chief saves only when a run begins and ends.
-  absl::Duration save_interval_secs = absl::Seconds(600);
+  // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
+  // when a run begins and ends, and every checkpoint.every_steps of the configuration.
+  Choice<absl::Duration> save_interval_secs;
   // Empty: as the train_op's configuration says. Several must agree: a run has one aggregation.
   std::vector<SyncReplicas> sync_optimizer;
   SessionWrapper session_wrapper;

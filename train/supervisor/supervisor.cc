@@ -41,10 +41,14 @@ namespace {
 
 constexpr int kLoggedRates = 10;
 
+absl::Duration SavePeriodOf(const SupervisorOptions& options) {
+  return train::SavePeriodOf(options.save_model_period, options.session.op);
+}
+
 absl::Status CheckOptions(const SupervisorOptions& options) {
   RETURN_IF_ERROR(CheckSessionOptions(options.session));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_period", options.save_summaries_period));
-  RETURN_IF_ERROR(CheckNotNegative("save_model_period", options.save_model_period));
+  RETURN_IF_ERROR(CheckNotNegative("save_model_period", SavePeriodOf(options)));
   RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options.save_scalars_steps));
   RETURN_IF_ERROR(CheckNotNegative("stop_grace", options.stop_grace));
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
@@ -147,8 +151,7 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
   coordinator_.ClearStop();
   SetSession(nullptr);
   SessionOptions options = options_.session;
-  const absl::Duration save_period =
-      prepare.start_standard_services ? options_.save_model_period : absl::ZeroDuration();
+  const absl::Duration save_period = prepare.start_standard_services ? SavePeriodOf(options_) : absl::ZeroDuration();
   options.op.spec.mutable_checkpoint()->set_every_seconds(absl::ToDoubleSeconds(save_period));
   HeldSession held;
   if (is_chief()) {
@@ -241,9 +244,9 @@ absl::Status Supervisor::StartStepCounter(const std::shared_ptr<SupervisedSessio
 }
 
 absl::Status Supervisor::StartCheckpoints(const std::shared_ptr<SupervisedSession>& session) {
-  if (options_.save_model_period <= absl::ZeroDuration()) return absl::OkStatus();
   Coordinator::Loop loop;
-  loop.period = options_.save_model_period;
+  loop.period = SavePeriodOf(options_);
+  if (loop.period <= absl::ZeroDuration()) return absl::OkStatus();
   loop.run = [session] { return session->Save().status(); };
   return coordinator_.StartLoop("checkpoints", std::move(loop));
 }

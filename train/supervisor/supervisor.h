@@ -30,7 +30,8 @@ using SummaryFunction = std::function<absl::StatusOr<v1::Summary>(Session&)>;
 
 struct SupervisorOptions {
   // What this process is. On a worker logdir, the periods, `summary`, `summary_writer` and `write_events` count for
-  // nothing. Its summary_writer, writes_loss, checkpoint.every_seconds and summary.every_steps are set by what follows.
+  // nothing. Its summary_writer, writes_loss, summary.every_steps and, if a period is given, checkpoint.every_seconds
+  // are set by what follows.
   SessionOptions session;
 
   // Default: the variables have values. None: no check.
@@ -50,8 +51,9 @@ struct SupervisorOptions {
   int64_t save_scalars_steps = 0;
   // Default: the chief's event file. None: no events. Given: SessionOptions::summary_writer.
   Choice<SummaryWriter> summary_writer;
-  // 0: the chief saves only when a run begins and when it ends or stops.
-  absl::Duration save_model_period = absl::Seconds(600);
+  // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
+  // when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.
+  Choice<absl::Duration> save_model_period;
   absl::Duration recovery_wait = absl::Seconds(30);
   // How long threads may continue after a stop was requested.
   absl::Duration stop_grace = absl::Seconds(120);

@@ -452,6 +452,10 @@ TEST_F(SupervisorTest, LeavesTheTimerOfCheckpointsToTheChief) {
   EXPECT_TRUE(opener_.asked(1).op.spec.checkpoint().has_every_seconds());
   EXPECT_EQ(opener_.asked(1).op.spec.checkpoint().every_seconds(), 0);
   EXPECT_THAT(opener_.last().saved_steps(), IsEmpty());
+  options_.save_model_period = {};
+  options_.session.op.spec.mutable_checkpoint()->set_every_seconds(45);
+  ASSERT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  EXPECT_EQ(opener_.asked(2).op.spec.checkpoint().every_seconds(), 45) << "as configured";
 }
 
 // SUP-32: the fixture's period is 0.
