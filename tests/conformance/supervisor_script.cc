@@ -49,7 +49,7 @@ absl::StatusOr<SupervisorOptions> MakeOptions(const ScriptLine& line) {
   options.save_summaries_period = line.Seconds("summaries").value_or(options.save_summaries_period);
   options.stop_grace = line.Seconds("grace").value_or(options.stop_grace);
   options.recovery_wait = line.Seconds("recovery").value_or(options.recovery_wait);
-  options.initialize = line.Int("initialize").value_or(1) != 0;
+  if (line.Int("initialize").value_or(1) == 0) options.init_op = kNone;
   if (line.Text("summary") == "none") options.summary = kNone;
   if (const std::string name = line.Text("ready"); !name.empty()) {
     options.ready = [name](Session&) -> absl::StatusOr<std::vector<std::string>> {

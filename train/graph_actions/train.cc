@@ -160,7 +160,8 @@ absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_pt
 absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, absl::optional<int64_t> bound) {
   MonitoredSessionOptions resolved;
   resolved.session = options.session;
-  resolved.scaffold.initialize = options.initialize;
+  resolved.scaffold.init_op = options.init_op;
+  resolved.scaffold.init_feed_dict = options.init_feed_dict;
   if (options.session.is_chief) {
     ASSIGN_OR_RETURN(auto counter, StepCounterHook::Create({Period::Time(kStepCounterPeriod), options.session.clock}));
     resolved.own_hooks.push_back(std::move(counter));

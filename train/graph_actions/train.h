@@ -11,7 +11,10 @@
 #include "absl/types/optional.h"
 #include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/monitors/monitor.h"
+#include "lockstep/train/saver/named_tensor.h"
+#include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/worker/data/batch.h"
@@ -29,8 +32,9 @@ struct TrainOptions {
   // configuration, checkpoint.keep, summary.every_steps, training.skip_non_finite and
   // end_on_non_finite are set by what follows, and its length by steps or max_steps.
   SessionOptions session;
-  // Variables that are not restored get values from the seed or a warm start. False: only from session.init_fn.
-  bool initialize = true;
+  // SupervisorOptions::init_op and init_feed_dict: default, None or a function that returns initial values.
+  Choice<InitOp> init_op;
+  std::vector<NamedTensor> init_feed_dict;
   // In place of the configured input's batches, which say what examples look like. None: those.
   FeedFunction feed_fn;
   // The chief: so many steps more than the run has. Counted once for all restarts, until a run has ended well.

@@ -227,6 +227,23 @@ TEST_F(GraphActionsTrainTest, GA02ArgumentsAreCheckedInOrder) {
   EXPECT_FALSE(fs_.Exists("run").value()) << "nothing has started";
 }
 
+TEST_F(GraphActionsTrainTest, InitOpSetsItsInputs) {
+  options_.max_steps = 2;
+  options_.session.program = "test";
+  options_.init_feed_dict = {*NamedFloats("bias", {3}, {1, 2, 3})};
+  EXPECT_THAT(TrainError(), HasSubstr("init_feed_dict: is for an init_op"));
+  options_.init_op = kNone;
+  options_.init_feed_dict.clear();
+  EXPECT_THAT(TrainError(), HasSubstr("nothing initializes the model"));
+  options_.init_feed_dict = {*NamedFloats("bias", {3}, {1, 2, 3})};
+  options_.init_op = [](const v1::ModelSpec&, absl::Span<const NamedTensor> feed) -> absl::StatusOr<InitialValues> {
+    return InitialValues{{{"logits/bias", feed[0].value}}, ""};
+  };
+  TrainWell();
+  const Tensor bias = BundleReader::Open(&fs_, "run/model.ckpt-0").value()->Read("logits/bias").value();
+  EXPECT_THAT(bias.flat<float>(), ElementsAre(1, 2, 3));
+}
+
 TEST_F(GraphActionsTrainTest, GA03ReturnsTheLossAndSavesTheLastStep) {
   SetLoss([](int64_t) { return 2.0f; });
   options_.steps = 1;

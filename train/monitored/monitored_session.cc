@@ -5,6 +5,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/train/session/end/reject_out_of_range.h"
+#include "lockstep/train/session/init_op.h"
 #include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train {
@@ -41,8 +42,11 @@ absl::Status StepContext::RequestStop() {
 }
 
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(MonitoredSessionOptions options) {
+  const Scaffold& scaffold = options.scaffold;
+  InitFunction init_fn = scaffold.init_fn.Or(options.session.init_fn).value_or(InitFunction());
+  ASSIGN_OR_RETURN(options.session.init_fn,
+                   InitFunctionOf(scaffold.init_op, scaffold.init_feed_dict, std::move(init_fn)));
   RETURN_IF_ERROR(CheckOptions(options));
-  options.session.init_fn = options.scaffold.init_fn.Or(options.session.init_fn).value_or(InitFunction());
   SessionManager::Options manager_options = options.scaffold.ManagerOptions();
   manager_options.recovery_wait = options.recovery_wait;
   manager_options.open = options.open;
@@ -91,7 +95,7 @@ absl::Status MonitoredSession::CreateSession() {
   coordinator_.ClearStop();
   if (options_.session.is_chief) {
     SessionManager::PrepareOptions prepare;
-    prepare.initialize = options_.scaffold.initialize;
+    prepare.initialize = options_.scaffold.init_op.is_default();
     ASSIGN_OR_RETURN(held_, manager_->PrepareSession(options_.session, prepare));
     if (!held_.listening.empty()) options_.session.listen = held_.listening;
   } else {

@@ -529,11 +529,18 @@ TEST(ScaffoldTest, TakesFromAnotherWhatItLeavesToTheDefault) {
   Scaffold base;
   base.local_init = LocalInitFunction([](Session&) { return absl::InternalError("base"); });
   base.ready = kNone;
+  base.init_op = [](const v1::ModelSpec&, absl::Span<const NamedTensor>) { return InitialValues(); };
+  base.init_feed_dict = {NamedTensor()};
   Scaffold scaffold;
   scaffold.ready = ReadyFunction(UninitializedVariables);
   const Scaffold both = scaffold.Else(base);
   EXPECT_TRUE(both.ready.is_given()) << "what is given counts";
   EXPECT_TRUE(both.local_init.is_given());
+  EXPECT_TRUE(both.init_op.is_given());
+  EXPECT_EQ(both.init_feed_dict.size(), 1u) << "they go with the init_op";
+  scaffold.init_op = kNone;
+  EXPECT_TRUE(scaffold.Else(base).init_op.is_none());
+  EXPECT_TRUE(scaffold.Else(base).init_feed_dict.empty());
   EXPECT_TRUE(both.summary.is_default());
 }
 

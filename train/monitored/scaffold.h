@@ -1,10 +1,14 @@
 #ifndef LOCKSTEP_TRAIN_MONITORED_SCAFFOLD_H_
 #define LOCKSTEP_TRAIN_MONITORED_SCAFFOLD_H_
 
+#include <vector>
+
 #include "absl/types/optional.h"
 #include "lockstep/train/hooks/summary_saver_hook.h"
 #include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/init_op.h"
 #include "lockstep/train/supervisor/session_manager.h"
 
 namespace lockstep::train {
@@ -14,8 +18,9 @@ namespace lockstep::train {
 struct Scaffold {
   // Default: SessionOptions::init_fn. None: nothing but the seed or a warm start initializes.
   Choice<InitFunction> init_fn;
-  // SessionManager::PrepareOptions.
-  bool initialize = true;
+  // SupervisorOptions::init_op and init_feed_dict.
+  Choice<InitOp> init_op;
+  std::vector<NamedTensor> init_feed_dict;
   // Default: the variables have values. None: no check.
   Choice<ReadyFunction> ready;
   // Default: the variables have values, where there is a local_init to wait with. None: no check.
@@ -29,7 +34,8 @@ struct Scaffold {
   Scaffold Else(const Scaffold& other) const {
     Scaffold both = *this;
     both.init_fn = init_fn.Else(other.init_fn);
-    both.initialize = initialize && other.initialize;
+    both.init_op = init_op.Else(other.init_op);
+    if (init_op.is_default()) both.init_feed_dict = other.init_feed_dict;
     both.ready = ready.Else(other.ready);
     both.ready_for_local_init = ready_for_local_init.Else(other.ready_for_local_init);
     both.local_init = local_init.Else(other.local_init);

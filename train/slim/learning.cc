@@ -1,7 +1,6 @@
 #include "lockstep/train/slim/learning.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -59,9 +58,6 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   if (options.trace_every_n_steps && *options.trace_every_n_steps <= 0) {
     return Wrong("trace_every_n_steps", absl::StrCat(*options.trace_every_n_steps, ", must be more than 0"));
   }
-  if (!options.init_feed_dict.empty() && !options.init_op.is_given()) {
-    return Wrong("init_feed_dict", "is for an init_op, and none is given");
-  }
   if (options.train_step_kwargs && !options.train_step_kwargs->state != !options.train_step_kwargs->set_state) {
     return Wrong("train_step_kwargs", "has one of state and set_state; give both, or neither");
   }
@@ -89,28 +85,6 @@ absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, cons
   return absl::OkStatus();
 }
 
-absl::StatusOr<InitialValues> WithOverrides(InitialValues values, InitialValues overrides) {
-  std::set<std::string> overridden;
-  for (const NamedTensor& tensor : overrides.values) overridden.insert(tensor.name);
-  for (NamedTensor& tensor : values.values) {
-    if (overridden.count(tensor.name) == 0) overrides.values.push_back(std::move(tensor));
-  }
-  overrides.report = absl::StrCat(values.report, values.report.empty() ? "" : "\n", overrides.report);
-  return overrides;
-}
-
-// init_op, then init_fn.
-InitFunction InitFunctionOf(const TrainOptions& options) {
-  if (!options.init_op.is_given()) return options.init_fn;
-  return [init_op = *options.init_op.Or(absl::nullopt), feed = options.init_feed_dict,
-          init_fn = options.init_fn](const v1::ModelSpec& model) -> absl::StatusOr<InitialValues> {
-    ASSIGN_OR_RETURN(InitialValues values, init_op(model, feed));
-    if (!init_fn) return values;
-    ASSIGN_OR_RETURN(InitialValues overrides, init_fn(model));
-    return WithOverrides(std::move(values), std::move(overrides));
-  };
-}
-
 // Names the functions that decide about the weights; empty without any.
 std::string NameOfProgram(const TrainOptions& options) {
   std::vector<absl::string_view> functions;
@@ -127,7 +101,7 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   session.op = train_op;
   session.logdir = logdir;
   session.write_events = true;
-  session.init_fn = InitFunctionOf(options);
+  session.init_fn = options.init_fn;
   if (session.program.empty()) session.program = NameOfProgram(options);
   if (options.startup_delay_steps > 0 && !session.is_chief) {
     session.startup_delay_steps =
@@ -140,7 +114,8 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   if (options.number_of_steps) {
     RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, training));
   }
-  supervisor.initialize = options.init_op.is_default();
+  supervisor.init_op = options.init_op;
+  supervisor.init_feed_dict = options.init_feed_dict;
   supervisor.local_init = options.local_init_op;
   supervisor.ready = options.ready_op;
   supervisor.summary = options.summary_op;

@@ -10,12 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/saver/saver.h"
 #include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/train/slim/train_step.h"
@@ -24,9 +24,7 @@
 
 namespace lockstep::train::slim {
 
-// Initial values of a program's own, from TrainOptions::init_feed_dict.
-using InitOp = std::function<absl::StatusOr<InitialValues>(const v1::ModelSpec& model,
-                                                           absl::Span<const NamedTensor> init_feed_dict)>;
+using train::InitOp;
 // What the loop uses in place of the session, which outlives it. Null is an error.
 using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
 

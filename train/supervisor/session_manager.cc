@@ -90,7 +90,7 @@ absl::StatusOr<HeldSession> SessionManager::PrepareSession(const SessionOptions&
     }
     if (!has_checkpoint && !prepare.initialize && !options.init_fn) {
       return absl::FailedPreconditionError(
-          "nothing initializes the model: no checkpoint was found, `initialize` is false and there is no init_fn");
+          "nothing initializes the model: no checkpoint was found, init_op is None and there is no init_fn");
     }
   }
   ASSIGN_OR_RETURN(HeldSession held, options_.open(options));

@@ -75,6 +75,12 @@ class SupervisedRunTest : public ::testing::Test {
     const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir_, "/model.ckpt-", step));
     return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
   }
+  std::vector<float> ValuesOf(const std::string& name, int64_t step) {
+    const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir_, "/model.ckpt-", step));
+    if (!reader.ok()) return {};
+    const Tensor value = (*reader)->Read(name).value();
+    return std::vector<float>(value.flat<float>().begin(), value.flat<float>().end());
+  }
   std::vector<std::string> EventFiles() {
     std::vector<std::string> files;
     const std::vector<std::string> names = fs_.ListDirectory(logdir_).value();
@@ -253,6 +259,22 @@ TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
                       prepare)
                   .ok());
   EXPECT_NE(bias, 1) << "restored";
+}
+
+// SUP-18
+TEST_F(SupervisedRunTest, InitOpSetsItsInputsBeforeInitFn) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.program = "test";
+  options.init_op = [](const v1::ModelSpec&, absl::Span<const NamedTensor> feed) -> absl::StatusOr<InitialValues> {
+    return InitialValues{{{"logits/kernel", feed[0].value}, {"logits/bias", feed[1].value}}, ""};
+  };
+  options.init_feed_dict = {*NamedFloats("kernel", {4, 3}, std::vector<float>(12, 7)),
+                            *NamedFloats("bias", {3}, {1, 2, 3})};
+  options.session.init_fn = AssignFromValues({{"logits/bias", NamedFloats("", {3}, {4, 5, 6})->value}});
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(ValuesOf("logits/kernel", 0), std::vector<float>(12, 7));
+  EXPECT_EQ(ValuesOf("logits/bias", 0), (std::vector<float>{4, 5, 6}));
 }
 
 TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {

@@ -107,6 +107,8 @@ absl::Status WriteLoss(SupervisedSession* session, int64_t* written) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Create(SupervisorOptions options) {
+  ASSIGN_OR_RETURN(options.session.init_fn,
+                   InitFunctionOf(options.init_op, options.init_feed_dict, std::move(options.session.init_fn)));
   RETURN_IF_ERROR(CheckOptions(options));
   if (!options.session.is_chief) ClearForWorker(&options);
   std::unique_ptr<SessionManager> own_manager;
@@ -158,7 +160,7 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
     SessionManager::PrepareOptions manager;
     manager.wait_for_checkpoint = prepare.wait_for_checkpoint;
     manager.max_wait = prepare.max_wait;
-    manager.initialize = options_.initialize;
+    manager.initialize = options_.init_op.is_default();
     if (!listening_.empty()) options.listen = listening_;
     ASSIGN_OR_RETURN(held, manager_->PrepareSession(options, manager));
     listening_ = held.listening;

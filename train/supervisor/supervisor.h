@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,7 +14,9 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/choice.h"
+#include "lockstep/train/session/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
@@ -40,8 +43,11 @@ struct SupervisorOptions {
   Choice<ReadyFunction> ready_for_local_init;
   // Default and none: there is no local state.
   Choice<LocalInitFunction> local_init;
-  // SessionManager::PrepareOptions.
-  bool initialize = true;
+  // Default: from the seed, or a warm start. None: only a checkpoint or session.init_fn. Given: its values, then those
+  // of session.init_fn; session.program has a name.
+  Choice<InitOp> init_op;
+  // The inputs of init_op.
+  std::vector<NamedTensor> init_feed_dict;
   // Default: the loss of the last Run, and its step. None: no summaries.
   Choice<SummaryFunction> summary;
   // 0: neither summaries, gradients' included, nor the rate of steps.

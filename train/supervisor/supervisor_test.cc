@@ -87,6 +87,9 @@ TEST_F(SupervisorTest, RefusesWrongOptionsByName) {
   options_.session.local_workers = -1;
   EXPECT_THAT(ErrorOfCreate(), HasSubstr("local_workers: -1"));
   options_.session.local_workers = 1;
+  options_.init_feed_dict = {NamedTensor()};
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("init_feed_dict: is for an init_op, and none is given"));
+  options_.init_feed_dict.clear();
   EXPECT_EQ(ErrorOfCreate(), "");
 }
 
