@@ -19,6 +19,7 @@
 #include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/monitored/monitored_training_session.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/init_session.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/supervisor/supervisor.h"
 
@@ -275,6 +276,27 @@ TEST_F(SupervisedRunTest, InitOpSetsItsInputsBeforeInitFn) {
   ASSERT_TRUE(Supervise(options).ok());
   EXPECT_EQ(ValuesOf("logits/kernel", 0), std::vector<float>(12, 7));
   EXPECT_EQ(ValuesOf("logits/bias", 0), (std::vector<float>{4, 5, 6}));
+}
+
+TEST_F(SupervisedRunTest, InitFnAssignsInASession) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.program = "test";
+  options.session.init_fn = InitWithSession([](Session& session) -> absl::Status {
+    EXPECT_TRUE(session.is_chief());
+    EXPECT_EQ(*session.GlobalStep(), 0);
+    EXPECT_TRUE(absl::IsFailedPrecondition(session.Run(TrainOp()).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(session.Assign({*NamedFloats("logits/bias", {4}, {1, 2, 3, 4})})));
+    EXPECT_TRUE(absl::IsInvalidArgument(session.Assign({*NamedFloats("nobody", {}, {1})})));
+    RETURN_IF_ERROR(session.Assign({*NamedFloats("logits/bias", {3}, {1, 1, 1})}));
+    return session.Assign({*NamedFloats("logits/bias", {3}, {4, 5, 6})});
+  });
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(ValuesOf("logits/bias", 0), (std::vector<float>{4, 5, 6}));
+  logdir_ = "failed";
+  options.session.logdir = logdir_;
+  options.session.init_fn = InitWithSession([](Session&) { return absl::DataLossError("no such weights"); });
+  EXPECT_TRUE(absl::IsDataLoss(Supervise(options)));
 }
 
 TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {

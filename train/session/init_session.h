@@ -1,0 +1,20 @@
+#ifndef LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
+#define LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "lockstep/train/saver/assign_from.h"
+#include "lockstep/train/session/session.h"
+
+namespace lockstep::train {
+
+// Returns an init_fn that calls `init_fn` with a session, as TensorFlow does: after the seed or a warm start, before
+// the first step. `Assign` sets variables of the model there; of a name given twice the last value counts. GlobalStep
+// is 0. Every other operation is FailedPrecondition, since the run has no values and no step yet. The session is valid
+// during the call. Errors of Assign: InvalidArgument for a name that is no variable, another shape or another type.
+InitFunction InitWithSession(std::function<absl::Status(Session&)> init_fn);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
