@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/train/slim/transformed_model.h"
@@ -26,9 +27,9 @@ absl::Status CheckArguments(const CreateTrainOpOptions& options) {
   if (options.variables_to_train && options.variables_to_train->empty()) {
     return Wrong("variables_to_train", "is empty; leave it out to train all");
   }
-  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+  for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const auto* const function = std::get_if<1>(&multiplier);
-    if (function != nullptr && !*function) return Wrong("gradient_multipliers", absl::StrCat(name, ": is null"));
+    if (function != nullptr && !*function) return Wrong("gradient_multipliers", absl::StrCat(key.name, ": is null"));
   }
   const bool has_slims = !options.gradient_multipliers.empty() || options.clip_gradient_norm > 0;
   if (options.transform_grads_fn && has_slims) {
@@ -47,11 +48,20 @@ absl::Status CheckArguments(const CreateTrainOpOptions& options) {
   return absl::OkStatus();
 }
 
+void LogIgnored(const CreateTrainOpOptions& options) {
+  LOG_IF(INFO, options.gate_gradients != GateGradients::kOp)
+      << "gate_gradients has no effect: gradients are computed in one order";
+  LOG_IF(INFO, options.aggregation_method.has_value())
+      << "aggregation_method has no effect: gradients are summed along one tree";
+  LOG_IF(INFO, options.colocate_gradients_with_ops)
+      << "colocate_gradients_with_ops has no effect: a worker computes all gradients of its slots";
+}
+
 // Those that are functions.
 GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
   GradientMultipliers functions;
-  for (const auto& [name, multiplier] : multipliers) {
-    if (!std::holds_alternative<float>(multiplier)) functions.emplace(name, multiplier);
+  for (const auto& [key, multiplier] : multipliers) {
+    if (!std::holds_alternative<float>(multiplier)) functions.emplace(key, multiplier);
   }
   return functions;
 }
@@ -59,11 +69,11 @@ GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
 // What the configuration can express is always a part of it, whatever else is asked for: its order is that of
 // GradientTransforms. Of two limits of the norm the smaller one is kept, which has the effect of both.
 void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
-  for (const auto& [name, multiplier] : options.gradient_multipliers) {
+  for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const float* const factor = std::get_if<float>(&multiplier);
     if (factor == nullptr) continue;
     config::v1::OptimizerConfig::Multiplier* const added = optimizer->add_multipliers();
-    added->set_variables(absl::StrCat("^", RE2::QuoteMeta(name), "$"));
+    added->set_variables(absl::StrCat("^", RE2::QuoteMeta(key.name), "$"));
     added->set_factor(*factor);
   }
   if (options.clip_gradient_norm <= 0) return;
@@ -75,8 +85,8 @@ void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::Optimiz
 // Workers whose functions differ at one of these steps are told apart.
 std::string DescriptionOf(const GradientMultipliers& functions, const CreateTrainOpOptions& options) {
   std::string text;
-  for (const auto& [name, multiplier] : functions) {
-    absl::StrAppend(&text, name, " *");
+  for (const auto& [key, multiplier] : functions) {
+    absl::StrAppend(&text, key.name, " *");
     for (const int64_t step : {0, 1, 10, 100, 1000, 10000, 100000, 1000000}) {
       absl::StrAppend(&text, " ", std::get<1>(multiplier)(step), "@", step);
     }
@@ -103,12 +113,12 @@ TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
 
 // Whether a multiplier is of no variable that is trained.
 absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::ModelSpec& model) {
-  for (const auto& [name, multiplier] : multipliers) {
+  for (const auto& [key, multiplier] : multipliers) {
     bool found = false;
     for (const v1::VariableSpec& variable : model.variables()) {
-      found = found || (variable.trainable() && variable.name() == name);
+      found = found || (variable.trainable() && variable.name() == key.name);
     }
-    if (!found) return Wrong("gradient_multipliers", absl::StrCat(name, ": no variable that is trained"));
+    if (!found) return Wrong("gradient_multipliers", absl::StrCat(key.name, ": no variable that is trained"));
   }
   return absl::OkStatus();
 }
@@ -118,6 +128,7 @@ absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const config::v1::OptimizerConfig& optimizer,
                                       CreateTrainOpOptions options) {
   RETURN_IF_ERROR(CheckArguments(options));
+  LogIgnored(options);
   *total_loss.mutable_optimizer() = optimizer;
   const config::v1::TrainingConfig& training = total_loss.training();
   if (training.steps() == 0 && training.additional_steps() == 0) total_loss.mutable_training()->set_unbounded(true);

@@ -15,9 +15,11 @@
 
 namespace lockstep::train::slim {
 
-// tf_slim.learning.create_train_op's arguments, and transform_grads_fn of tf_slim.training.create_train_op. What says
-// how TensorFlow arranges the computation (gate_gradients, aggregation_method, colocate_gradients_with_ops) has no
-// counterpart.
+// The names of TensorFlow's constants: tf.train.Optimizer.GATE_OP, tf.AggregationMethod.ADD_N.
+enum class GateGradients { kNone, kOp, kGraph };
+enum class AggregationMethod { kAddN, kExperimentalTree, kExperimentalAccumulateN };
+
+// tf_slim.learning.create_train_op's arguments, and transform_grads_fn of tf_slim.training.create_train_op.
 struct CreateTrainOpOptions {
   // "global_step" alone is possible: it names each batch and random number, so that no update can do without.
   Choice<std::string> global_step;
@@ -38,6 +40,11 @@ struct CreateTrainOpOptions {
   int64_t summarize_every_n_steps = 100;
   // Each must name a variable that is trained.
   GradientMultipliers gradient_multipliers;
+  // Arrange the computation of a TensorFlow graph. They have no effect here, and each that is set is logged: gradients
+  // are computed in one order and summed along one tree, so that their bits do not depend on the arrangement.
+  GateGradients gate_gradients = GateGradients::kOp;
+  absl::optional<AggregationMethod> aggregation_method;
+  bool colocate_gradients_with_ops = false;
   // In place of multipliers and clipping: whatever is to be done to all gradients of a slot.
   TransformGradsFn transform_grads_fn;
   // True alone is possible: no value that is not finite is ever applied.

@@ -21,7 +21,7 @@ absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
                                const GradientMultipliers& gradient_multipliers, int64_t global_step) {
   if (gradient_multipliers.empty()) return absl::InvalidArgumentError("gradient_multipliers: is empty");
   for (GradientAndVariable& pair : grads_and_vars) {
-    const auto multiplier = gradient_multipliers.find(pair.variable->name());
+    const auto multiplier = gradient_multipliers.find(*pair.variable);
     if (multiplier == gradient_multipliers.end()) continue;
     if (!pair.has_gradient()) {
       return absl::InvalidArgumentError(

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,8 +27,16 @@ struct GradientAndVariable {
 
 // A factor, or a function of the global step that it depends on alone.
 using GradientMultiplier = std::variant<float, std::function<float(int64_t global_step)>>;
-// By the variables' names.
-using GradientMultipliers = std::map<std::string, GradientMultiplier>;
+// A variable of the model, or its name.
+struct VariableKey {
+  VariableKey(const v1::VariableSpec& variable) : name(variable.name()) {}  // NOLINT: a variable is a key
+  VariableKey(std::string name) : name(std::move(name)) {}                  // NOLINT
+  VariableKey(const char* name) : name(name) {}                             // NOLINT
+  bool operator<(const VariableKey& other) const { return name < other.name; }
+
+  std::string name;
+};
+using GradientMultipliers = std::map<VariableKey, GradientMultiplier>;
 
 // Changes all gradients of a slot together. Must be a function of its arguments alone, to the bit.
 using TransformGradsFn =

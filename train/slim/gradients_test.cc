@@ -91,6 +91,12 @@ TEST_F(GradientsTest, MultipliesTheGradientOfAVariable) {
   EXPECT_THAT(gradient_, ElementsAre(FloatEq(3.7f), FloatEq(7.4f), FloatNear(11.1f, 1e-5f)));
 }
 
+TEST_F(GradientsTest, AVariableIsAKeyOfMultipliers) {
+  auto pairs = Pairs();
+  EXPECT_TRUE(MultiplyGradients(pairs, {{*pairs[0].variable, 2.0f}}, 0).ok());
+  EXPECT_THAT(gradient_, ElementsAre(2, 4, 6));
+}
+
 // GRAD-16
 TEST_F(GradientsTest, SaysNothingOfAVariableThatIsNotThere) {
   auto pairs = Pairs();

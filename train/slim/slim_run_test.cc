@@ -77,6 +77,19 @@ class LingerLog : public google::LogSink {
   std::atomic<bool> said_{false};
 };
 
+// What CreateTrainOp logs.
+class CreateLog : public google::LogSink {
+ public:
+  CreateLog() { google::AddLogSink(this); }
+  ~CreateLog() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char* file, int, const struct ::tm*, const char* message,
+            size_t length) override {
+    if (absl::string_view(file) == "create_train_op.cc") lines.emplace_back(message, length);
+  }
+
+  std::vector<std::string> lines;
+};
+
 class SlimRunTest : public ::testing::Test {
  protected:
   SlimRunTest() {
@@ -442,6 +455,21 @@ TEST_F(SlimRunTest, TheChiefsScalarsAreWrittenWithTheirPeriod) {
   }
   EXPECT_LE(absl::c_count_if(events, [](const std::string& e) { return absl::StartsWith(e, "loss "); }), 1)
       << "the loss is the Supervisor's";
+}
+
+TEST_F(SlimRunTest, ArrangementsOfAGraphAreLogged) {
+  CreateLog log;
+  CreateTrainOpOptions options;
+  const TrainOp plain = *MakeOp(kLogistic, options);
+  EXPECT_THAT(log.lines, IsEmpty());
+  options.gate_gradients = GateGradients::kGraph;
+  options.aggregation_method = AggregationMethod::kExperimentalTree;
+  options.colocate_gradients_with_ops = true;
+  const TrainOp arranged = *MakeOp(kLogistic, options);
+  EXPECT_THAT(log.lines,
+              ElementsAre(HasSubstr("gate_gradients has no effect"), HasSubstr("aggregation_method has no effect"),
+                          HasSubstr("colocate_gradients_with_ops has no effect")));
+  EXPECT_EQ(DigestAfter(arranged, 3, "arranged"), DigestAfter(plain, 3, "plain"));
 }
 
 // GRAD-17
