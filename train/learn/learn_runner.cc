@@ -89,6 +89,13 @@ absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunCo
   return chosen->run(*experiment);
 }
 
+absl::StatusOr<ExperimentResult> Run(const TunedExperimentFunction& make, const RunConfig& config,
+                                     const HyperParameters& hparams, const absl::optional<std::string>& schedule) {
+  ExperimentFunction with_hparams;
+  if (make) with_hparams = [&](const RunConfig& run_config) { return make(run_config, hparams); };
+  return Run(with_hparams, config, schedule);
+}
+
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
                                      const absl::optional<std::string>& schedule) {
   RunConfigOptions options;

@@ -26,14 +26,19 @@ using ExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experime
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
-// The same with a RunConfig of the environment and this model_dir.
-absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
-                                     const absl::optional<std::string>& schedule = absl::nullopt);
-
 // By name.
 using HyperParameters = std::map<std::string, std::string>;
-using TunedExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experiment>>(
-    const RunConfig& config, const HyperParameters& parameters)>;
+using TunedExperimentFunction =
+    std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config, const HyperParameters& hparams)>;
+
+// The same with hyperparameters, which `make` gets.
+absl::StatusOr<ExperimentResult> Run(const TunedExperimentFunction& make, const RunConfig& config,
+                                     const HyperParameters& hparams,
+                                     const absl::optional<std::string>& schedule = absl::nullopt);
+
+// The first with a RunConfig of the environment and this model_dir.
+absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
+                                     const absl::optional<std::string>& schedule = absl::nullopt);
 
 // Chooses hyperparameters, trial by trial.
 class Tuner {

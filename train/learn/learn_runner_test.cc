@@ -115,6 +115,18 @@ TEST_F(LearnRunnerTest, AnOutputDirIsTheModelDir) {
   EXPECT_EQ(estimator_->config().model_dir(), "/out");
 }
 
+TEST_F(LearnRunnerTest, TheExperimentGetsItsHparams) {
+  std::string rate;
+  const TunedExperimentFunction make = [&](const RunConfig& config, const HyperParameters& hparams) {
+    rate = hparams.at("rate");
+    return Make(config);
+  };
+  EXPECT_TRUE(learn_runner::Run(make, ConfigOf(""), {{"rate", "0.3"}}, "train").ok());
+  EXPECT_EQ(rate, "0.3");
+  EXPECT_THAT(estimator_->calls, ElementsAre("train"));
+  EXPECT_TRUE(absl::IsInvalidArgument(learn_runner::Run(TunedExperimentFunction(), ConfigOf(""), {}).status()));
+}
+
 TEST_F(LearnRunnerTest, ATunerRunsItsTrials) {
   class TwoRates : public Tuner {
    public:
