@@ -166,6 +166,18 @@ struct Hinge {
   }
 };
 
+struct LogLoss {
+  HWY_INLINE Part operator()(Part x, Part t, Part* loss) const {
+    const EightTag d;
+    const Part yes = hn::Add(x, Constant(epsilon));
+    const Part no = hn::Add(hn::Sub(Constant(1), x), Constant(epsilon));
+    const Part rest = hn::Sub(Constant(1), t);
+    *loss = hn::Neg(hn::Add(hn::Mul(t, Log(d, yes)), hn::Mul(rest, Log(d, no))));
+    return hn::Sub(hn::Div(rest, no), hn::Div(t, yes));
+  }
+  float epsilon;
+};
+
 // targets(at, count) returns the eight from `at` on.
 template <class Function, class Targets>
 HWY_INLINE float MeanLoss(Function function, const LossRow& row, Targets targets) {
@@ -200,6 +212,8 @@ HWY_INLINE float LossOfRow(const ElementwiseLossKernel& loss, const LossRow& row
       return MeanLoss(Huber{loss.delta}, row, targets);
     case ElementwiseLossType::kHinge:
       return MeanLoss(Hinge(), row, targets);
+    case ElementwiseLossType::kLogLoss:
+      return MeanLoss(LogLoss{loss.epsilon}, row, targets);
   }
   return 0;
 }

@@ -18,12 +18,14 @@ struct LossRow {
 float SoftmaxLossOfLabel(const LossRow& row, float smoothing, int32_t label);
 float SoftmaxLossOfTargets(const LossRow& row, float smoothing, const float* targets);
 
-enum class ElementwiseLossType { kSigmoidCrossEntropy, kSquaredError, kAbsoluteDifference, kHuber, kHinge };
+enum class ElementwiseLossType { kSigmoidCrossEntropy, kSquaredError, kAbsoluteDifference, kHuber, kHinge, kLogLoss };
 
-// worker/nn/losses/loss_op.h has the formulas; only kHuber reads `delta`.
+// worker/nn/losses/loss_op.h has the formulas; only kHuber reads `delta`, only kLogLoss
+// `epsilon`.
 struct ElementwiseLossKernel {
   ElementwiseLossType type = ElementwiseLossType::kSquaredError;
   float delta = 0;
+  float epsilon = 0;
 };
 
 // The mean of the losses of the row's outputs. A label is the target 1 of its class; if there is one output, the label

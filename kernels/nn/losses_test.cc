@@ -18,12 +18,13 @@ const ElementwiseLossKernel kElementwise[] = {{ElementwiseLossType::kSigmoidCros
                                               {ElementwiseLossType::kSquaredError, 0},
                                               {ElementwiseLossType::kAbsoluteDifference, 0},
                                               {ElementwiseLossType::kHuber, 0.7f},
-                                              {ElementwiseLossType::kHinge, 0}};
+                                              {ElementwiseLossType::kHinge, 0},
+                                              {ElementwiseLossType::kLogLoss, 0, 1e-7f}};
 
 // Returns the gradient, followed by the loss.
 template <typename Loss>
-std::vector<float> Compute(int64_t size, Loss loss) {
-  const std::vector<float> x = RandomFloats(size, size);
+std::vector<float> Compute(const std::vector<float>& x, Loss loss) {
+  const auto size = static_cast<int64_t>(x.size());
   ResultArray dx(size);
   const float value = loss(LossRow{size, x.data(), 0.25f, dx.data()});
   EXPECT_TRUE(dx.borders_intact()) << size;
@@ -31,6 +32,19 @@ std::vector<float> Compute(int64_t size, Loss loss) {
   std::vector<float> all(dx.values().begin(), dx.values().end());
   all.push_back(value);
   return all;
+}
+
+template <typename Loss>
+std::vector<float> Compute(int64_t size, Loss loss) {
+  return Compute(RandomFloats(size, size), loss);
+}
+
+// Returns outputs for a loss: probabilities for a log loss, which is a number for these alone.
+std::vector<float> OutputsFor(const ElementwiseLossKernel& loss, int64_t size) {
+  std::vector<float> x = RandomFloats(size, size);
+  if (loss.type != ElementwiseLossType::kLogLoss) return x;
+  for (float& p : x) p = std::abs(p) / (1 + std::abs(p));
+  return x;
 }
 
 TEST(LossesTest, EveryTargetHasTheSameBits) {
@@ -45,10 +59,11 @@ TEST(LossesTest, EveryTargetHasTheSameBits) {
       });
     }
     for (const ElementwiseLossKernel& loss : kElementwise) {
+      const std::vector<float> x = OutputsFor(loss, size);
       ExpectSameBitsOnEachTarget(
-          [&] { return Compute(size, [&](const LossRow& row) { return ElementwiseLossOfLabel(loss, row, label); }); });
+          [&] { return Compute(x, [&](const LossRow& row) { return ElementwiseLossOfLabel(loss, row, label); }); });
       ExpectSameBitsOnEachTarget([&] {
-        return Compute(size, [&](const LossRow& row) { return ElementwiseLossOfTargets(loss, row, targets.data()); });
+        return Compute(x, [&](const LossRow& row) { return ElementwiseLossOfTargets(loss, row, targets.data()); });
       });
     }
   }
@@ -76,10 +91,10 @@ TEST(LossesTest, ALabelIsTheTargetOfItsClass) {
     targets[size - 1] = 1;
     const auto label = static_cast<int32_t>(size - 1);
     for (const ElementwiseLossKernel& loss : kElementwise) {
+      const std::vector<float> x = OutputsFor(loss, size);
       ForEachTarget([&] {
-        ASSERT_EQ(
-            Compute(size, [&](const LossRow& row) { return ElementwiseLossOfLabel(loss, row, label); }),
-            Compute(size, [&](const LossRow& row) { return ElementwiseLossOfTargets(loss, row, targets.data()); }));
+        ASSERT_EQ(Compute(x, [&](const LossRow& row) { return ElementwiseLossOfLabel(loss, row, label); }),
+                  Compute(x, [&](const LossRow& row) { return ElementwiseLossOfTargets(loss, row, targets.data()); }));
       });
     }
   }

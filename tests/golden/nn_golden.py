@@ -257,6 +257,12 @@ def further_cases():
          normal(6, 4), rng.integers(0, 3, 6).astype(np.int32), {"d/kernel": normal(4, 5)},
          simple(lambda v, x: x @ v["d/kernel"]), classes=3,
          loss=lambda y, t, w: L.sparse_softmax_cross_entropy(t, y))
+    Case("log_loss_probabilities",
+         """layer { name: 'd' dense { units: 9 activation: SIGMOID no_bias: true } }
+         loss { log_loss { epsilon: 0.001 } }""",
+         normal(6, 4), rng.random((6, 9)).astype(np.float32), {"d/kernel": normal(4, 9)},
+         simple(lambda v, x: tf.sigmoid(x @ v["d/kernel"])), weights=weights,
+         loss=lambda y, t, w: L.log_loss(t, y, weights=w[:, None], epsilon=0.001))
 
 
 def main():

@@ -352,6 +352,23 @@ void Losses() {
   digest.Print("losses");
 }
 
+// Of probabilities, whose logarithms are numbers.
+void LogLosses() {
+  Digest digest;
+  for (const int64_t size : {1, 10, 33}) {
+    std::vector<float> x = Positive(Numbers(size, 17));
+    for (float& p : x) p = p / (1 + p);
+    const std::vector<float> targets = Positive(Numbers(size, 18));
+    std::vector<float> all(size + 1);
+    const LossRow row{size, x.data(), 0.25f, all.data()};
+    all[size] = ElementwiseLossOfTargets({ElementwiseLossType::kLogLoss, 0, 1e-7f}, row, targets.data());
+    digest.Add(all);
+    all[size] = ElementwiseLossOfLabel({ElementwiseLossType::kLogLoss, 0, 1e-7f}, row, 0);
+    digest.Add(all);
+  }
+  digest.Print("log_losses");
+}
+
 void BatchNorm() {
   const int64_t rows = 19, columns = 43;
   const std::vector<float> x = Numbers(rows * columns, 19);
@@ -543,6 +560,7 @@ int Run() {
   Rounding();
   Decoding();
   Losses();
+  LogLosses();
   BatchNorm();
   BatchNormActivations();
   Pools();

@@ -58,10 +58,12 @@ absl::StatusOr<PredictionOptions> PredictionOptionsOf(FileSystem* fs, const conf
                                                       const std::string& split, bool probabilities) {
   PredictionOptions options;
   const Loss::KindCase loss = LossOfOutputs(config.model());
-  options.has_classes =
-      loss == Loss::kSoftmaxCrossEntropy || loss == Loss::kSigmoidCrossEntropy || loss == Loss::kHinge;
+  options.has_classes = loss == Loss::kSoftmaxCrossEntropy || loss == Loss::kSigmoidCrossEntropy ||
+                        loss == Loss::kHinge || loss == Loss::kLogLoss;
+  if (loss == Loss::kLogLoss) options.class_threshold = 0.5f;
   ASSIGN_OR_RETURN(options.class_names, ClassNames(fs, config, split));
-  if (!probabilities) return options;
+  // The outputs of log_loss are probabilities.
+  if (!probabilities || loss == Loss::kLogLoss) return options;
   if (loss != Loss::kSoftmaxCrossEntropy && loss != Loss::kSigmoidCrossEntropy) {
     return absl::InvalidArgumentError(
         "probabilities are those of softmax_cross_entropy or sigmoid_cross_entropy, and the last layer has neither as "

@@ -48,6 +48,8 @@ TEST(PredictionSettingsTest, ProbabilitiesAreThoseOfTheLoss) {
   EXPECT_TRUE(absl::IsInvalidArgument(options("loss { mean_squared_error {} }").status()));
   EXPECT_FALSE(options("loss { mean_squared_error {} }", false)->has_classes);
   EXPECT_TRUE(options("loss { hinge {} }", false)->has_classes);
+  EXPECT_EQ(options("loss { log_loss {} }")->outputs, PredictionOptions::Outputs::kAsTheyAre);
+  EXPECT_EQ(options("loss { log_loss {} }", false)->class_threshold, 0.5f);
   EXPECT_EQ(options("loss { softmax_cross_entropy {} }", false)->outputs, PredictionOptions::Outputs::kAsTheyAre);
 }
 

@@ -52,6 +52,12 @@ std::vector<std::string> VariableNames(const v1::ModelSpec& model) {
   return names;
 }
 
+absl::StatusOr<std::vector<std::string>> GetModelVariables(const v1::ModelSpec& model,
+                                                           const absl::optional<std::string>& scope,
+                                                           const absl::optional<std::string>& suffix) {
+  return GetVariables(VariableNames(model), scope, suffix);
+}
+
 absl::StatusOr<std::vector<std::string>> FilterVariables(absl::Span<const std::string> variables,
                                                          const absl::optional<std::vector<std::string>>& include,
                                                          const absl::optional<std::vector<std::string>>& exclude,

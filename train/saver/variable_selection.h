@@ -19,6 +19,11 @@ namespace lockstep::train {
 // The names of a model's variables, in its order. None of them is local.
 std::vector<std::string> VariableNames(const v1::ModelSpec& model);
 
+// tf_slim's get_model_variables: the same, limited as GetVariables limits them.
+absl::StatusOr<std::vector<std::string>> GetModelVariables(const v1::ModelSpec& model,
+                                                           const absl::optional<std::string>& scope = absl::nullopt,
+                                                           const absl::optional<std::string>& suffix = absl::nullopt);
+
 // Those that match one of `include` (nullopt: all) and none of `exclude`. With `search` an expression may be found
 // anywhere in the name, else it has to match at its start.
 absl::StatusOr<std::vector<std::string>> FilterVariables(absl::Span<const std::string> variables,

@@ -51,6 +51,14 @@ TEST(FilterVariablesTest, RefusesWhatIsNoExpression) {
   EXPECT_FALSE(FilterVariables(kLayers, absl::nullopt, Names{"["}).ok());
 }
 
+TEST(GetVariablesTest, ModelVariablesAreThoseOfTheModel) {
+  v1::ModelSpec model;
+  for (const std::string& name : kLayers) model.add_variables()->set_name(name);
+  EXPECT_EQ(GetModelVariables(model).value(), kLayers);
+  EXPECT_THAT(GetModelVariables(model, "conv1").value(), ElementsAre("conv1/weights", "conv1/biases"));
+  EXPECT_THAT(GetModelVariables(model, "fc", "biases").value(), ElementsAre("fc/biases"));
+}
+
 TEST(GetVariablesTest, AScopeMatchesTheStartAndNotAPartOfThePath) {
   const Names variables = {"conv1/w", "conv10/w", "fc/conv1"};
   EXPECT_THAT(GetVariables(variables, "conv1").value(), ElementsAre("conv1/w", "conv10/w"));

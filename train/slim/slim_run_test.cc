@@ -31,6 +31,7 @@
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/evaluation.h"
 #include "lockstep/train/slim/learning.h"
+#include "lockstep/train/slim/losses.h"
 #include "lockstep/train/slim/training.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
@@ -152,6 +153,33 @@ TEST_F(SlimRunTest, LearnsAndSavesTheLastStep) {
   ASSERT_TRUE(loss.ok()) << loss.status();
   EXPECT_LT(*loss, 0.015);
   EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-300"));
+}
+
+// The first script of tf_slim.learning: predictions of a model, their log loss, a momentum optimizer.
+TEST_F(SlimRunTest, LogLossOfSigmoidsIsThatOfTheirLogits) {
+  constexpr char kMomentum[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.1 }";
+  config::v1::RunSpec model = MakeOp(R"(model { layer { name: "predictions" dense { units: 1 activation: SIGMOID } }
+                                                loss { mean_squared_error {} }
+                                                regularizer { variables: "kernel" l2: 100 } })")
+                                  ->spec;
+  model.mutable_model()->clear_loss();
+  EXPECT_TRUE(absl::IsInvalidArgument(losses::GetTotalLoss(model).status()));
+  losses::LogLoss(&model, {/*weights=*/1, /*epsilon=*/1e-7f, "predictions"});
+  EXPECT_EQ(losses::GetTotalLoss(model)->model().regularizer_size(), 1);
+  const auto total_loss = losses::GetTotalLoss(model, /*add_regularization_losses=*/false);
+  config::v1::OptimizerConfig momentum;
+  momentum.mutable_momentum()->set_momentum(0.9f);
+  momentum.mutable_learning_rate()->set_initial(0.1f);
+  const auto train_op = CreateTrainOp(*total_loss, momentum);
+  ASSERT_TRUE(train_op.ok()) << train_op.status();
+  const auto loss = Run(*train_op, 50);
+  const auto of_logits = Run(*MakeOp(R"(model { layer { name: "predictions" dense { units: 1 } }
+                                                loss { sigmoid_cross_entropy {} } })",
+                                     {}, kMomentum),
+                             50, "logits");
+  ASSERT_TRUE(loss.ok() && of_logits.ok()) << loss.status() << of_logits.status();
+  EXPECT_LT(*loss, 0.5);
+  EXPECT_NEAR(*loss, *of_logits, 1e-4);
 }
 
 // SLIM-12

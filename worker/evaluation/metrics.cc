@@ -60,10 +60,10 @@ class Rows {
     return input_.batch.weights.num_elements() == 0 ? 1.0 : input_.batch.weights.flat<float>()[i];
   }
 
-  // Returns the class with the greatest output; for a single output, 1 if it is positive.
-  int64_t predicted_class(int64_t i) const {
+  // Returns the class with the greatest output; for a single output, 1 if it is above the threshold.
+  int64_t predicted_class(int64_t i, float threshold) const {
     const absl::Span<const float> row = predictions(i);
-    if (outputs_ == 1) return row[0] > 0 ? 1 : 0;
+    if (outputs_ == 1) return row[0] > threshold ? 1 : 0;
     return std::max_element(row.begin(), row.end()) - row.begin();
   }
 
@@ -111,7 +111,7 @@ MetricValue Scalar(absl::string_view name, double value) {
 class Accuracy : public Metric {
  public:
   // If `one_hot`, the greatest element of float labels denotes a class.
-  explicit Accuracy(bool one_hot) : one_hot_(one_hot) {}
+  Accuracy(bool one_hot, float threshold) : one_hot_(one_hot), threshold_(threshold) {}
 
   absl::Status Update(const MetricInput& input) override {
     ASSIGN_OR_RETURN(const Rows rows, Rows::Create(input));
@@ -123,23 +123,25 @@ class Accuracy : public Metric {
 
  private:
   double Correct(const Rows& rows, int64_t i) const {
-    if (rows.has_classes()) return rows.predicted_class(i) == rows.label(i);
+    if (rows.has_classes()) return rows.predicted_class(i, threshold_) == rows.label(i);
     const absl::Span<const float> targets = rows.targets(i);
     if (one_hot_ && rows.outputs() > 1) {
-      return rows.predicted_class(i) == std::max_element(targets.begin(), targets.end()) - targets.begin();
+      return rows.predicted_class(i, threshold_) == std::max_element(targets.begin(), targets.end()) - targets.begin();
     }
     int64_t agreeing = 0;
-    for (int64_t o = 0; o < rows.outputs(); ++o) agreeing += (rows.predictions(i)[o] > 0) == (targets[o] > 0.5f);
+    for (int64_t o = 0; o < rows.outputs(); ++o)
+      agreeing += (rows.predictions(i)[o] > threshold_) == (targets[o] > 0.5f);
     return static_cast<double>(agreeing) / static_cast<double>(rows.outputs());
   }
 
   const bool one_hot_;
+  const float threshold_;
   WeightedMean mean_;
 };
 
 class TopK : public Metric {
  public:
-  explicit TopK(int64_t k) : k_(k) {}
+  TopK(int64_t k, float threshold) : k_(k), threshold_(threshold) {}
 
   absl::Status Update(const MetricInput& input) override {
     ASSIGN_OR_RETURN(const Rows rows, Rows::Create(input, v1::DT_INT32));
@@ -153,7 +155,7 @@ class TopK : public Metric {
   // Equal outputs rank by their index.
   bool IsAmongFirst(const Rows& rows, int64_t i) const {
     const int64_t label = rows.label(i);
-    if (rows.outputs() == 1) return k_ > 1 || rows.predicted_class(i) == label;
+    if (rows.outputs() == 1) return k_ > 1 || rows.predicted_class(i, threshold_) == label;
     const absl::Span<const float> row = rows.predictions(i);
     if (std::isnan(row[label])) return false;
     int64_t before = 0;
@@ -164,6 +166,7 @@ class TopK : public Metric {
   }
 
   const int64_t k_;
+  const float threshold_;
   WeightedMean mean_;
 };
 
@@ -257,7 +260,7 @@ class AreaUnderCurve : public Metric {
 
 class ConfusionMatrix : public Metric {
  public:
-  explicit ConfusionMatrix(int64_t classes) : classes_(classes) {}
+  ConfusionMatrix(int64_t classes, float threshold) : classes_(classes), threshold_(threshold) {}
 
   absl::Status Update(const MetricInput& input) override {
     ASSIGN_OR_RETURN(const Rows rows, Rows::Create(input, v1::DT_INT32));
@@ -270,7 +273,7 @@ class ConfusionMatrix : public Metric {
       return absl::InvalidArgumentError(
           absl::StrCat("a batch with ", rows.outputs(), " outputs after one with ", classes_));
     }
-    for (int64_t i = 0; i < rows.size(); ++i) ++counts_[rows.label(i) * classes_ + rows.predicted_class(i)];
+    for (int64_t i = 0; i < rows.size(); ++i) ++counts_[rows.label(i) * classes_ + rows.predicted_class(i, threshold_)];
     return absl::OkStatus();
   }
 
@@ -288,6 +291,7 @@ class ConfusionMatrix : public Metric {
 
  private:
   int64_t classes_;
+  const float threshold_;
   std::vector<int64_t> counts_;
 };
 
@@ -313,6 +317,13 @@ bool HasSoftmaxLoss(const config::v1::ModelConfig& model) {
                      [](const config::v1::Loss& loss) { return loss.has_softmax_cross_entropy(); });
 }
 
+// A probability predicts class 1 above 1/2, any other single output above 0.
+float ClassThreshold(const config::v1::ModelConfig& model) {
+  const bool of_probabilities = std::any_of(model.loss().begin(), model.loss().end(),
+                                            [](const config::v1::Loss& loss) { return loss.has_log_loss(); });
+  return of_probabilities ? 0.5f : 0.0f;
+}
+
 absl::Status Unsuitable(absl::string_view name, absl::string_view need, const ExampleSpec& examples) {
   return absl::InvalidArgumentError(absl::StrCat("metric \"", name, "\" needs ", need, ", the labels are ",
                                                  NameOf(examples.labels_dtype), " ", examples.labels_shape.ToString(),
@@ -334,7 +345,7 @@ absl::StatusOr<std::unique_ptr<Metric>> CreateRegistered(absl::string_view name,
 absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, const config::v1::ModelConfig& model,
                                                      const ExampleSpec& examples) {
   const bool has_classes = examples.labels_dtype == v1::DT_INT32;
-  if (name == "accuracy") return std::make_unique<Accuracy>(HasSoftmaxLoss(model));
+  if (name == "accuracy") return std::make_unique<Accuracy>(HasSoftmaxLoss(model), ClassThreshold(model));
   if (name == "mean_loss") return std::make_unique<MeanLoss>();
   if (name == "rmse") {
     if (has_classes) return Unsuitable(name, "float labels", examples);
@@ -350,12 +361,12 @@ absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, con
     if (!has_classes || examples.classes > kMaxMatrixClasses) {
       return Unsuitable(name, absl::StrCat("at most ", kMaxMatrixClasses, " classes"), examples);
     }
-    return std::make_unique<ConfusionMatrix>(examples.classes);
+    return std::make_unique<ConfusionMatrix>(examples.classes, ClassThreshold(model));
   }
   int64_t k;
   if (absl::StartsWith(name, "top_") && absl::SimpleAtoi(name.substr(4), &k) && k > 0) {
     if (!has_classes) return Unsuitable(name, "classes", examples);
-    return std::make_unique<TopK>(k);
+    return std::make_unique<TopK>(k, ClassThreshold(model));
   }
   if (const auto registered = RegisteredMetricName(name)) return CreateRegistered(*registered, model, examples);
   return absl::InvalidArgumentError(absl::StrCat("unknown metric \"", name, "\", must be one of ", MetricNames()));
@@ -364,7 +375,8 @@ absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, con
 std::vector<std::string> DefaultMetrics(const config::v1::ModelConfig& model, const ExampleSpec& examples) {
   bool classifies = examples.labels_dtype == v1::DT_INT32;
   for (const config::v1::Loss& loss : model.loss()) {
-    classifies |= loss.has_softmax_cross_entropy() || loss.has_sigmoid_cross_entropy() || loss.has_hinge();
+    classifies |=
+        loss.has_softmax_cross_entropy() || loss.has_sigmoid_cross_entropy() || loss.has_hinge() || loss.has_log_loss();
   }
   return {classifies ? "accuracy" : "rmse", "mean_loss"};
 }

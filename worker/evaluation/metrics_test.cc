@@ -88,6 +88,17 @@ TEST(MetricsTest, AccuracyOfASingleOutputIsItsSign) {
   EXPECT_EQ(Of(Create("accuracy", Targets(1)), WithTargets(1, {0.1f, -3, 0, 2}, {1, 0, 1, 0})).value, 0.5);
 }
 
+TEST(MetricsTest, AProbabilityPredictsClassOneAboveOneHalf) {
+  const std::string model = "loss { log_loss {} }";
+  const Predicted predicted = WithClasses({0.6f, 0.4f, 0.3f, 0.9f}, {1, 0, 1, 0});
+  for (const char* metric : {"accuracy", "top_1", "confusion_matrix"}) {
+    EXPECT_EQ(Of(Create(metric, Classes(2), model), predicted).value, 0.5) << metric;
+  }
+  EXPECT_EQ(Of(Create("accuracy", Targets(1), model), WithTargets(1, {0.6f, 0.4f, 0.3f, 0.9f}, {1, 0, 1, 0})).value,
+            0.5);
+  EXPECT_EQ(DefaultMetrics(Model(model), Targets(1))[0], "accuracy");
+}
+
 TEST(MetricsTest, AccuracyOfFloatLabelsDependsOnTheLoss) {
   const Predicted predicted = WithTargets(2, {3, 1, 1, 2}, {1, 0, 0, 1});
   EXPECT_EQ(Of(Create("accuracy", Targets(2), "loss { sigmoid_cross_entropy {} }"), predicted).value, 0.5);

@@ -20,8 +20,8 @@ void AppendFloat(float value, std::string* out) {
   out->append(digits, result.ptr);
 }
 
-int64_t PredictedClass(absl::Span<const float> outputs) {
-  if (outputs.size() == 1) return outputs[0] > 0 ? 1 : 0;
+int64_t PredictedClass(absl::Span<const float> outputs, float threshold) {
+  if (outputs.size() == 1) return outputs[0] > threshold ? 1 : 0;
   return std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
 }
 
@@ -128,7 +128,7 @@ class LineWriter {
   }
 
   void AppendAnswer(absl::Span<const float> outputs, std::string* lines) const {
-    const int64_t answer = PredictedClass(outputs);
+    const int64_t answer = PredictedClass(outputs, options_.class_threshold);
     if (has_class_) absl::StrAppend(lines, ",", answer);
     if (has_names()) absl::StrAppend(lines, ",", Field(options_.class_names[answer]));
     for (const float value : Columns(outputs, options_.outputs)) {

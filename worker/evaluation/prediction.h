@@ -19,6 +19,8 @@ struct PredictionOptions {
   Outputs outputs = Outputs::kAsTheyAre;
   // True if the model predicts a class. Used only if the data have no labels.
   bool has_classes = false;
+  // A single output above this predicts class 1.
+  float class_threshold = 0;
   // Indexed by class. If empty, classes have no names.
   std::vector<std::string> class_names;
   EvaluationOptions evaluation;
@@ -30,10 +32,11 @@ struct PredictionOptions {
 // `example` is the row's number in the files; a row without an example has nothing behind its number and identifier. ID
 // is the name and the text of the column that identifies rows, if there is one. `label` is present if the data have
 // labels that are classes. `class` is present if `label` is, or if the data have no labels and the model predicts a
-// class: it is the index of the greatest output or, for a single output, 1 if it is positive. `class_name` is present
-// if classes have names. Probabilities are called probability_0, ...; a single sigmoid output yields two, for the
-// classes 0 and 1. Numbers are the shortest that read back to the same float. The file appears when it is complete.
-// Errors: those of the dataset, the model and the file; InvalidArgument for fewer names than classes; Cancelled.
+// class: it is the index of the greatest output or, for a single output, 1 if it is above class_threshold. `class_name`
+// is present if classes have names. Probabilities are called probability_0, ...; a single sigmoid output yields two,
+// for the classes 0 and 1. Numbers are the shortest that read back to the same float. The file appears when it is
+// complete. Errors: those of the dataset, the model and the file; InvalidArgument for fewer names than classes;
+// Cancelled.
 absl::Status WritePredictions(Model* model, VariableValues values, const Dataset& dataset,
                               const PredictionOptions& options, FileSystem* fs, const std::string& path);
 

@@ -51,9 +51,10 @@ absl::StatusOr<std::unique_ptr<LossOp>> MakeElementwiseLoss(const config::v1::Lo
                                                             const Shape& output_shape, const ExampleSpec& examples) {
   const absl::Status shapes = CheckShapes(input, output_shape, examples);
   if (!shapes.ok()) return shapes;
-  const auto make = [&](ElementwiseLossType type, float delta) -> std::unique_ptr<LossOp> {
+  const auto make = [&](ElementwiseLossType type, float delta, float epsilon = 0) -> std::unique_ptr<LossOp> {
     return std::make_unique<ElementwiseLoss>(config.has_weight() ? config.weight() : 1.0f, output_shape.num_elements(),
-                                             examples.labels_dtype == v1::DT_INT32, ElementwiseLossKernel{type, delta});
+                                             examples.labels_dtype == v1::DT_INT32,
+                                             ElementwiseLossKernel{type, delta, epsilon});
   };
   switch (config.kind_case()) {
     case config::v1::Loss::kSigmoidCrossEntropy:
@@ -71,6 +72,13 @@ absl::StatusOr<std::unique_ptr<LossOp>> MakeElementwiseLoss(const config::v1::Lo
     }
     case config::v1::Loss::kHinge:
       return make(ElementwiseLossType::kHinge, 0);
+    case config::v1::Loss::kLogLoss: {
+      const float epsilon = config.log_loss().has_epsilon() ? config.log_loss().epsilon() : 1e-7f;
+      if (!(epsilon >= 0) || !std::isfinite(epsilon)) {
+        return Error(input, absl::StrCat("epsilon is ", epsilon, ", but must be 0 or more and finite"));
+      }
+      return make(ElementwiseLossType::kLogLoss, 0, epsilon);
+    }
     default:
       return Error(input, absl::StrCat("it has unknown kind ", static_cast<int>(config.kind_case())));
   }

@@ -126,6 +126,31 @@ std::vector<float> Slopes(const std::string& config, const std::vector<float>& x
   return gradient;
 }
 
+TEST(ElementwiseLossTest, LogLossIsOfProbabilities) {
+  const std::vector<float> p = {0.1f, 0.5f, 0.9f, 0, 1};
+  const std::vector<float> t = {1, 0.25f, 1, 1, 0};
+  for (const double epsilon : {1e-7, 0.01}) {
+    const std::string config = absl::StrCat("log_loss { epsilon: ", epsilon, " }");
+    const auto loss = Make(config, Shape{5}, Targets({5}));
+    ASSERT_EQ(loss.status(), absl::OkStatus());
+    Batch batch;
+    batch.size = 1;
+    batch.labels = Tensor::FromValues<float>(Shape{1, 5}, t);
+    ComputeContext compute(1);
+    double expected = 0;
+    for (int i = 0; i < 5; ++i) {
+      expected -= t[i] * std::log(p[i] + epsilon) + (1 - t[i]) * std::log(1 - p[i] + epsilon);
+    }
+    EXPECT_NEAR((*loss)->Compute(&compute, batch, p.data(), nullptr), expected / 5, 1e-5) << epsilon;
+    const std::vector<float> slopes = Slopes(config, p, t);
+    for (int i = 0; i < 5; ++i) {
+      const double slope = (1 - t[i]) / (1 - p[i] + epsilon) - t[i] / (p[i] + epsilon);
+      EXPECT_NEAR(slopes[i] / slope, 1, 1e-5) << epsilon << " " << i;
+    }
+  }
+  EXPECT_THAT(Make("log_loss { epsilon: -1 }", Shape{3}, Classes(3)).status().message(), HasSubstr("epsilon is -1"));
+}
+
 TEST(ElementwiseLossTest, KinksHaveASlope) {
   EXPECT_THAT(Slopes("absolute_difference {}", {1, 2, 0}, {1, 1, 1}), ElementsAre(0, 1, -1));
   EXPECT_THAT(Slopes("huber {}", {2, 0, 3, -1}, {1, 1, 1, 1}), ElementsAre(1, -1, 1, -1));

@@ -23,6 +23,7 @@ namespace lockstep {
 //   absolute difference    |x - t|
 //   huber                  e^2 / 2 where e = |x - t| <= delta, else delta e - delta^2 / 2
 //   hinge                  max(0, 1 - (2 t - 1) x), labels 0 and 1
+//   log loss               -t log(x + epsilon) - (1 - t) log(1 - x + epsilon), outputs in [0, 1]
 //
 // Class labels stand for one-hot targets t; with one output and two classes the class itself is t.
 // Not thread-safe.
