@@ -22,9 +22,6 @@ absl::string_view BaseOf(absl::string_view prefix) {
   return StepOfCheckpoint(prefix).has_value() ? name.substr(0, name.rfind('-')) : name;
 }
 
-// The base name of a run's own checkpoints.
-constexpr char kRunBase[] = "model.ckpt";
-
 // Prefixes of the checkpoints in the directory, by step.
 using ByStep = std::multimap<int64_t, std::string>;
 absl::StatusOr<ByStep> FindInDirectory(FileSystem* fs, const std::string& directory,
@@ -42,12 +39,13 @@ absl::StatusOr<ByStep> FindInDirectory(FileSystem* fs, const std::string& direct
 }
 
 // Returns each candidate once, in the order that the header documents.
-absl::StatusOr<std::vector<std::string>> Candidates(FileSystem* fs, const std::string& directory) {
+absl::StatusOr<std::vector<std::string>> Candidates(FileSystem* fs, const std::string& directory,
+                                                    absl::string_view run_base) {
   ASSIGN_OR_RETURN(const absl::optional<v1::CheckpointState> state, ReadCheckpointState(fs, directory));
   const std::string choice = state.has_value() ? state->model_checkpoint_path() : "";
-  const absl::string_view base = state.has_value() ? BaseOf(choice) : kRunBase;
-  ASSIGN_OR_RETURN(ByStep found, FindInDirectory(fs, directory, {base, kRunBase}));
-  if (base != kRunBase) {
+  const absl::string_view base = state.has_value() ? BaseOf(choice) : run_base;
+  ASSIGN_OR_RETURN(ByStep found, FindInDirectory(fs, directory, {base, run_base}));
+  if (base != run_base) {
     ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs, choice));
     for (auto it = found.begin(); it != found.end() && !of_saver;) {
       it = BaseOf(it->second) == base ? std::next(it) : found.erase(it);
@@ -152,8 +150,9 @@ absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
 
 absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     FileSystem* fs, const std::string& directory, ReadFunction read,
-    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report, CheckpointsOf whose) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> candidates, Candidates(fs, directory));
+    absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report, CheckpointsOf whose,
+    absl::string_view run_base) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> candidates, Candidates(fs, directory, run_base));
   ASSIGN_OR_RETURN(const Search search, FindValid(fs, candidates, whose, read));
   const size_t valid = search.valid;
   const std::vector<absl::Status>& damages = search.damages;

@@ -6,11 +6,15 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
+
+// The base name of a run's checkpoints by default.
+constexpr char kRunBase[] = "model.ckpt";
 
 // Returns the prefix of the checkpoint to restore from: the first of these that can be read with all checksums valid.
 //   1. the state file's model_checkpoint_path, which users edit to choose one;
@@ -19,7 +23,7 @@ namespace lockstep {
 //   3. the others that the state file lists, newest first;
 //   4. the others in the directory, highest step first.
 // Checkpoints in the directory are named "<base>-<step>.index". The base is that of the state file's choice,
-// "model.ckpt" without a state file, and either if a user's Saver wrote that choice.
+// the run's own (`run_base`) without a state file, and either if a user's Saver wrote that choice.
 // A checkpoint written by a user's Saver does not belong to the run: it is reported (FailedPrecondition) and skipped,
 // because it may lack the run's variables or hold others. CheckpointsOf::kAnyone treats it like any other.
 // A checkpoint is damaged if its files contradict themselves, are missing, or have bytes that the device cannot read,
@@ -41,7 +45,7 @@ absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
 absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     FileSystem* fs, const std::string& directory, absl::FunctionRef<absl::Status(const BundleReader& reader)> read,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
-    CheckpointsOf whose = CheckpointsOf::kRun);
+    CheckpointsOf whose = CheckpointsOf::kRun, absl::string_view run_base = kRunBase);
 
 }  // namespace lockstep
 

@@ -39,6 +39,8 @@ struct ChiefMachine {
 
 // The options of a chief. The parts of a chief read them here, so that no field is copied from one struct to the next.
 struct ChiefOptions : RunStorage {
+  // CheckpointManager::Options::base_name.
+  std::string checkpoint_basename = "model.ckpt";
   // If true, the logdir gets an event file.
   bool write_events = true;
   // Receives all summaries instead of the event file, in the order in which they arrive, on a separate thread. Its

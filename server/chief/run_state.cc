@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.fs = options.fs;
   restore.executor = options.machine.executor;
   restore.logdir = options.logdir;
+  restore.checkpoint_basename = options.checkpoint_basename;
   restore.config = options.config;
   restore.share_memory = shared_memory != nullptr;
   restore.initialize = options.initialize;

@@ -36,6 +36,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.predecessor_limit = options.predecessor_limit;
   static_cast<RunStorage&>(host.chief) = options;
   host.chief.machine = machine;
+  host.chief.checkpoint_basename = options.checkpoint_basename;
   host.chief.write_events = options.write_events && !options.summary_writer;
   host.chief.summary_writer = options.summary_writer;
   host.chief.writes_loss = options.writes_loss;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
@@ -30,6 +31,10 @@ absl::Status CheckChief(const SessionOptions& options) {
   }
   if (!options.advertise.empty() && options.address_file.empty()) {
     return Wrong("advertise", "is written to `address_file`, which is empty");
+  }
+  if (options.checkpoint_basename.empty() || absl::StrContains(options.checkpoint_basename, '/')) {
+    return Wrong("checkpoint_basename",
+                 absl::StrCat("is \"", options.checkpoint_basename, "\", must be a name without a directory"));
   }
   RETURN_IF_ERROR(CheckNotNegative("local_workers", options.local_workers));
   if (options.local_workers == 0 && options.listen.empty()) {

@@ -38,6 +38,8 @@ struct SessionOptions : RunStorage {
   // HOST:PORT; empty: that of `listen`, or this machine's name.
   std::string address_file;
   std::string advertise;
+  // The chief: its checkpoints are <logdir>/<checkpoint_basename>-<step>. A name without a directory.
+  std::string checkpoint_basename = "model.ckpt";
   // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
   bool write_events = true;
   // The chief: takes all summaries in place of the event file, which is not written: the program's by the thread that

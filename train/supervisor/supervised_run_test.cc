@@ -262,6 +262,31 @@ TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
   EXPECT_NE(bias, 1) << "restored";
 }
 
+TEST_F(SupervisedRunTest, CheckpointsHaveTheBasename) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.session.checkpoint_basename = "mlp.ckpt";
+  ASSERT_TRUE(Supervise(options).ok());
+  for (const int step : {0, 12}) EXPECT_TRUE(fs_.Exists(absl::StrCat("run/mlp.ckpt-", step, ".index")).value()) << step;
+  EXPECT_FALSE(fs_.Exists("run/model.ckpt-12.index").value());
+  EXPECT_EQ(LatestCheckpoint("run", "checkpoint", &fs_).value(), "run/mlp.ckpt-12");
+  // Without the state file, too, they are the run's.
+  ASSERT_TRUE(fs_.Remove("run/checkpoint").ok());
+  int64_t restored = -1;
+  options.local_init = [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(restored, session.GlobalStep());
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(restored, 12);
+  for (const char* wrong : {"", "a/b"}) {
+    options.session.checkpoint_basename = wrong;
+    const absl::Status status = Supervisor::Create(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_TRUE(absl::StartsWith(status.message(), "checkpoint_basename: is \"")) << status;
+  }
+}
+
 // SUP-18
 TEST_F(SupervisedRunTest, InitOpSetsItsInputsBeforeInitFn) {
   SupervisorOptions options;

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// Writes snapshots as checkpoints <directory>/model.ckpt-<step>, one at a time, and keeps the newest few. Owns two
+// Writes snapshots as checkpoints <directory>/<base_name>-<step>, one at a time, and keeps the newest few. Owns two
 // writer threads: one spreads a save over time (SavePace) and uses only processor time that training leaves idle; the
 // other writes immediately, when a caller waits. A snapshot that arrives during a save waits and ends its pauses; a
 // newer snapshot replaces a waiting one, and a snapshot older than any before is dropped. A failed save is reported and

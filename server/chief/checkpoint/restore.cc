@@ -14,7 +14,6 @@
 #include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
-#include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/ps/memory_limit.h"
@@ -84,8 +83,9 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
     LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
                  << "skipped: " << why.message();
   };
-  ASSIGN_OR_RETURN(const absl::optional<std::string> newest,
-                   ReadNewestCheckpoint(options.fs, options.logdir, read, report));
+  ASSIGN_OR_RETURN(
+      const absl::optional<std::string> newest,
+      ReadNewestCheckpoint(options.fs, options.logdir, read, report, CheckpointsOf::kRun, options.checkpoint_basename));
   if (!newest) return absl::OkStatus();
   ASSIGN_OR_RETURN(restored->session_state, std::move(session_state));
   LOG(INFO) << "restored step " << store->step() << " from " << *newest;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/ps/variable_store.h"
@@ -22,6 +23,8 @@ struct RestoreOptions {
   FileSystem* fs = nullptr;
   // If empty, there are no checkpoints, and none will be written.
   std::string logdir;
+  // CheckpointManager::Options::base_name.
+  std::string checkpoint_basename = kRunBase;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   Executor* executor = Executor::Threads();
