@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
@@ -253,8 +254,14 @@ absl::Status Supervisor::StartCheckpoints(const std::shared_ptr<SupervisedSessio
   return coordinator_.StartLoop("checkpoints", std::move(loop));
 }
 
-absl::Status Supervisor::Stop(bool ignore_live_threads) {
+absl::Status Supervisor::Stop(bool ignore_live_threads, std::vector<std::function<void()>> joins) {
   coordinator_.RequestStop().IgnoreError();  // No reason, no error.
+  for (size_t i = 0; i < joins.size(); ++i) {
+    coordinator_.StartThread(absl::StrCat("joined-", i), [join = std::move(joins[i])] {
+      join();
+      return absl::OkStatus();
+    });
+  }
   Coordinator::JoinOptions join;
   join.grace = options_.stop_grace;
   join.ignore_live_threads = ignore_live_threads;

@@ -112,8 +112,9 @@ class Supervisor {
   // period. Without a logdir there are none. FailedPrecondition on a worker, without a session, and when they run.
   absl::Status StartStandardServices();
   // Asks all threads to stop, and waits for them. Returns the first error; DeadlineExceeded names threads that still
-  // run after `stop_grace`, unless `ignore_live_threads`.
-  absl::Status Stop(bool ignore_live_threads = false);
+  // run after `stop_grace`, unless `ignore_live_threads`. `joins` wait for threads that are not the coordinator's, such
+  // as [&] { reader.join(); }. Each is called in a thread of the coordinator; it must be valid until it has returned.
+  absl::Status Stop(bool ignore_live_threads = false, std::vector<std::function<void()>> joins = {});
   // Closes the session and forgets it. After an error of the coordinator, which it returns, stops the session instead.
   // FailedPrecondition without a session.
   absl::Status CloseSession();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -590,6 +591,37 @@ TEST_F(SupervisorTest, ReportsAnErrorForThreadsThatAreNotItsOwn) {
   EXPECT_FALSE(supervisor->ShouldStop());
   EXPECT_TRUE(absl::IsInternal(supervisor->StopOnError([] { return absl::InternalError("x"); })));
   EXPECT_TRUE(absl::IsInternal(supervisor->Stop()));
+}
+
+TEST_F(SupervisorTest, StopJoinsThreadsThatItIsGiven) {
+  const auto supervisor = Create();
+  std::atomic<int> ended{0};
+  std::thread first([&] {
+    supervisor->WaitForStop();
+    ++ended;
+  });
+  std::thread second([&] { ++ended; });
+  EXPECT_TRUE(supervisor->Stop(/*ignore_live_threads=*/false, {[&] { first.join(); }, [&] { second.join(); }}).ok());
+  EXPECT_EQ(ended, 2);
+  EXPECT_FALSE(first.joinable() || second.joinable());
+}
+
+TEST_F(SupervisorTest, NamesTheGivenThreadThatDoesNotEnd) {
+  options_.stop_grace = absl::ZeroDuration();
+  Mutex mutex;
+  CondVar released;
+  bool release = false;
+  const auto supervisor = Create();
+  const auto deaf = [&] {
+    MutexLock lock(&mutex);
+    while (!release) released.Wait(&mutex);
+  };
+  const absl::Status status = supervisor->Stop(/*ignore_live_threads=*/false, {deaf});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_THAT(status.message(), HasSubstr("joined-0"));
+  MutexLock lock(&mutex);
+  release = true;
+  released.SignalAll();
 }
 
 TEST_F(SupervisorTest, NamesThreadsThatDoNotEnd) {
