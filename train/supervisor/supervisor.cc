@@ -151,6 +151,11 @@ void Supervisor::SetSession(std::shared_ptr<SupervisedSession> session) {
 }
 
 absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOptions& prepare) {
+  if (!prepare.close_summary_writer && is_chief() && writes_summaries() && !options_.session.summary_writer) {
+    return absl::InvalidArgumentError(
+        "close_summary_writer: cannot be false: the event file is the chief's, and ends with its session; the next "
+        "session has another, and TensorBoard shows both as one");
+  }
   coordinator_.ClearStop();
   SetSession(nullptr);
   SessionOptions options = options_.session;

@@ -89,6 +89,8 @@ class Supervisor {
     bool recover = false;
     // ManagedSession: threads that still run after `stop_grace` are logged, and no error.
     bool ignore_live_threads = false;
+    // False is InvalidArgument where events are written: their file is the chief's, and ends with its session.
+    bool close_summary_writer = true;
   };
 
   // InvalidArgument names the option that is wrong.

@@ -308,6 +308,18 @@ TEST_F(SupervisorTest, HasAWriterWhereEventsAreWritten) {
   EXPECT_TRUE(without->Stop().ok());
 }
 
+TEST_F(SupervisorTest, RefusesToKeepTheEventFileOpen) {
+  Supervisor::PrepareOptions prepare;
+  prepare.close_summary_writer = false;
+  const absl::Status status = Create()->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("close_summary_writer: cannot be false"));
+  EXPECT_EQ(opener_.attempts(), 0);
+  // What the program owns stays open.
+  options_.summary_writer = [](const v1::Summary&, int64_t) { return absl::OkStatus(); };
+  EXPECT_TRUE(Create()->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare).ok());
+}
+
 TEST_F(SupervisorTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
   options_.session.op.spec.mutable_summary()->set_gradients_every_steps(10);
   options_.save_scalars_steps = 20;
