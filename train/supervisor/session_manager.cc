@@ -42,6 +42,13 @@ absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options o
   if (options.ready_for_local_init && !options.local_init) {
     return absl::InvalidArgumentError("ready_for_local_init: is given without a local_init, which it is asked for");
   }
+  if (options.local_init_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "local_init_timeout: ", absl::FormatDuration(options.local_init_timeout), ", must be more than 0"));
+  }
+  if (options.local_init_timeout < absl::InfiniteDuration() && !options.local_init) {
+    return absl::InvalidArgumentError("local_init_timeout: is given without a local_init, which it limits");
+  }
   if (options.recovery_wait <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("recovery_wait: ", absl::FormatDuration(options.recovery_wait), ", must be more than 0"));
@@ -50,17 +57,27 @@ absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options o
   return absl::WrapUnique(new SessionManager(std::move(options)));
 }
 
-absl::StatusOr<absl::optional<std::string>> SessionManager::MakeReady(Session& session) const {
-  auto missing = CallFunctions(session);
+absl::StatusOr<absl::optional<std::string>> SessionManager::MakeReady(Session& session, Clock* clock) const {
+  auto missing = CallFunctions(session, clock);
   // A session whose run is over says so.
   if (missing.ok() || session.ShouldStop()) return missing;
   return RejectOutOfRange(missing.status());
 }
 
-absl::StatusOr<absl::optional<std::string>> SessionManager::CallFunctions(Session& session) const {
+absl::Status SessionManager::CallLocalInit(Session& session, Clock* clock) const {
+  if (!options_.local_init) return absl::OkStatus();
+  const absl::Time start = clock->Now();
+  RETURN_IF_ERROR(CatchExceptions([&] { return options_.local_init(session); }));
+  const absl::Duration took = clock->Now() - start;
+  if (took <= options_.local_init_timeout) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat("local_init took ", absl::FormatDuration(took), ", at most ",
+                                                  absl::FormatDuration(options_.local_init_timeout), " are allowed"));
+}
+
+absl::StatusOr<absl::optional<std::string>> SessionManager::CallFunctions(Session& session, Clock* clock) const {
   ASSIGN_OR_RETURN(auto missing, Ask(options_.ready_for_local_init, "ready for local_init", session));
   if (missing) return missing;
-  if (options_.local_init) RETURN_IF_ERROR(CatchExceptions([&] { return options_.local_init(session); }));
+  RETURN_IF_ERROR(CallLocalInit(session, clock));
   return Ask(options_.ready, "ready", session);
 }
 
@@ -94,7 +111,7 @@ absl::StatusOr<HeldSession> SessionManager::PrepareSession(const SessionOptions&
     }
   }
   ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
-  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session));
+  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session, options.clock));
   if (missing) return absl::FailedPreconditionError(absl::StrCat("the session is ", *missing));
   return held;
 }
@@ -106,7 +123,7 @@ absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(const S
   ASSIGN_OR_RETURN(const bool has_checkpoint, AwaitCheckpoint(options, prepare));
   if (!has_checkpoint) return recovered;
   ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
-  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session));
+  ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session, options.clock));
   recovered.session = std::move(held);
   recovered.initialized = !missing;
   LOG_IF(INFO, missing.has_value()) << "restored, but " << *missing;
@@ -119,7 +136,7 @@ absl::StatusOr<absl::optional<std::string>> SessionManager::Attempt(const Sessio
   if (absl::IsUnavailable(opened.status())) return absl::make_optional(std::string(opened.status().message()));
   RETURN_IF_ERROR(opened.status());
   *held = *std::move(opened);
-  return MakeReady(*held->session);
+  return MakeReady(*held->session, options.clock);
 }
 
 absl::StatusOr<HeldSession> SessionManager::WaitForSession(const SessionOptions& options, absl::Duration max_wait) {

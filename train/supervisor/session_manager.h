@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/session/session_options.h"
@@ -38,6 +39,8 @@ class SessionManager {
     ReadyFunction ready_for_local_init;
     // Null: there is no local state.
     LocalInitFunction local_init;
+    // A local_init that took longer is DeadlineExceeded when it returns; nothing interrupts it.
+    absl::Duration local_init_timeout = absl::InfiniteDuration();
     // Between two looks at what is waited for.
     absl::Duration recovery_wait = absl::Seconds(30);
     SessionOpener open = OpenHeldSession;
@@ -83,8 +86,9 @@ class SessionManager {
 
  private:
   // nullopt: ready. Else what is not. OutOfRange only if the run is over.
-  absl::StatusOr<absl::optional<std::string>> MakeReady(Session& session) const;
-  absl::StatusOr<absl::optional<std::string>> CallFunctions(Session& session) const;
+  absl::StatusOr<absl::optional<std::string>> MakeReady(Session& session, Clock* clock) const;
+  absl::StatusOr<absl::optional<std::string>> CallFunctions(Session& session, Clock* clock) const;
+  absl::Status CallLocalInit(Session& session, Clock* clock) const;
   absl::StatusOr<absl::optional<std::string>> Attempt(const SessionOptions& options, HeldSession* held) const;
   // Whether the logdir has a checkpoint.
   absl::StatusOr<bool> AwaitCheckpoint(const SessionOptions& options, const PrepareOptions& prepare) const;

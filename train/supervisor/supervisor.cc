@@ -85,6 +85,7 @@ SessionManager::Options ManagerOptions(const SupervisorOptions& options) {
   manager.ready = options.ready.Or(ReadyFunction(UninitializedVariables)).value_or(ReadyFunction());
   manager.ready_for_local_init = options.ready_for_local_init.Or(absl::nullopt).value_or(ReadyFunction());
   manager.local_init = options.local_init.Or(absl::nullopt).value_or(LocalInitFunction());
+  manager.local_init_timeout = options.local_init_timeout;
   manager.recovery_wait = options.recovery_wait;
   manager.open = options.open;
   return manager;

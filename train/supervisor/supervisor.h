@@ -43,6 +43,8 @@ struct SupervisorOptions {
   Choice<ReadyFunction> ready_for_local_init;
   // Default and none: there is no local state.
   Choice<LocalInitFunction> local_init;
+  // SessionManager::Options. Only with a local_init.
+  absl::Duration local_init_timeout = absl::InfiniteDuration();
   // Default: from the seed, or a warm start. None: only a checkpoint or session.init_fn. Given: its values, then those
   // of session.init_fn; session.program has a name.
   Choice<InitOp> init_op;
@@ -63,8 +65,8 @@ struct SupervisorOptions {
   absl::Duration recovery_wait = absl::Seconds(30);
   // How long threads may continue after a stop was requested.
   absl::Duration stop_grace = absl::Seconds(120);
-  // Opens the sessions in place of one made of ready, ready_for_local_init, local_init and recovery_wait, which count
-  // for nothing then. Null: none. Outlives this.
+  // Opens the sessions in place of one made of ready, ready_for_local_init, local_init, local_init_timeout and
+  // recovery_wait, which count for nothing then. Null: none. Outlives this.
   SessionManager* session_manager = nullptr;
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;

@@ -170,6 +170,22 @@ TEST_F(SupervisorTest, CloseSessionStopsTheSessionAfterAnError) {
   EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the run is not ended";
 }
 
+TEST_F(SupervisorTest, LimitsTheTimeOfLocalInit) {
+  options_.local_init_timeout = absl::Seconds(2);
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("local_init_timeout: is given without a local_init"));
+  absl::Duration takes = absl::Seconds(2);
+  options_.local_init = [&](Session&) {
+    clock_.Advance(takes);
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
+  takes = absl::Seconds(3);
+  EXPECT_EQ(Create()->PrepareOrWaitForSession().status(),
+            absl::DeadlineExceededError("local_init took 3s, at most 2s are allowed"));
+  options_.local_init_timeout = absl::ZeroDuration();
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("local_init_timeout: 0, must be more than 0"));
+}
+
 // SUP-41
 TEST_F(SupervisorTest, OutOfRangeOfLocalInitIsAnError) {
   options_.local_init = [](Session&) { return absl::OutOfRangeError("the table is at its end"); };
