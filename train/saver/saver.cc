@@ -79,6 +79,11 @@ absl::Status CheckVariables(const SaverOptions& options) {
   return absl::OkStatus();
 }
 
+bool TakesRunFile(const SaverOptions& options) {
+  const auto taken = std::find(std::begin(kRunFiles), std::end(kRunFiles), options.latest_filename);
+  return options.write_state && taken != std::end(kRunFiles);
+}
+
 // "a/model.ckpt-12" to "model.ckpt".
 absl::string_view BaseOf(absl::string_view prefix) {
   const absl::string_view name = Basename(prefix);
@@ -142,6 +147,16 @@ absl::StatusOr<std::map<std::string, Tensor>> Saver::Select(absl::Span<const Nam
   return selected;
 }
 
+absl::Status Saver::CheckBesideRun(absl::string_view run_basename) const {
+  if (options_.basename == run_basename) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("basename is \"", run_basename, "\", as that of the run's own checkpoints; give another"));
+  }
+  if (!TakesRunFile(options_)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("latest_filename is \"", options_.latest_filename, "\", a file of the run; give another"));
+}
+
 absl::Status Saver::CheckPlace(const std::string& directory, const std::string& prefix, bool has_step) const {
   if (!has_step && options_.shards == 0 && Basename(prefix) == options_.latest_filename) {
     return absl::InvalidArgumentError(
@@ -154,8 +169,7 @@ absl::Status Saver::CheckPlace(const std::string& directory, const std::string& 
   RETURN_IF_ERROR(listed);
   ASSIGN_OR_RETURN(const bool of_run, IsRunDirectory(options_.fs, directory));
   if (!of_run) return absl::OkStatus();
-  const auto is_taken = std::find(std::begin(kRunFiles), std::end(kRunFiles), options_.latest_filename);
-  if (options_.write_state && is_taken != std::end(kRunFiles)) {
+  if (TakesRunFile(options_)) {
     return absl::InvalidArgumentError(absl::StrCat(directory, " is a run's logdir, whose chief writes ",
                                                    options_.latest_filename,
                                                    "; give the Saver another latest_filename, or another directory"));

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -94,6 +95,10 @@ class Saver {
   // elements) or type; NotFound for a key that it lacks; DataLoss for a damaged one.
   absl::StatusOr<std::vector<NamedTensor>> Restore(const std::string& prefix,
                                                    const v1::ModelSpec* expected = nullptr) const;
+
+  // InvalidArgument if the names of its files are those of a run, whose checkpoints are called `run_basename`: Save
+  // would refuse to write into the logdir.
+  absl::Status CheckBesideRun(absl::string_view run_basename) const;
 
   // Tells the listeners. Returns the first error; all are told.
   absl::Status End(absl::optional<int64_t> global_step);

@@ -33,6 +33,10 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
     if (options.saver != nullptr) return Wrong("saver", "is given, but there is no logdir");
     if (options.trace_every_n_steps) return Wrong("trace_every_n_steps", "is given, but there is no logdir");
   }
+  if (options.saver != nullptr) {
+    const absl::Status named = options.saver->CheckBesideRun(options.session.checkpoint_basename);
+    if (!named.ok()) return Wrong("saver", named.message());
+  }
   if (!options.sync_optimizer.empty() && options.startup_delay_steps > 0) {
     return Wrong("startup_delay_steps",
                  absl::StrCat(options.startup_delay_steps, ", must be 0 when sync_optimizer is given"));

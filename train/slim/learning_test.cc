@@ -126,6 +126,17 @@ TEST_F(LearningTest, RefusesASaverWithoutALogdir) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("saver: is given, but there is no logdir"));
 }
 
+TEST_F(LearningTest, RefusesASaverWithNamesOfTheRun) {
+  SaverOptions saver_options;
+  const auto runs = *Saver::Create(saver_options);
+  options_.saver = runs.get();
+  EXPECT_THAT(ErrorOf(), HasSubstr("saver: basename is \"model.ckpt\""));
+  saver_options.basename = "mine";
+  const auto listed = *Saver::Create(saver_options);
+  options_.saver = listed.get();
+  EXPECT_THAT(ErrorOf(), HasSubstr("saver: latest_filename is \"checkpoint\""));
+}
+
 TEST_F(LearningTest, RefusesTracesWithoutALogdir) {
   options_.trace_every_n_steps = 10;
   EXPECT_THAT(ErrorOf(""), HasSubstr("trace_every_n_steps: is given, but there is no logdir"));
