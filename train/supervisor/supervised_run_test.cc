@@ -262,6 +262,35 @@ TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
   EXPECT_NE(bias, 1) << "restored";
 }
 
+TEST_F(SupervisedRunTest, WithoutASaverALogdirHasEventsAlone) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.saver = kNone;
+  options.save_summaries_period = absl::ZeroDuration();
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  for (int life = 0; life < 2; ++life) {
+    absl::optional<int64_t> first;
+    const auto supervisor = Supervisor::Create(options).value();
+    ASSERT_TRUE(supervisor
+                    ->ManagedSession([&](Session& session) -> absl::Status {
+                      RETURN_IF_ERROR(supervisor->SummaryComputed(summary, 7));
+                      while (true) {
+                        ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+                        if (!first) first = result.global_step;
+                      }
+                    })
+                    .ok());
+    EXPECT_EQ(first, 1) << "nothing is restored";
+  }
+  ASSERT_EQ(EventFiles().size(), 2u);
+  for (const std::string& file : EventFiles()) {
+    const std::vector<std::string> events = EventsOf(&fs_, file);
+    EXPECT_THAT(events, ElementsAre("START 0", "mine 7", "STOP 0"));
+  }
+  EXPECT_EQ(fs_.ListDirectory("run")->size(), 2u) << "no checkpoint, no record";
+}
+
 TEST_F(SupervisedRunTest, CheckpointsHaveTheBasename) {
   SupervisorOptions options;
   options.session = Chief();

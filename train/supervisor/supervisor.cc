@@ -6,6 +6,8 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/train/events/event_writer_cache.h"
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/session/open_session.h"
 
@@ -46,12 +48,22 @@ absl::Duration SavePeriodOf(const SupervisorOptions& options) {
   return train::SavePeriodOf(options.save_model_period, options.session.op);
 }
 
+absl::Status CheckSaver(const SupervisorOptions& options) {
+  if (!options.saver.is_given()) return absl::OkStatus();
+  const Saver* const saver = *options.saver.Or(absl::nullopt);
+  if (saver == nullptr) return absl::InvalidArgumentError("saver: is null; kNone says that there is none");
+  if (options.session.logdir.empty()) return absl::InvalidArgumentError("saver: is given, but there is no logdir");
+  const absl::Status named = saver->CheckBesideRun(options.session.checkpoint_basename);
+  return named.ok() ? named : absl::InvalidArgumentError(absl::StrCat("saver: ", named.message()));
+}
+
 absl::Status CheckOptions(const SupervisorOptions& options) {
   RETURN_IF_ERROR(CheckSessionOptions(options.session));
   RETURN_IF_ERROR(CheckNotNegative("save_summaries_period", options.save_summaries_period));
   RETURN_IF_ERROR(CheckNotNegative("save_model_period", SavePeriodOf(options)));
   RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options.save_scalars_steps));
   RETURN_IF_ERROR(CheckNotNegative("stop_grace", options.stop_grace));
+  if (options.session.is_chief) RETURN_IF_ERROR(CheckSaver(options));
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
@@ -63,6 +75,26 @@ void ClearForWorker(SupervisorOptions* options) {
   options->save_summaries_period = absl::ZeroDuration();
   options->save_scalars_steps = 0;
   options->save_model_period = absl::ZeroDuration();
+}
+
+// Without a saver the chief has no logdir. Returns the writer of the events there, which take its summaries; null if
+// there is a saver, or no events.
+absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* options) {
+  SessionOptions& session = options->session;
+  std::shared_ptr<EventWriter> events;
+  if (!options->saver.is_none() || !session.is_chief) return events;
+  const std::string logdir = std::exchange(session.logdir, "");
+  const bool writes = session.write_events && !session.summary_writer && options->summary_writer.is_default();
+  if (logdir.empty() || !writes) return events;
+  ASSIGN_OR_RETURN(events, EventWriterCache::OfProcess()->Get(session.fs, session.clock, logdir));
+  session.summary_writer = [events](const v1::Summary& summary, int64_t step) {
+    v1::Event event;
+    event.set_step(step);
+    *event.mutable_summary() = summary;
+    events->Write(std::move(event));
+    return absl::OkStatus();
+  };
+  return events;
 }
 
 // What the chief writes besides the services' summaries, and where.
@@ -117,12 +149,15 @@ absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Create(SupervisorOptions
   if (options.session_manager == nullptr) {
     ASSIGN_OR_RETURN(own_manager, SessionManager::Create(ManagerOptions(options)));
   }
+  ASSIGN_OR_RETURN(std::shared_ptr<EventWriter> events, OpenEventsAlone(&options));
   SetSummaries(&options);
-  return std::unique_ptr<Supervisor>(new Supervisor(std::move(options), std::move(own_manager)));
+  return std::unique_ptr<Supervisor>(new Supervisor(std::move(options), std::move(own_manager), std::move(events)));
 }
 
-Supervisor::Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager)
+Supervisor::Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager,
+                       std::shared_ptr<EventWriter> events)
     : options_(std::move(options)),
+      events_(std::move(events)),
       own_manager_(std::move(own_manager)),
       manager_(own_manager_ != nullptr ? own_manager_.get() : options_.session_manager),
       recovery_(options_.recovery),
@@ -148,7 +183,9 @@ void Supervisor::SetSession(std::shared_ptr<SupervisedSession> session) {
     std::swap(session_, session);
     services_started_ = false;
   }
+  const bool ended = session != nullptr;
   session.reset();  // Without the lock: the chief may save.
+  if (ended && events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::STOP, 0);
 }
 
 absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOptions& prepare) {
@@ -176,6 +213,10 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
   }
   auto session = std::make_shared<SupervisedSession>(std::move(held));
   SetSession(session);
+  if (events_ != nullptr) {
+    ASSIGN_OR_RETURN(const int64_t step, session->GlobalStep());
+    events_->WriteSessionLog(v1::SessionLog::START, step);
+  }
   {
     MutexLock lock(&mutex_);
     chief_saves_ = prepare.start_standard_services;
@@ -197,7 +238,8 @@ absl::Status Supervisor::StartStandardServices() {
     session = session_;
     chief_saves = chief_saves_;
   }
-  if (options_.session.logdir.empty()) {
+  const bool saves = !options_.session.logdir.empty();
+  if (!saves && events_ == nullptr) {
     LOG(WARNING) << "without a logdir there are neither checkpoints nor summaries";
     return absl::OkStatus();
   }
@@ -205,7 +247,8 @@ absl::Status Supervisor::StartStandardServices() {
     RETURN_IF_ERROR(StartSummaries(session));
     RETURN_IF_ERROR(StartStepCounter(session));
   }
-  return chief_saves ? absl::OkStatus() : StartCheckpoints(session);
+  RETURN_IF_ERROR(StartSaver(session));
+  return chief_saves || !saves ? absl::OkStatus() : StartCheckpoints(session);
 }
 
 absl::Status Supervisor::StartSummaries(const std::shared_ptr<SupervisedSession>& session) {
@@ -258,6 +301,18 @@ absl::Status Supervisor::StartCheckpoints(const std::shared_ptr<SupervisedSessio
   if (loop.period <= absl::ZeroDuration()) return absl::OkStatus();
   loop.run = [session] { return session->Save().status(); };
   return coordinator_.StartLoop("checkpoints", std::move(loop));
+}
+
+absl::Status Supervisor::StartSaver(const std::shared_ptr<SupervisedSession>& session) {
+  Coordinator::Loop loop;
+  loop.period = SavePeriodOf(options_);
+  if (!options_.saver.is_given() || loop.period <= absl::ZeroDuration()) return absl::OkStatus();
+  Saver* const saver = *options_.saver.Or(absl::nullopt);
+  loop.run = [session, saver, path = JoinPath(options_.session.logdir, saver->options().basename)]() -> absl::Status {
+    ASSIGN_OR_RETURN(const ReadResult read, session->Read({}));
+    return saver->Save(path, read.global_step, read.values).status();
+  };
+  return coordinator_.StartLoop("saver", std::move(loop));
 }
 
 absl::Status Supervisor::Stop(bool ignore_live_threads, std::vector<std::function<void()>> joins) {

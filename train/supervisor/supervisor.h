@@ -14,7 +14,9 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/summary/event_writer.h"
 #include "lockstep/train/saver/named_tensor.h"
+#include "lockstep/train/saver/saver.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
@@ -59,6 +61,10 @@ struct SupervisorOptions {
   int64_t save_scalars_steps = 0;
   // Default: the chief's event file. None: no events. Given: SessionOptions::summary_writer.
   Choice<SummaryWriter> summary_writer;
+  // Default: the chief's checkpoints. None: the logdir is for events alone, a run is neither restored nor saved. Given:
+  // saves next to the chief's checkpoints, with save_model_period and under names of its own; not to be used elsewhere
+  // while the services run. Outlives this.
+  Choice<Saver*> saver;
   // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
   // when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_model_period;
@@ -150,7 +156,8 @@ class Supervisor {
   const SupervisorOptions& options() const { return options_; }
 
  private:
-  Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager);
+  Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager,
+             std::shared_ptr<EventWriter> events);
 
   // Runs one session. Where the run is to continue in another one, `saved` is the result of Session::Stop.
   absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
@@ -158,11 +165,14 @@ class Supervisor {
   absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartStepCounter(const std::shared_ptr<SupervisedSession>& session);
   absl::Status StartCheckpoints(const std::shared_ptr<SupervisedSession>& session);
+  absl::Status StartSaver(const std::shared_ptr<SupervisedSession>& session);
   bool writes_summaries() const { return WritesSummaries(options_.session); }
   std::shared_ptr<SupervisedSession> session() const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetSession(std::shared_ptr<SupervisedSession> session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SupervisorOptions options_;
+  // The event file of a run without checkpoints, which the chief does not write; else null.
+  const std::shared_ptr<EventWriter> events_;
   int64_t stop_listener_ = StopSignal::kNone;
   // Null when the options have one.
   const std::unique_ptr<SessionManager> own_manager_;

@@ -14,6 +14,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/testing/fake_opener.h"
 
 namespace lockstep::train {
@@ -491,6 +492,33 @@ TEST_F(SupervisorTest, LeavesTheTimerOfCheckpointsToTheChief) {
 }
 
 // SUP-32: the fixture's period is 0.
+TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(fs.CreateDirectory("run").ok());
+  SaverOptions saver_options;
+  saver_options.fs = &fs;
+  saver_options.clock = &clock_;
+  const auto runs = Saver::Create(saver_options).value();
+  options_.saver = runs.get();
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: basename is \"model.ckpt\""));
+  saver_options.basename = saver_options.latest_filename = "mine";
+  const auto saver = Saver::Create(saver_options).value();
+  options_.saver = saver.get();
+  options_.save_model_period = absl::Seconds(10);
+  opener_.Add(RunOf(5, 5));
+  const auto supervisor = Create();
+  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(10));
+  clock_.AwaitWaiters(1);
+  EXPECT_TRUE(supervisor->Stop().ok());
+  EXPECT_EQ(opener_.last().reads(), 2);
+  EXPECT_THAT(saver->last_checkpoints(), ElementsAre("run/mine-5"));
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 10) << "the chief saves, too";
+  options_.session.logdir.clear();
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: is given, but there is no logdir"));
+}
+
 TEST_F(SupervisorTest, WritesNoSummariesWithoutAPeriod) {
   const auto supervisor = Create();
   ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
