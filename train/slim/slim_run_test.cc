@@ -591,7 +591,8 @@ TEST_F(SlimRunTest, ATraceShowsWhatTheStepsDoInside) {
   for (const int step : {1, 5, 9}) {
     const auto trace = ReadFile(&fs_, absl::StrCat("run/tf_trace-", step, ".json"));
     ASSERT_TRUE(trace.ok()) << trace.status();
-    for (const char* name : {"step", "compute", "input", "send", "receive", "apply"}) {
+    for (const char* name :
+         {"step", "compute", "input", "send", "receive", "apply", "logits", "logits gradient", "loss"}) {
       EXPECT_THAT(*trace, HasSubstr(absl::StrCat("{\"name\":\"", name, "\",\"ph\":\"X\""))) << step;
     }
   }

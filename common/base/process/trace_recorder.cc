@@ -36,26 +36,27 @@ std::vector<TraceEvent> TraceRecorder::Stop() {
   return std::exchange(events_, {});
 }
 
-void TraceRecorder::Add(const char* name, absl::Time begin, absl::Time end) {
+void TraceRecorder::Add(absl::string_view name, absl::Time begin, absl::Time end) {
   const int thread = ThisThread();
   MutexLock lock(&mutex_);
-  if (recording() && events_.size() < kMaxEvents) events_.push_back({name, begin, end, thread});
+  if (recording() && events_.size() < kMaxEvents) events_.push_back({std::string(name), begin, end, thread});
 }
 
-void TraceRecorder::Open(const void* key, const char* name) {
+void TraceRecorder::Open(const void* key, std::string name) {
   const int thread = ThisThread();
   MutexLock lock(&mutex_);
-  if (recording() && open_.size() < kMaxEvents) open_[key] = {name, absl::Now(), absl::InfiniteFuture(), thread};
+  if (!recording() || open_.size() >= kMaxEvents) return;
+  open_[key] = {std::move(name), absl::Now(), absl::InfiniteFuture(), thread};
 }
 
 void TraceRecorder::Close(const void* key) {
   MutexLock lock(&mutex_);
   const auto it = open_.find(key);
   if (it == open_.end()) return;
-  TraceEvent event = it->second;
+  TraceEvent event = std::move(it->second);
   open_.erase(it);
   event.end = absl::Now();
-  if (events_.size() < kMaxEvents) events_.push_back(event);
+  if (events_.size() < kMaxEvents) events_.push_back(std::move(event));
 }
 
 }  // namespace lockstep

@@ -4,8 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/mutex.h"
 
@@ -13,8 +16,7 @@ namespace lockstep {
 
 // An activity of this process and its thread: a line of a timeline.
 struct TraceEvent {
-  // A literal.
-  const char* name = "";
+  std::string name;
   absl::Time begin, end;
   // Numbers the process's threads, from 1, in the order of their first events.
   int thread = 0;
@@ -38,9 +40,9 @@ class TraceRecorder {
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
 
   // Adds an event of the calling thread.
-  void Add(const char* name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(absl::string_view name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
   // Add in two calls; `key` identifies the open event.
-  void Open(const void* key, const char* name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Open(const void* key, std::string name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(const void* key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -54,8 +56,10 @@ class TraceRecorder {
 // An event from its construction to its end, if the process is recording by then.
 class TraceSpan {
  public:
-  explicit TraceSpan(const char* name) : open_(TraceRecorder::Process()->recording()) {
-    if (open_) TraceRecorder::Process()->Open(this, name);
+  // Its name is `name` and `suffix`.
+  explicit TraceSpan(absl::string_view name, absl::string_view suffix = "")
+      : open_(TraceRecorder::Process()->recording()) {
+    if (open_) TraceRecorder::Process()->Open(this, absl::StrCat(name, suffix));
   }
   ~TraceSpan() {
     if (open_) TraceRecorder::Process()->Close(this);

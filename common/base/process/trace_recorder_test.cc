@@ -15,18 +15,18 @@ TEST(TraceRecorderTest, KeepsWhatBeginsWhileItRecords) {
   EXPECT_FALSE(recorder->recording());
   recorder->Start();
   {
-    TraceSpan outer("outer");
+    TraceSpan outer("out", "er");
     TraceSpan inner("inner");
   }
   auto open = std::make_unique<TraceSpan>("open");
   const auto events = recorder->Stop();
   open.reset();
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_STREQ(events[0].name, "inner");
-  EXPECT_STREQ(events[1].name, "outer");
+  EXPECT_EQ(events[0].name, "inner");
+  EXPECT_EQ(events[1].name, "outer");
   EXPECT_LE(events[1].begin, events[0].begin);
   EXPECT_LE(events[0].end, events[1].end);
-  EXPECT_STREQ(events[2].name, "open");
+  EXPECT_EQ(events[2].name, "open");
   EXPECT_LE(events[1].end, events[2].end) << "so far";
   EXPECT_TRUE(recorder->Stop().empty());
 }

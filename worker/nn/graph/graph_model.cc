@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/kernels/elementwise.h"
 #include "lockstep/worker/nn/graph/fuse_activations.h"
@@ -177,12 +178,14 @@ absl::Status GraphModel::Forward(const Pass& pass, const Batch& batch,
     if (!is_wanted || node.op->is_view()) continue;
     inputs.clear();
     for (const int input : node.inputs) inputs.push_back(ValueOf(input, batch));
+    TraceSpan span(node.name);
     RETURN_IF_ERROR(node.op->Forward(pass, inputs, memory_[i].value.Get(pass.batch * ElementsOf(i))));
   }
   return absl::OkStatus();
 }
 
 float GraphModel::ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients) {
+  TraceSpan span("loss");
   double loss = 0;
   for (const GraphLoss& term : graph_.losses) {
     float* gradient = nullptr;
@@ -195,6 +198,7 @@ float GraphModel::ComputeLoss(const Pass& pass, const Batch& batch, bool with_gr
 
 void GraphModel::BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients) {
   const GraphNode& node = graph_.nodes[index];
+  TraceSpan span(node.name, " gradient");
   const int gradient = memory_[index].gradient;
   float* output_gradient = gradients_[gradient].data();
   absl::InlinedVector<const float*, 4> inputs;
