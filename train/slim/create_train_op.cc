@@ -40,7 +40,7 @@ absl::Status CheckArguments(const CreateTrainOpOptions& options) {
   if (!options.check_numerics) {
     return Wrong("check_numerics",
                  "cannot be false: an update that is not finite is never applied. With training.end_on_non_finite the "
-                 "run ends well before it");
+                 "run ends well before it; with training.skip_non_finite the step counts and changes nothing else");
   }
   if (options.summarize_gradients && options.summarize_every_n_steps <= 0) {
     return Wrong("summarize_every_n_steps", absl::StrCat(options.summarize_every_n_steps, ", must be more than 0"));
