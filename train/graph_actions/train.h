@@ -14,7 +14,7 @@
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/held_session.h"
-#include "lockstep/train/session/init_op.h"
+#include "lockstep/train/session/init/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/worker/data/batch.h"

@@ -5,7 +5,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/train/session/end/reject_out_of_range.h"
-#include "lockstep/train/session/init_op.h"
+#include "lockstep/train/session/init/init_op.h"
 #include "lockstep/train/session/open_session.h"
 
 namespace lockstep::train {

@@ -8,7 +8,7 @@
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/choice.h"
-#include "lockstep/train/session/init_op.h"
+#include "lockstep/train/session/init/init_op.h"
 #include "lockstep/train/supervisor/session_manager.h"
 
 namespace lockstep::train {

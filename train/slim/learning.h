@@ -15,7 +15,7 @@
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/saver/saver.h"
 #include "lockstep/train/session/choice.h"
-#include "lockstep/train/session/init_op.h"
+#include "lockstep/train/session/init/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/train/slim/train_step.h"

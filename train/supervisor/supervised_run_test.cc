@@ -19,7 +19,7 @@
 #include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/monitored/monitored_training_session.h"
 #include "lockstep/train/saver/checkpoints.h"
-#include "lockstep/train/session/init_session.h"
+#include "lockstep/train/session/init/init_session.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/supervisor/supervisor.h"
 

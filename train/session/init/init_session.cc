@@ -1,4 +1,4 @@
-#include "lockstep/train/session/init_session.h"
+#include "lockstep/train/session/init/init_session.h"
 
 #include <map>
 #include <string>

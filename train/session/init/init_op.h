@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_TRAIN_SESSION_INIT_OP_H_
-#define LOCKSTEP_TRAIN_SESSION_INIT_OP_H_
+#ifndef LOCKSTEP_TRAIN_SESSION_INIT_INIT_OP_H_
+#define LOCKSTEP_TRAIN_SESSION_INIT_INIT_OP_H_
 
 #include <functional>
 #include <vector>
@@ -23,4 +23,4 @@ absl::StatusOr<InitFunction> InitFunctionOf(const Choice<InitOp>& init_op, std::
 
 }  // namespace lockstep::train
 
-#endif  // LOCKSTEP_TRAIN_SESSION_INIT_OP_H_
+#endif  // LOCKSTEP_TRAIN_SESSION_INIT_INIT_OP_H_

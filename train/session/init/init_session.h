@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
-#define LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
+#ifndef LOCKSTEP_TRAIN_SESSION_INIT_INIT_SESSION_H_
+#define LOCKSTEP_TRAIN_SESSION_INIT_INIT_SESSION_H_
 
 #include <functional>
 
@@ -17,4 +17,4 @@ InitFunction InitWithSession(std::function<absl::Status(Session&)> init_fn);
 
 }  // namespace lockstep::train
 
-#endif  // LOCKSTEP_TRAIN_SESSION_INIT_SESSION_H_
+#endif  // LOCKSTEP_TRAIN_SESSION_INIT_INIT_SESSION_H_

@@ -1,4 +1,4 @@
-#include "lockstep/train/session/init_op.h"
+#include "lockstep/train/session/init/init_op.h"
 
 #include <set>
 #include <string>
