@@ -61,7 +61,7 @@ struct AssignOptions {
 // looks for the keys at once. With an empty map the function sets nothing.
 // Errors: InvalidArgument without a checkpoint, for a missing key, and for a variable that is named twice; DataLoss for
 // a damaged checkpoint. Errors of the call: InvalidArgument for a variable that the model does not have, or of another
-// shape or type; NotFound for a key that is gone by then.
+// shape or type, and for a value that is not finite; NotFound for a key that is gone by then.
 absl::StatusOr<InitFunction> AssignFromCheckpoint(const std::string& prefix, AssignMap variables,
                                                   const AssignOptions& options = {});
 
