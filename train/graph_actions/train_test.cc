@@ -175,9 +175,8 @@ class GraphActionsTrainTest : public ::testing::Test {
     }
     return losses;
   }
-  // A worker over sessions in memory, which computes these blocks.
-  FakeOpener* AsWorker(std::vector<StepResult> blocks) {
-    options_.session.is_chief = false;
+  // Sessions in memory of a worker, which computes these blocks.
+  FakeOpener* OpenAsWorker(std::vector<StepResult> blocks) {
     options_.session.master = "grpc://chief:2222";
     options_.session.logdir.clear();
     FakeSession::Options worker;
@@ -263,11 +262,16 @@ TEST_F(GraphActionsTrainTest, GA04StepsAreSoManyMore) {
 }
 
 TEST_F(GraphActionsTrainTest, GA05MaxStepsIsABoundAndReachedRunsNoStep) {
+  options_.session.op = Op("steps: 40");
   options_.max_steps = 10;
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 10);
+  NotingMonitor monitor;
+  options_.monitors = {&monitor};
   EXPECT_EQ(TrainWell(), absl::nullopt);
+  EXPECT_THAT(monitor.calls(), ElementsAre("begin 10", "end"));
   EXPECT_EQ(StoredStep(), 10);
+  options_.monitors.clear();
   options_.max_steps = 15;
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 15);
@@ -277,6 +281,22 @@ TEST_F(GraphActionsTrainTest, GA07ReturnsTheLossOfTheLastStep) {
   SetLoss([](int64_t step) { return 9.0f - static_cast<float>(step); });
   options_.steps = 6;
   EXPECT_EQ(TrainWell(), 4.0);
+}
+
+TEST_F(GraphActionsTrainTest, InitFnSetsValuesOfANewRun) {
+  int calls = 0;
+  options_.session.program = "graph_actions_train_test";
+  options_.session.init_fn = [&calls](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
+    ++calls;
+    return InitialValues{{NamedFloats("logits/bias", {3}, {7, 8, 9}).value()}, ""};
+  };
+  for (const int64_t steps : {2, 4}) {
+    options_.max_steps = steps;
+    EXPECT_TRUE(TrainWell());
+  }
+  EXPECT_EQ(calls, 1) << "not of a run that is restored";
+  const auto reader = BundleReader::Open(&fs_, "run/model.ckpt-0").value();
+  EXPECT_THAT(reader->Read("logits/bias")->flat<float>(), ElementsAre(7, 8, 9));
 }
 
 TEST_F(GraphActionsTrainTest, TransformsOfTheOpStay) {
@@ -304,6 +324,22 @@ TEST_F(GraphActionsTrainTest, GA08WithoutMonitorsTheChiefWritesTheLoss) {
   EXPECT_THAT(lines_, testing::Contains(StartsWith("loss = 2")));
 }
 
+TEST_F(GraphActionsTrainTest, WritesTheLossEverySoManySteps) {
+  SetLoss([](int64_t) { return 2.0f; });
+  options_.save_summaries_steps = 3;
+  options_.max_steps = 8;
+  TrainWell();
+  EXPECT_THAT(LossSummaries(), ElementsAre(testing::Pair(1, 2.0f), testing::Pair(4, 2.0f), testing::Pair(7, 2.0f)));
+}
+
+TEST_F(GraphActionsTrainTest, SavesWithThePeriodThatIsGiven) {
+  options_.open = opener_.opener();
+  options_.save_model_period = absl::Seconds(30);
+  options_.max_steps = 3;
+  TrainWell();
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 30);
+}
+
 TEST_F(GraphActionsTrainTest, GA09AChiefsMonitorSeesEachStep) {
   NotingMonitor monitor;
   options_.monitors = {&monitor};
@@ -314,7 +350,8 @@ TEST_F(GraphActionsTrainTest, GA09AChiefsMonitorSeesEachStep) {
 }
 
 TEST_F(GraphActionsTrainTest, GA10AWorkerHasTheMonitorsOfAllWorkersAndEndsNone) {
-  AsWorker({Block(1, 3), Block(2, 2.5)});
+  options_.session.is_chief = false;
+  OpenAsWorker({Block(1, 3), Block(2, 2.5)});
   NotingMonitor chiefs(false), all(true);
   options_.monitors = {&chiefs, &all};
   EXPECT_EQ(TrainWell(), 2.5);
@@ -476,10 +513,11 @@ TEST_F(GraphActionsTrainTest, GA18TheLossIsLoggedEverySoManyStepsAndAtTheLast) {
   chief.total_steps = 25;
   chief.loss = [](int64_t step) { return static_cast<double>(step) / 8; };
   opener_.Add(chief);
+  options_.log_every_steps = 12;
   options_.max_steps = 25;
   EXPECT_EQ(TrainWell(), 3.125);
-  EXPECT_THAT(lines_, ElementsAre("training step 10, loss = 1.25000 (0.000 sec/batch).",
-                                  "training step 20, loss = 2.50000 (0.000 sec/batch).",
+  EXPECT_THAT(lines_, ElementsAre("training step 12, loss = 1.50000 (0.000 sec/batch).",
+                                  "training step 24, loss = 3.00000 (0.000 sec/batch).",
                                   "training step 25, loss = 3.12500 (0.000 sec/batch)."));
 }
 
@@ -498,7 +536,8 @@ TEST_F(GraphActionsTrainTest, GA21KeepCheckpointMaxZeroKeepsAll) {
 
 // GA-23: its bound is not of the file that the worker finds, but the run's.
 TEST_F(GraphActionsTrainTest, GA23AWorkerEndsWithTheRunWhateverItsOwnSteps) {
-  AsWorker({Block(181, 1), Block(260, 0.5)});
+  options_.session.is_chief = false;
+  OpenAsWorker({Block(181, 1), Block(260, 0.5)});
   options_.steps = 50;
   EXPECT_EQ(TrainWell(), 0.5);
 }

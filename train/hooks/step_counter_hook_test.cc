@@ -1,7 +1,6 @@
 #include "lockstep/train/hooks/step_counter_hook.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,12 +20,7 @@ using ::testing::IsEmpty;
 
 class StepCounterHookTest : public ::testing::Test {
  protected:
-  std::unique_ptr<StepCounterHook> Make(const Period& period) {
-    StepCounterOptions options;
-    options.period = period;
-    options.clock = &clock_;
-    return *StepCounterHook::Create(options);
-  }
+  StepCounterOptions Options(const Period& period) { return {period, &clock_}; }
 
   // Runs, with `pause` before each.
   void Run(HookedRun* run, int count, absl::Duration pause) {
@@ -50,7 +44,7 @@ class StepCounterHookTest : public ::testing::Test {
 
 // HOOK-18.
 TEST_F(StepCounterHookTest, TheFirstStepStartsTheClock) {
-  const auto hook = Make(Period::Steps(10));
+  const auto hook = *StepCounterHook::Create(Options(Period::Steps(10)));
   HookedRun run({hook.get()});
   Run(&run, 30, absl::Seconds(0.5));
   EXPECT_THAT(Steps(run), ElementsAre(11, 21));
@@ -59,7 +53,7 @@ TEST_F(StepCounterHookTest, TheFirstStepStartsTheClock) {
 
 // HOOK-19.
 TEST_F(StepCounterHookTest, CountsWithAPeriodOfTime) {
-  const auto hook = Make(Period::Time(absl::Milliseconds(100)));
+  const auto hook = *StepCounterHook::Create(Options(Period::Time(absl::Milliseconds(100))));
   HookedRun run({hook.get()});
   Run(&run, 3, absl::Milliseconds(200));
   EXPECT_THAT(Steps(run), ElementsAre(2, 3));
@@ -71,20 +65,23 @@ TEST_F(StepCounterHookTest, OnAWorkerItOnlyLogs) {
   options.chief = false;
   options.blocks.resize(4);
   for (int i = 0; i < 4; ++i) options.blocks[i].global_step = i + 1;
-  const auto hook = Make(Period::Steps(1));
+  const auto hook = *StepCounterHook::Create(Options(Period::Steps(1)));
   HookedRun run({hook.get()}, options);
   Run(&run, 4, absl::Seconds(1));
   EXPECT_THAT(run.base().scalars(), IsEmpty());
 }
 
 TEST_F(StepCounterHookTest, ATimeThatStandsStillHasNoRate) {
-  const auto hook = Make(Period::Steps(1));
+  const auto hook = *StepCounterHook::Create(Options(Period::Steps(1)));
   HookedRun run({hook.get()});
   Run(&run, 3, absl::ZeroDuration());
   EXPECT_THAT(run.base().scalars(), IsEmpty());
 }
 
-TEST_F(StepCounterHookTest, GatesNothing) { EXPECT_FALSE(Make(Period::Steps(1))->GatesAt(1)); }
+TEST_F(StepCounterHookTest, GatesNothing) {
+  const auto hook = *StepCounterHook::Create(Options(Period::Steps(1)));
+  EXPECT_FALSE(hook->GatesAt(1));
+}
 
 TEST_F(StepCounterHookTest, AWrongPeriodIsNamed) {
   StepCounterOptions options;

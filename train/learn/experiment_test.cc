@@ -1,9 +1,12 @@
 #include "lockstep/train/learn/experiment.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/status_macros.h"
 #include "lockstep/train/hooks/stop/stop_at_step_hook.h"
 #include "lockstep/train/learn/testing/fake_estimator.h"
+#include "lockstep/train/testing/hooked_run.h"
 
 namespace lockstep::train {
 namespace {
@@ -99,12 +102,15 @@ TEST_F(ExperimentTest, AWorkerWhoseRunEndsBeforeItBeginsIsDone) {
 
 TEST_F(ExperimentTest, TrainsToItsStepsWithItsHooks) {
   const auto hook = StopAtStepHook::Create({5, absl::nullopt}).value();
+  CheckpointEvaluationListener listener([](const std::string&) { return absl::OkStatus(); });
   options_.train_monitors = {hook.get()};
+  options_.saving_listeners = {&listener};
   options_.train_steps = 700;
   EXPECT_TRUE(Make()->Train().ok());
   EXPECT_EQ(estimator_->trained[0].max_steps, 700);
   EXPECT_EQ(estimator_->trained[0].steps, absl::nullopt);
   EXPECT_THAT(estimator_->trained[0].hooks, ElementsAre(hook.get()));
+  EXPECT_THAT(estimator_->trained[0].saving_listeners, ElementsAre(&listener));
 }
 
 // EXP-11
@@ -113,17 +119,21 @@ TEST_F(ExperimentTest, EvaluatesOnce) {
   options_.eval_hooks = {&hook};
   options_.eval_delay = absl::ZeroDuration();
   options_.eval_metrics = {"top_2"};
+  options_.eval_steps = 25;
   EXPECT_EQ(Make()->Evaluate()->global_step, 100);
   EXPECT_EQ(Trainings(), 0);
   ASSERT_EQ(Evaluations(), 1);
   EXPECT_THAT(estimator_->evaluated[0].hooks, ElementsAre(&hook));
   EXPECT_EQ(estimator_->evaluated[0].name, "one_pass");
-  EXPECT_EQ(estimator_->evaluated[0].steps, 100);
+  EXPECT_EQ(estimator_->evaluated[0].steps, 25);
   EXPECT_THAT(estimator_->evaluated[0].metrics, ElementsAre("top_2"));
   EXPECT_EQ(clock_.elapsed(), absl::ZeroDuration());
   options_.eval_delay = absl::Seconds(7);
   EXPECT_TRUE(Make()->Evaluate().ok());
   EXPECT_EQ(clock_.elapsed(), absl::Seconds(7));
+  EXPECT_TRUE(Make()->Evaluate(absl::Seconds(3), "mine").ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Seconds(10));
+  EXPECT_EQ(estimator_->evaluated[2].name, "mine");
 }
 
 // EXP-13
@@ -166,6 +176,18 @@ TEST_F(ExperimentTest, EvaluationsBeginAThrottleApart) {
     EXPECT_FALSE(Make()->ContinuousEval(options).ok());
     EXPECT_EQ(clock_.elapsed() - before, 5 * absl::Seconds(seconds));
   }
+}
+
+TEST_F(ExperimentTest, ContinuousEvaluationsHaveTheirOwnDelayAndName) {
+  estimator_->fails_at = 3;
+  options_.continuous_eval_throttle = absl::Seconds(7);
+  ContinuousEvalOptions options;
+  options.evaluate_checkpoint_only_once = false;
+  options.delay = absl::Seconds(4);
+  options.name = "mine";
+  EXPECT_FALSE(Make()->ContinuousEval(options).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Seconds(4 + 2 * 7));
+  EXPECT_EQ(estimator_->evaluated[0].name, "mine");
 }
 
 // EXP-17
@@ -223,6 +245,40 @@ TEST_F(ExperimentTest, LooksForCheckpointsAtEachStepByDefault) {
   options_.min_eval_frequency = 0;
   EXPECT_TRUE(Make()->TrainAndEvaluate().ok());
   EXPECT_TRUE(estimator_->trained[0].hooks.empty()) << "evaluated at the end alone";
+}
+
+TEST_F(ExperimentTest, LooksForCheckpointsOnceInTheInterval) {
+  // Trains twelve steps, a second and a checkpoint each.
+  class Stepping : public FakeEstimator {
+   public:
+    explicit Stepping(JumpingClock* clock) : FakeEstimator(ConfigOf("")), clock_(clock) {}
+    absl::Status Train(const TrainArguments& arguments) override {
+      HookedRun run(arguments.hooks);
+      for (int step = 1; step <= 12; ++step) {
+        latest = absl::StrCat("/model/model.ckpt-", step);
+        clock_->Advance(absl::Seconds(1));
+        RETURN_IF_ERROR(run.Run());
+      }
+      return absl::OkStatus();
+    }
+
+   private:
+    JumpingClock* const clock_;
+  };
+  const auto evaluated = [this] {
+    const auto estimator = std::make_shared<Stepping>(&clock_);
+    options_.estimator = estimator;
+    EXPECT_TRUE(Make()->TrainAndEvaluate().ok());
+    std::vector<std::string> checkpoints;
+    for (const auto& arguments : estimator->evaluated) {
+      if (arguments.checkpoint) checkpoints.push_back(arguments.checkpoint->substr(18));
+    }
+    return checkpoints;
+  };
+  options_.min_eval_frequency = 3;
+  EXPECT_THAT(evaluated(), ElementsAre("3", "9"));
+  options_.check_interval = absl::Seconds(2);
+  EXPECT_THAT(evaluated(), ElementsAre("3", "6", "9", "12"));
 }
 
 TEST_F(ExperimentTest, ACheckpointPeriodAndCheckpointAndExportMakeAListener) {
@@ -334,13 +390,13 @@ TEST_F(ExperimentTest, AddedHooksAreTheExperimentsAlone) {
 // EXP-40
 TEST_F(ExperimentTest, ALocalRunEvaluatesWithItsOwnFrequency) {
   options_.local_eval_frequency = 10;
-  options_.min_eval_frequency = 7;
+  options_.min_eval_frequency = 0;
   const auto experiment = Make();
   EXPECT_TRUE(experiment->LocalRun().ok());
   EXPECT_EQ(Trainings(), 1);
   EXPECT_EQ(estimator_->trained[0].hooks.size(), 1u);
   EXPECT_EQ(Evaluations(), 1);
-  EXPECT_EQ(experiment->options().min_eval_frequency, 7);
+  EXPECT_EQ(experiment->options().min_eval_frequency, 0);
 }
 
 TEST_F(ExperimentTest, TestsAllOfItInOneStep) {
@@ -352,6 +408,17 @@ TEST_F(ExperimentTest, TestsAllOfItInOneStep) {
   EXPECT_EQ(estimator_->evaluated[0].steps, 1);
   EXPECT_TRUE(estimator_->evaluated[0].hooks.empty());
   EXPECT_EQ(exported_.size(), 1u);
+}
+
+TEST_F(ExperimentTest, AnswersWithItsOptions) {
+  options_.eval_metrics = {"top_2"};
+  options_.train_steps = 700;
+  options_.eval_steps = 25;
+  const auto experiment = Make();
+  EXPECT_EQ(&experiment->estimator(), estimator_.get());
+  EXPECT_THAT(experiment->eval_metrics(), ElementsAre("top_2"));
+  EXPECT_EQ(experiment->train_steps(), 700);
+  EXPECT_EQ(experiment->eval_steps(), 25);
 }
 
 // EXP-33, and what else is wrong

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/status_macros.h"
@@ -250,6 +251,19 @@ TEST_F(MonitoredSessionTest, FailingThreadStopsTheSession) {
   EXPECT_THAT(opener_.last().acts(), IsEmpty()) << "the run is not ended";
 }
 
+TEST_F(MonitoredSessionTest, GivesThreadsTheGraceToEnd) {
+  options_.stop_grace = absl::Seconds(7);
+  absl::Notification released;
+  const auto session = Create();
+  session->coordinator()->StartThread("deaf", [&] {
+    released.WaitForNotification();
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(session->Close().ok()) << "its thread is in the log";
+  EXPECT_EQ(clock_.elapsed(), absl::Seconds(7));
+  released.Notify();
+}
+
 TEST_F(MonitoredSessionTest, OutOfRangeOfAThreadIsAnError) {
   const absl::Status status = WithSession(Create(), [](MonitoredSession& session) {
     return session.coordinator()->RequestStop(absl::OutOfRangeError("a thread has no more"));
@@ -428,12 +442,22 @@ class MonitoredTrainingTest : public ::testing::Test {
 };
 
 TEST_F(MonitoredTrainingTest, HasTheDefaultHooksInOrderOnTheChief) {
+  NotingHook other("other", &calls_);
+  options_.hooks = {&other, &user_};
+  options_.chief_only_hooks = {&chief_};
   const MonitoredSessionOptions resolved = Resolve();
-  EXPECT_THAT(Names(resolved), ElementsAre("chief", "StepCounterHook", "LossSummaryHook", "user"));
+  EXPECT_THAT(Names(resolved), ElementsAre("chief", "StepCounterHook", "LossSummaryHook", "other", "user"));
   EXPECT_EQ(resolved.session.op.spec.checkpoint().every_seconds(), 600);
   EXPECT_EQ(resolved.session.op.spec.checkpoint().every_steps(), 0);
   EXPECT_EQ(resolved.session.op.spec.summary().every_steps(), 0) << "the hooks write them";
   EXPECT_EQ(resolved.max_wait, absl::Seconds(7200));
+}
+
+TEST_F(MonitoredTrainingTest, WaitsAsLongAsItIsTold) {
+  options_.stop_grace_period = absl::Seconds(3);
+  options_.max_wait = absl::Seconds(4);
+  EXPECT_EQ(Resolve().stop_grace, absl::Seconds(3));
+  EXPECT_EQ(Resolve().max_wait, absl::Seconds(4));
 }
 
 // MS-28

@@ -77,10 +77,6 @@ class LearningTest : public ::testing::Test {
     EXPECT_EQ(opener_.attempts(), 0);
     return std::string(loss.status().message());
   }
-  void BeWorker() {
-    options_.session.is_chief = false;
-    options_.session.master = "grpc://127.0.0.1:1";
-  }
   static FakeSession::Options RunOf(int64_t step, int64_t total_steps = 1000) {
     FakeSession::Options run;
     run.step = step;
@@ -203,11 +199,12 @@ TEST_F(LearningTest, TakesTheStepsAndReturnsTheLastLoss) {
   LoopLog log;
   opener_.Add(RunOf(0, 3));
   options_.number_of_steps = 3;
-  const auto loss = Run();
+  const std::string logdir = "mine";
+  const auto loss = Run(logdir);
   ASSERT_TRUE(loss.ok()) << loss.status();
   EXPECT_EQ(*loss, 1.0 / 3);
   EXPECT_EQ(opener_.asked(0).op.spec.training().steps(), 3);
-  EXPECT_EQ(opener_.asked(0).logdir, "run");
+  EXPECT_EQ(opener_.asked(0).logdir, logdir);
   EXPECT_THAT(log.lines(), ElementsAre("Starting Session.", "global step 1: loss = 1.0000",
                                        "global step 2: loss = 0.5000", "global step 3: loss = 0.3333",
                                        "Stopping Training.", "Finished training! Saving model to disk."));
@@ -476,6 +473,7 @@ TEST_F(LearningTest, ASaverOfTheProgramSavesBesides) {
   };
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(saver->last_checkpoints(), ElementsAre("run/mine-0", "run/mine-3", "run/mine-5", "run/mine-6"));
+  EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 10) << "the run's own have the same period";
 }
 
 TEST_F(LearningTest, SynchronousOptimizersSayHowManyGradientsAreAveraged) {
@@ -487,7 +485,8 @@ TEST_F(LearningTest, SynchronousOptimizersSayHowManyGradientsAreAveraged) {
 
 TEST_F(LearningTest, AWorkerTakesBlocksUntilTheStep) {
   LoopLog log;
-  BeWorker();
+  options_.session.is_chief = false;
+  options_.session.master = "grpc://127.0.0.1:1";
   opener_.Add(Blocks(9));
   options_.number_of_steps = 4;
   options_.startup_delay_steps = 100;
@@ -501,7 +500,8 @@ TEST_F(LearningTest, AWorkerTakesBlocksUntilTheStep) {
 
 // SLIM-24
 TEST_F(LearningTest, AWorkerWithoutADelayBeginsAtOnce) {
-  BeWorker();
+  options_.session.is_chief = false;
+  options_.session.master = "grpc://127.0.0.1:1";
   opener_.Add(Blocks(2));
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(opener_.asked(0).startup_delay_steps, absl::nullopt);

@@ -432,8 +432,9 @@ TEST_F(SlimRunTest, SummariesOfGradientsObeyTheSwitches) {
     return absl::c_count_if(EventsIn(logdir),
                             [](const std::string& event) { return absl::StrContains(event, "/gradient"); });
   };
+  options_.save_summaries_secs = absl::ZeroDuration();
   ASSERT_TRUE(Run(*MakeOp(kLogistic, summarized), 2, "period").ok());
-  EXPECT_EQ(gradients_in("period"), 0) << "save_summaries_secs is 0";
+  EXPECT_EQ(gradients_in("period"), 0);
   options_.save_summaries_secs = absl::Seconds(600);
   options_.summary_op = kNone;
   ASSERT_TRUE(Run(*MakeOp(kLogistic, summarized), 2, "none").ok());
@@ -1055,6 +1056,36 @@ TEST_F(SlimRunTest, TheNewerTrainRunsUntilAHookStops) {
   loss = training::Train(*MakeOp(kLogistic), "run", options);
   ASSERT_TRUE(loss.ok()) << loss.status();
   EXPECT_THAT(CheckpointsIn("run"), ElementsAre("model.ckpt-0", "model.ckpt-1"));
+}
+
+TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
+  TrainOp op = *MakeOp(kLogistic);
+  op.spec.mutable_input()->set_epochs(9);
+  StopAt stop(5);
+  training::TrainOptions options;
+  options.session.fs = &fs_;
+  options.chief_only_hooks = {&stop};
+  options.save_summaries_steps = 2;
+  options.scaffold.summary = SummaryProvider([](Session&, int64_t) {
+    v1::Summary summary;
+    summary.add_value()->set_tag("mine");
+    return summary;
+  });
+  ASSERT_TRUE(training::Train(op, "run", options).ok());
+  EXPECT_EQ(stop.ends(), 1);
+  EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-5"));
+  const std::vector<std::string> events = EventsIn("run");
+  for (const char* event : {"mine 1", "mine 3", "mine 5"}) EXPECT_THAT(events, Contains(event));
+  EXPECT_THAT(events, Not(Contains("mine 2")));
+  options.session.is_chief = false;
+  options.session.master = "grpc://127.0.0.1:1";
+  options.max_wait_secs = absl::Seconds(2);
+  options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
+    EXPECT_LE(session.max_wait.value_or(absl::InfiniteDuration()), absl::Seconds(2));
+    return absl::OutOfRangeError("the run is over");
+  };
+  EXPECT_TRUE(training::Train(op, "", options).ok());
+  EXPECT_EQ(stop.ends(), 1) << "it is the chief's alone";
 }
 
 // What Program puts into the session reaches the chief, whatever op the call is given.

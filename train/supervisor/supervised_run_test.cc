@@ -353,6 +353,24 @@ TEST_F(SupervisedRunTest, InitFnAssignsInASession) {
   EXPECT_TRUE(absl::IsDataLoss(Supervise(options)));
 }
 
+TEST_F(SupervisedRunTest, StartsFromTheCheckpointOfAnotherRun) {
+  SupervisorOptions options;
+  options.session = Chief();
+  ASSERT_TRUE(Supervise(options).ok());
+  AssignOptions assign;
+  assign.fs = &fs_;
+  logdir_ = "tuned";
+  options.session = Chief();
+  options.session.program = "test";
+  options.session.init_fn = *AssignFromCheckpoint("run/model.ckpt-12", ByName({"logits/bias"}), assign);
+  ASSERT_TRUE(Supervise(options).ok());
+  const auto bias_of = [this](const std::string& prefix) {
+    return std::string(BundleReader::Open(&fs_, prefix).value()->Read("logits/bias")->bytes());
+  };
+  EXPECT_EQ(bias_of("tuned/model.ckpt-0"), bias_of("run/model.ckpt-12"));
+  EXPECT_NE(bias_of("tuned/model.ckpt-0"), bias_of("run/model.ckpt-0"));
+}
+
 TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {
   SupervisorOptions chief;
   chief.session = Chief();
@@ -368,6 +386,23 @@ TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(chief_status.ok()) << chief_status;
   EXPECT_EQ(DigestOf(12).size(), 64u);
+}
+
+// MS-31
+TEST_F(SupervisedRunTest, ASingularSessionHasHooksAndDoesNotRecover) {
+  class FailsOnce : public Hook {
+   public:
+    std::string name() const override { return "FailsOnce"; }
+    absl::Status AfterRun(RunContext&, const RunValues&) override {
+      return ++runs == 3 ? absl::UnavailableError("a moment's failure") : absl::OkStatus();
+    }
+    int runs = 0;
+  } hook;
+  const auto session = SingularMonitoredSession(Chief(), {&hook}).value();
+  ASSERT_TRUE(session->Run(op_).ok());
+  ASSERT_TRUE(session->Run(op_).ok());
+  EXPECT_TRUE(absl::IsUnavailable(session->Run(op_).status()));
+  EXPECT_EQ(hook.runs, 3);
 }
 
 // MS-26

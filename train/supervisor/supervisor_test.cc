@@ -16,6 +16,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/testing/fake_opener.h"
+#include "lockstep/train/testing/jumping_clock.h"
 
 namespace lockstep::train {
 namespace {
@@ -359,6 +360,7 @@ TEST_F(SupervisorTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
 // SUP-15
 TEST_F(SupervisorTest, WorksWithoutALogdir) {
   options_.session.logdir.clear();
+  options_.save_summaries_period = absl::Seconds(1);
   const auto supervisor = Create();
   EXPECT_TRUE(supervisor
                   ->ManagedSession([](Session& session) -> absl::Status {
@@ -366,6 +368,8 @@ TEST_F(SupervisorTest, WorksWithoutALogdir) {
                     return absl::OkStatus();
                   })
                   .ok());
+  EXPECT_EQ(opener_.asked(0).logdir, "");
+  EXPECT_THAT(Scalars(), IsEmpty());
 }
 
 // SUP-21, SUP-22
@@ -444,14 +448,18 @@ TEST_F(SupervisorTest, WritesTheRateSinceTheLastTime) {
   options_.summary = kNone;
   opener_.set_on_open([](int, FakeSession& session) { session.set_polled_steps({100, 100, 150, 170}); });
   const auto supervisor = Create();
-  ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  ASSERT_TRUE((*supervisor->PrepareOrWaitForSession())->Run(TrainOp()).ok());
   for (int i = 0; i < 2; ++i) {
     clock_.AwaitWaiters(1);
     clock_.Advance(absl::Seconds(10));
   }
   clock_.AwaitWaiters(1);
+  v1::Summary summary;
+  summary.add_value()->set_tag("mine");
+  EXPECT_TRUE(supervisor->SummaryComputed(summary, 171).ok());
   EXPECT_TRUE(supervisor->Stop().ok());
-  EXPECT_THAT(Scalars(), ElementsAre("global_step/sec 100: 0", "global_step/sec 150: 5", "global_step/sec 170: 2"));
+  EXPECT_THAT(Scalars(),
+              ElementsAre("global_step/sec 100: 0", "global_step/sec 150: 5", "global_step/sec 170: 2", "mine 171: 0"));
 }
 
 TEST_F(SupervisorTest, WritesTheLossOfTheLastRunByDefault) {
@@ -544,7 +552,8 @@ TEST_F(SupervisorTest, StartsTheServicesWhenItIsAsked) {
 }
 
 TEST_F(SupervisorTest, HasNoServicesOnAWorker) {
-  BeWorker();
+  options_.session.is_chief = false;
+  options_.session.master = "grpc://127.0.0.1:1";
   options_.session.logdir = "run";
   options_.save_summaries_period = absl::Seconds(1);
   const auto supervisor = Create();
@@ -686,17 +695,33 @@ TEST_F(SupervisorTest, NamesThreadsThatDoNotEnd) {
   CondVar released;
   bool release = false;
   const auto supervisor = Create();
-  supervisor->coordinator()->StartThread("deaf", [&] {
+  const auto wait = [&] {
     MutexLock lock(&mutex);
     while (!release) released.Wait(&mutex);
     return absl::OkStatus();
-  });
+  };
+  supervisor->coordinator()->StartThread("deaf", wait);
   const absl::Status status = supervisor->Stop();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_THAT(status.message(), HasSubstr("deaf"));
+  supervisor->coordinator()->StartThread("another", wait);
+  EXPECT_TRUE(supervisor->Stop(/*ignore_live_threads=*/true).ok());
   MutexLock lock(&mutex);
   release = true;
   released.SignalAll();
+}
+
+TEST_F(SupervisorTest, WaitsForItsChiefAsLongAsItIsTold) {
+  JumpingClock clock;
+  options_.session.clock = &clock;
+  BeWorker();
+  for (int i = 0; i < 9; ++i) opener_.AddFailure(absl::UnavailableError("nobody listens"));
+  options_.recovery_wait = absl::Seconds(1);
+  Supervisor::PrepareOptions prepare;
+  prepare.max_wait = absl::Seconds(3);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Create()->PrepareOrWaitForSession(prepare).status()));
+  EXPECT_EQ(clock.elapsed(), absl::Seconds(3));
+  EXPECT_EQ(opener_.attempts(), 4);
 }
 
 TEST_F(SupervisorTest, ASessionThatFollowsListensWhereTheFirstOneDid) {
