@@ -2,6 +2,9 @@
 # Checks docs/from_tensorflow.md: its rows are 1 to 272, each once and in order; each says in one of four words what became of
 # it; and each test that it names exists. A test is `//package:target`, a test rule of that package's BUILD file, and names
 # behind it of tests in the target's sources: TEST(…, Name) in C++, def test_name in Python. A script has no names.
+# A line that works begins with the names of its options, functions or classes in backquotes; if it does not, those at the
+# beginning of the original's column count. The body of one of its tests sets each option to something other than the default
+# (`name` = DEFAULT of the original's column), calls the function, or makes an object of the class.
 # Usage: check_from_tensorflow.sh [DOCUMENT]
 set -euo pipefail
 DOCUMENT="$(readlink -f "${1:-$(dirname "$0")/../docs/from_tensorflow.md}")"
@@ -51,22 +54,57 @@ test_names() {
     sed -E 's/^TEST.*, *([A-Za-z0-9_]+) *\)$/\1/; s/^def (.*)\($/\1/' || true
 }
 
+declare -A FILES=() # The sources of each target, a line each.
 declare -A NAMES=() # By target; " " before and after each.
 
-# load TARGET: fills NAMES[TARGET]; "" when there is no such test.
+# load TARGET: fills FILES[TARGET] and NAMES[TARGET]; "" when there is no such test.
 load() {
   local -a files=()
   local package="${1#//}"
   mapfile -t files < <(sources "${package%%:*}" "${package#*:}")
   NAMES[$1]=""
   [[ ${#files[@]} -gt 0 ]] || return 0
+  FILES[$1]="$(printf '%s\n' "${files[@]}")"
   NAMES[$1]=" $(test_names "${files[@]}" | tr '\n' ' ') "
 }
 
-# check_tests ROW TEXT: "`//a:b` X, Y; `//c:d` Z".
+# body NAME FILE…: the text of that test.
+body() {
+  awk -v name="$1" '
+    inside && /^(}|[A-Za-z]|    def )/ { exit }
+    $0 ~ "[ ,(]" name "[()]" && (/^TEST|^ *def / || previous ~ /^TEST[^)]*$/) { inside = 1 }
+    inside
+    { previous = $0 }' "${@:2}"
+}
+
+# options TEXT: the names in backquotes that TEXT begins with, without their scope and arguments.
+options() {
+  local text="$1"
+  local -r TERM='^(, )?`(--|[A-Za-z_.:]+[.:])?([A-Za-z_]+)(\([^`]*| =[^`]*)?`(.*)$'
+  while [[ "${text}" =~ ${TERM} ]]; do
+    echo "${BASH_REMATCH[3]}"
+    text="${BASH_REMATCH[5]}"
+  done
+}
+
+# check_set ROW OPTIONS DEFAULT: BODIES set each option to something other than DEFAULT, or use it as a function or class.
+check_set() {
+  local option text
+  # f(, f<T>(, Class::Create(, Class object(; option = , option.field = , option["key"] = ; option.clear(.
+  local -r USE='(<[^>]*>)?(::[A-Za-z]+)?( [a-z_]+)?[({]' ASSIGN='(\.[a-z_]+|\[[^]]*\])* ?=[^=]' CHANGE='\.(clear|emplace)\('
+  for option in $2; do
+    text="${BODIES}"
+    [[ -z "$3" ]] || text="$(sed -E "s/\b${option} ?= ?(absl::[A-Za-z]+\()?$3\b//g" <<<"${text}")"
+    [[ "${text}" =~ (^|[^A-Za-z0-9_])${option}(${USE}|${ASSIGN}|${CHANGE}) ]] ||
+      say "$1" "none of its tests sets ${option} to something other than its default"
+  done
+}
+
+# check_tests ROW TEXT: "`//a:b` X, Y; `//c:d` Z". Leaves the text of these tests in BODIES.
 check_tests() {
   local row="$1" reference target name
-  local -a references=() names=()
+  local -a references=() names=() files=()
+  BODIES=""
   IFS=';' read -ra references <<<"$2"
   for reference in "${references[@]}"; do
     if [[ ! "${reference}" =~ ^\ *\`(//[a-z0-9_/]+:[a-z0-9_]+)\`\ *([A-Za-z0-9_,\ ]*)$ ]]; then
@@ -84,13 +122,15 @@ check_tests() {
     [[ ${#names[@]} -gt 0 || -z "${NAMES[${target}]// /}" ]] || say "${row}" "${target} is without a name of a test"
     for name in "${names[@]}"; do
       [[ "${NAMES[${target}]}" == *" ${name} "* ]] || say "${row}" "${target} has no test ${name}"
+      mapfile -t files <<<"${FILES[${target}]}"
+      BODIES+="$(body "${name}" "${files[@]}")"$'\n'
     done
   done
 }
 
 # Rows have four cells; none of them holds a "|".
 expected=0
-while IFS='|' read -r _ row _ here tests rest; do
+while IFS='|' read -r _ row original here tests rest; do
   expected=$((expected + 1))
   row="${row// /}"
   if [[ "${row}" != "${expected}" ]]; then
@@ -102,6 +142,12 @@ while IFS='|' read -r _ row _ here tests rest; do
     say "${row}" "does not begin with Works, Differs, Refused or Not there:${here}"
   if [[ "${tests}" == *[^\ ]* ]]; then
     check_tests "${row}" "${tests}"
+    if [[ "${here}" == " Works: "* ]]; then
+      terms="$(options "${here# Works: }")"
+      default=""
+      [[ ! "${original}" =~ ^[^=]*\`\ =\ ([A-Za-z0-9]+) ]] || default="${BASH_REMATCH[1],,}"
+      check_set "${row}" "${terms:-$(options "${original# }")}" "${default}"
+    fi
   else
     [[ "${here}" == " Not there"* ]] || say "${row}" "names no test"
   fi
