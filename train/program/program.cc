@@ -169,7 +169,11 @@ SessionOptions Program::Options(TrainOp op) {
 }
 
 config::v1::RunSpec Program::WithFlags(config::v1::RunSpec spec) const {
-  if (steps_) spec.mutable_training()->set_steps(*steps_);
+  if (steps_) {
+    spec.mutable_training()->clear_unbounded();
+    spec.mutable_training()->clear_additional_steps();
+    spec.mutable_training()->set_steps(*steps_);
+  }
   if (seed_) spec.mutable_training()->set_seed(*seed_);
   return spec;
 }

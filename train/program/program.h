@@ -49,7 +49,8 @@ class Program {
   int task_index() const { return process_.task.index; }
   const ProcessRole& process() const { return process_; }
   StopSignal* stop() { return &stop_; }
-  // --steps and --seed in place of those of the configuration.
+  // Returns `spec` with --seed, and with --steps in place of the length that it has: its steps, additional_steps or
+  // unbounded.
   config::v1::RunSpec WithFlags(config::v1::RunSpec spec) const;
 
  private:

@@ -66,6 +66,23 @@ class ProgramTest : public ::testing::Test {
   }
 };
 
+TEST_F(ProgramTest, StepsReplaceTheConfiguredLength) {
+  const auto main = [] {
+    char name[] = "program", steps[] = "--steps=7";
+    char* argv[] = {name, steps, nullptr};
+    Program program(2, argv, "A program.");
+    std::exit(program.Run([&]() -> absl::Status {
+      config::v1::RunSpec spec;
+      spec.mutable_training()->set_unbounded(true);
+      spec.mutable_training()->set_additional_steps(3);
+      const config::v1::TrainingConfig training = program.WithFlags(spec).training();
+      std::fprintf(stderr, "training: %s\n", training.ShortDebugString().c_str());
+      return absl::OkStatus();
+    }));
+  };
+  EXPECT_EXIT(main(), ExitedWithCode(0), "training: steps: 7\n");
+}
+
 TEST_F(ProgramTest, AWorkerWhoseChiefIsAbsentMayBeStartedAgain) {
   EXPECT_EXIT(Main([](Program&, SessionOptions session) -> absl::Status {
                 MonitoredTrainingOptions options;
